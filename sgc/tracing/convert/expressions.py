@@ -28,6 +28,7 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.convert.comprehensions import with_loops
+from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import Piece
 
@@ -47,7 +48,9 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 def convert(tree: ast.Module, pieces: Set[Piece] = frozenset()) -> ast.Module:
     """Rewrites the tree's expressions in place; its `pieces` become code that is data."""
-    converted: ast.Module = _Expressions().visit(with_loops(with_pieces(tree, pieces)))
+    converted: ast.Module = _Expressions().visit(
+        with_loops(with_matches(with_pieces(tree, pieces)))
+    )
     return converted
 
 

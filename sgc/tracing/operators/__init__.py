@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     LOOPS,
     MODULO,
     OVER,
+    PARTS,
     PIECE,
     RETURNED,
     SAME,
@@ -25,6 +26,7 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.percent import modulo
@@ -43,6 +45,7 @@ OPERATORS: dict[str, Any] = {
     SAME: same,
     ITEM: item,
     SLICE: sliced_by,
+    PARTS: parts,
     LOOPS: loops,
     OVER: gone_over,
     PIECE: piece,

@@ -7,11 +7,12 @@ which does not handle abstract values.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sgc.tracing.operators.texts import compared
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
+from sgc.tracing.values.computing import computed
 
 LISTS = (list, tuple, deque)
 _Key = Callable[[Any], Any]
@@ -23,6 +24,32 @@ def comparing_method(function: Any) -> Any:
     """
     made = _METHODS.get(function.__name__)
     return function if made is None else made(function.__self__, function)
+
+
+def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any], ...]:
+    """The parts of a sequence that a pattern of this many items matches, in a tuple; else an empty
+    one. after: for a pattern with a starred part, the number of items behind it.
+    """
+    if isinstance(value, AbstractJson):
+        if not value.is_a(list):
+            return ()
+    elif not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
+        return ()
+    is_list = isinstance(value, AbstractList)
+    n = computed(value.session, "len", value) if is_list else len(value)
+    least = before + (after or 0)
+    if not (n == least if after is None else n >= least):
+        return ()
+    found = [_item_of(value, index) for index in range(before)]
+    if after is not None:
+        end = -after or None
+        found.append(value[before:end] if is_abstract(value) else [*value[before:end]])
+        found += [_item_of(value, index - after) for index in range(after)]
+    return (found,)
+
+
+def _item_of(value: Any, index: int) -> Any:
+    return value.sure_item(index) if isinstance(value, AbstractList) else value[index]
 
 
 def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:

@@ -198,6 +198,7 @@ COMPUTED: dict[str, list[str]] = {
         "first, _, third = x.partition(',')\nv = third + first",
         "v = 'none'\nmatch x:\n    case 'abc' | '': v = 'one'\n    case str(): v = 'text'",
         "v = 0\nmatch n:\n    case 3: v = 1\n    case int(): v = 2",
+        "v = 0\nmatch xs:\n    case [a, b3]: v = a\n    case [a, *_]: v = 2",
         "class A(int): pass\nv = A(3) + n",
         "v = x\nfor part in ('a', 'b'):\n    if part in x:\n        v = v + part.upper()",
         "try:\n    v = int(x)\nexcept ValueError as e:\n    v = str(e)",
@@ -268,6 +269,5 @@ REFUSED: dict[str, list[str]] = {
     "other modules": ["other_helper(x)", "other_number(n)"],
     "statements": [
         "match json.loads(x):\n    case {'a': a}: v = 1",
-        "match xs:\n    case [a, b3]: v = 1",
     ],
 }  # fmt: skip

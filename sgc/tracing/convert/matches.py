@@ -1,0 +1,144 @@
+"""Rewrites `match` statements that look into sequences as `if` statements.
+
+Python takes a sequence's length and items itself, without asking a list known only at run time.
+
+    match text.split():                   subject = text.split()
+        case ["go", where] if where:      if ((parts := PARTS(subject, 2)) and parts[0][0] == "go"
+            …                                     and [where := parts[0][1]] and where): …
+        case _:                           else: …
+            …
+
+Names are bound when their whole pattern has matched, as CPython does.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import TypeVar
+
+from sgc.tracing.code.operator_names import PARTS
+
+_PATTERNS = (ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchStar, ast.MatchAs,
+             ast.MatchOr)  # fmt: skip
+_Node = TypeVar("_Node", bound=ast.expr | ast.stmt)
+
+
+def with_matches(tree: ast.Module) -> ast.Module:
+    """Rewrites the tree's matches in place, where all patterns are of those kinds."""
+    return _Matches().visit(tree)  # type: ignore[no-any-return]
+
+
+class _Matches(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._n = 0
+
+    def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        patterns = [
+            each
+            for case in node.cases
+            for each in ast.walk(case.pattern)
+            if isinstance(each, ast.pattern)
+        ]
+        if not any(isinstance(each, ast.MatchSequence) for each in patterns):
+            return node
+        if not all(isinstance(each, _PATTERNS) for each in patterns):
+            return node
+        subject = self._fresh()
+        chain: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            chain = self._case(case, subject, chain)
+        return [_at(ast.Assign([_stored(subject, node)], node.subject), node), *chain]
+
+    def _fresh(self) -> str:
+        self._n += 1
+        return f"__sgc_match_{self._n}__"
+
+    def _case(self, case: ast.match_case, subject: str, orelse: list[ast.stmt]) -> list[ast.stmt]:
+        at = case.pattern
+        bound: dict[str, ast.expr] = {}
+        tests = self._tests(case.pattern, _loaded(subject, at), bound)
+        tests += [
+            _at(ast.List([_at(ast.NamedExpr(_stored(name, at), value), at)], ast.Load()), at)
+            for name, value in bound.items()
+        ]
+        if case.guard is not None:
+            tests.append(case.guard)
+        if not tests:
+            return case.body
+        test = tests[0] if len(tests) == 1 else _at(ast.BoolOp(ast.And(), tests), at)
+        return [_at(ast.If(test, case.body, orelse), at)]
+
+    def _tests(
+        self, pattern: ast.pattern, value: ast.expr, bound: dict[str, ast.expr]
+    ) -> list[ast.expr]:
+        """What must be true of a value for a pattern to match; bound: gets the names it binds."""
+        if isinstance(pattern, ast.MatchValue):
+            again = copy.deepcopy(value)
+            return [_at(ast.Compare(again, [ast.Eq()], [pattern.value]), pattern)]
+        if isinstance(pattern, ast.MatchSingleton):
+            constant = _at(ast.Constant(pattern.value), pattern)
+            again = copy.deepcopy(value)
+            return [_at(ast.Compare(again, [ast.Is()], [constant]), pattern)]
+        if isinstance(pattern, ast.MatchOr):
+            return [self._any(pattern, value, bound)]
+        if isinstance(pattern, ast.MatchSequence):
+            return self._sequence(pattern, value, bound)
+        assert isinstance(pattern, (ast.MatchAs, ast.MatchStar))
+        inner = pattern.pattern if isinstance(pattern, ast.MatchAs) else None
+        tests = [] if inner is None else self._tests(inner, value, bound)
+        if pattern.name is not None:
+            bound[pattern.name] = copy.deepcopy(value)
+        return tests
+
+    def _any(self, pattern: ast.MatchOr, value: ast.expr, bound: dict[str, ast.expr]) -> ast.expr:
+        """One of several patterns; each gives what it binds the same names."""
+        names: dict[str, str] = {}
+        ways: list[ast.expr] = []
+        for each in pattern.patterns:
+            inside: dict[str, ast.expr] = {}
+            tests = self._tests(each, value, inside)
+            for name, found in inside.items():
+                kept = names.setdefault(name, self._fresh())
+                given = _at(ast.NamedExpr(_stored(kept, each), found), each)
+                tests.append(_at(ast.List([given], ast.Load()), each))
+            tests = tests or [_at(ast.Constant(True), each)]
+            ways.append(tests[0] if len(tests) == 1 else _at(ast.BoolOp(ast.And(), tests), each))
+        bound |= {name: _loaded(kept, pattern) for name, kept in names.items()}
+        return _at(ast.BoolOp(ast.Or(), ways), pattern)
+
+    def _sequence(
+        self, pattern: ast.MatchSequence, value: ast.expr, bound: dict[str, ast.expr]
+    ) -> list[ast.expr]:
+        inner, parts = pattern.patterns, self._fresh()
+        star = next((n for n, each in enumerate(inner) if isinstance(each, ast.MatchStar)), None)
+        counts = (len(inner),) if star is None else (star, len(inner) - star - 1)
+        given = [_at(ast.Constant(count), pattern) for count in counts]
+        args = [copy.deepcopy(value), *given]
+        asked = _at(ast.Call(_loaded(PARTS, pattern), args, []), pattern)
+        tests: list[ast.expr] = [_at(ast.NamedExpr(_stored(parts, pattern), asked), pattern)]
+        for n, each in enumerate(inner):
+            if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name is None and (
+                isinstance(each, ast.MatchStar) or each.pattern is None
+            ):  # fmt: skip
+                continue
+            found = _item(_item(_loaded(parts, each), 0, each), n, each)
+            tests += self._tests(each, found, bound)
+        return tests
+
+
+def _item(whole: ast.expr, index: int, at: ast.pattern) -> ast.expr:
+    return _at(ast.Subscript(whole, _at(ast.Constant(index), at), ast.Load()), at)
+
+
+def _loaded(name: str, at: ast.AST) -> ast.Name:
+    return _at(ast.Name(name, ast.Load()), at)
+
+
+def _stored(name: str, at: ast.AST) -> ast.Name:
+    return _at(ast.Name(name, ast.Store()), at)
+
+
+def _at(node: _Node, at: ast.AST) -> _Node:
+    return ast.copy_location(node, at)

@@ -1,0 +1,76 @@
+"""`match` on sequences: lists known only at run time, plain ones, and what is none."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+from functools import partial
+from typing import Any
+
+import pytest
+from control_flow import outcome, replying
+
+from sgc.runtime.executor.run.options import RunOptions
+
+POOL = ("go north", "go", "take the big lamp", "", "look", "a=1", "a=b=c", "look at me")
+HEAD = """
+import json
+import sgc
+
+NORTH = "north"
+
+class Names:
+    go = "go"
+
+@sgc.function
+def program(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    x, y, rest, found = "x0", "y0", "rest0", "none"
+    match {subject}:
+{cases}
+    s += str(found) + sgc.gen("b", max_tokens=3)
+    return x, y, rest, found
+"""
+SUBJECTS = (
+    "s['a'].split()", "s['a'].split('=')", "[s['a'], 'b']", "(s['a'], q)", "s['a'].split()[:2]",
+    "s['a']", "len(s['a'])", "['go', s['a'].split()]", "[1, 2]", "q",
+)  # fmt: skip
+CASES = (
+    "case []:\n    found = 'empty'\ncase ['go', x]:\n    found = f'go {x}'\ncase [x]:\n"
+    "    found = x\ncase _:\n    found = 'other'",
+    "case [x, *rest] if x != 'go':\n    found = 'long'\ncase [*rest, y]:\n    found = y",
+    "case ['take', *_, ('lamp' | 'sword') as x]:\n    found = x\ncase ['go' | 'look', *rest]:\n"
+    "    found = 'at'\ncase [x, y]:\n    found = f'{x}{y}'",
+    "case [Names.go, y] | ['look', 'at', y]:\n    found = y\ncase x:\n    found = 'any'",
+    "case ['go', ['go', x]] | ['go', [x, _, *_]]:\n    found = x\ncase ['go', [*rest]]:\n"
+    "    found = 'deep'",
+    "case [x, y, *rest] as found:\n    found = f'{len(rest)}{x}'\n"
+    "case 'look' | None:\n    found = 'text'",
+    "case (x, 'b') if x == 'look':\n    found = 'b'\ncase [_, _]:\n    found = 'two'",
+)  # fmt: skip
+
+
+BOTH = [(subject, cases) for subject in SUBJECTS for cases in CASES]
+
+
+@pytest.mark.parametrize(
+    ("subject", "cases"),
+    [
+        pytest.param(*each, marks=[] if n % 3 == 0 else pytest.mark.slow)
+        for n, each in enumerate(BOTH)
+    ],
+)
+def test_a_match_is_what_it_is_interpreted(subject: str, cases: str) -> None:
+    source = HEAD.replace("{subject}", subject).replace("{cases}", textwrap.indent(cases, " " * 8))
+    file = f"match_{SUBJECTS.index(subject)}_{CASES.index(cases)}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    names: dict[str, Any] = {"__name__": "matches"}
+    exec(compile(source, file, "exec"), names)
+    program = names["program"]
+    compiled = program.compile(check=False)
+    for seed in range(16):
+        runs = [
+            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, POOL)))
+            for each in (program, compiled)
+        ]
+        assert repr(runs[0]) == repr(runs[1]), seed
