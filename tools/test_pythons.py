@@ -26,12 +26,13 @@ EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # The compiler and the executor on scripted replies; other tests do not depend on the Python.
 TESTS = (
-    "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow", "tests/tracing/pieces",
+    "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow",
+    "tests/tracing/pieces/test_pieces.py",
     "tests/tracing/test_same_bytes.py", "tests/tracing/test_bytecode.py",
     "tests/tracing/test_convert.py", "tests/tracing/test_in_place.py",
-    "tests/tracing/test_trace_check.py", "tests/tracing/values/test_cut_texts.py",
+    "tests/tracing/values/test_cut_texts.py",
     "tests/tracing/values/test_lists.py", "tests/tracing/values/test_reading.py",
-    "tests/lang/test_map.py", "tests/lang/test_tools.py", "tests/programs/test_jit.py",
+    "tests/lang/test_tools.py", "tests/programs/test_jit.py",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from corpus.outcomes import CORPUS, KINDS, measured, programs, recorded
 # Some that compile, of each folder, and soon.
 QUICK = (
     "agents/code_repair", "agents/refund_approval", "chat/mock_interview", "judges/likert_survey",
-    "judges/reference_grading", "rag/conversational_rag", "search/self_ask",
+    "judges/reference_grading", "search/self_ask",
     "tools_and_data/text_to_sql", "writing/essay_outline",
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ import random_control_sums as sums
 import random_control_texts as texts
 from random_control import Generator
 
-N_PROGRAMS = 6
+N_PROGRAMS = 4
 N_DRAWN = 300
 
 

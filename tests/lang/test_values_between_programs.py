@@ -75,7 +75,7 @@ CASES = [(value, asked, how) for value in VALUES for asked in ASKED for how in H
 @pytest.mark.parametrize(
     ("value", "asked", "how"),
     [
-        pytest.param(*case, marks=[] if n % 20 == 0 else pytest.mark.slow)
+        pytest.param(*case, marks=[] if n % 40 == 0 else pytest.mark.slow)
         for n, case in enumerate(CASES)
     ],
 )

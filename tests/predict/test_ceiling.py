@@ -268,7 +268,7 @@ def check_random(seed: int) -> bool:
 
 
 def test_no_run_of_a_random_program_is_above_its_ceiling() -> None:
-    assert sum(map(check_random, range(4))) >= 2
+    assert sum(map(check_random, range(3))) >= 2
 
 
 @pytest.mark.slow

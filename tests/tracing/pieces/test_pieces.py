@@ -83,6 +83,7 @@ def test_dicts_sets_and_deques_grow_by_keys_known_only_at_run_time():
     assert len(sizes) == 1, sizes
 
 
+@pytest.mark.slow
 def test_what_grows_by_known_keys_becomes_code_where_its_loop_does_not_close():
     @sgc.function
     def program(s, q: str):

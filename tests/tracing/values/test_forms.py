@@ -151,7 +151,7 @@ CASES = [*COMPARED, *FAILING, *TUPLES]
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(case, marks=[] if n % 8 == 0 else pytest.mark.slow)
+        pytest.param(case, marks=[] if n % 12 == 0 else pytest.mark.slow)
         for n, case in enumerate(CASES)
     ],
 )
