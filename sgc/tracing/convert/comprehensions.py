@@ -41,15 +41,17 @@ _USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorte
 _DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
 
+_SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
+
+
 def with_loops(tree: ast.Module) -> ast.Module:
     """Rewrites the tree's comprehensions in place, so that each is a loop too."""
     declares = (ast.Nonlocal, ast.Global)
     rebound = {name for each in ast.walk(tree) if isinstance(each, declares) for name in each.names}
-    replaced = {
-        each.attr
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)
-    }
+    attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute)]
+    sets_by_name = _SETTING & {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+    is_open = bool(sets_by_name) or any(each.attr == "__dict__" for each in attributes)
+    replaced = {each.attr for each in attributes if is_open or not isinstance(each.ctx, ast.Load)}
     _Functions(frozenset(rebound), frozenset(replaced)).visit(tree)
     return tree
 

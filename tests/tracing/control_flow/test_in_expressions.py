@@ -55,6 +55,10 @@ def put(box, x):
     box.both = lambda y: "other" + y if x == "no" else y
     return x
 
+def set_by_name(box, x):
+    setattr(box, "with_v", lambda y: "other" + y if x == "no" else y)
+    return x
+
 def pair(a, b, c=""): return f"{a}/{b}/{c}"
 
 @sgc.function
@@ -86,6 +90,7 @@ LINES = (
     "s += pair(box.v, put(box, x), box.v)",
     "s += box.both(put(box, x))",
     "s += Box.both(box, put(box, x))",
+    "s += box.with_v(set_by_name(box, x))",
     "s += pair(*[y, rebind(x)], **{'c': decide(s, x)})",
     "xs = [*xs, decide(s, x)]",
     "s += sgc.user(decide(s, x))",
