@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import linecache
 import textwrap
-from functools import partial
 from typing import Any
 
 import pytest
-from control_flow import outcome, replying
+from control_flow import agree_or_refuse
 
 from sgc.errors import TraceError
-from sgc.runtime.executor.run.options import RunOptions
 
 POOL = ("a", "b", "a,b,c", "12x", "", "é", "3,x,4")
 HEAD = """
@@ -85,10 +83,4 @@ def test_a_value_is_the_same_in_another_program(value: str, asked: str, how: str
         compiled = program.compile(check=False)
     except TraceError:
         return
-    for seed in range(8):
-        runs = [
-            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, POOL)))
-            for each in (program, compiled)
-        ]
-        if runs[1] not in ("ProgramError", "DeoptReached", "NotAllowed"):  # refused at its line
-            assert repr(runs[0]) == repr(runs[1]), seed
+    agree_or_refuse(program, compiled, POOL, 8)

@@ -61,6 +61,21 @@ def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) 
     return Endpoint(ScriptedBackend(reply, prefer))
 
 
+# Errors by which a compiled run says, at its line, that the program must be interpreted.
+REFUSALS = ("ProgramError", "DeoptReached", "NotAllowed")
+
+
+def agree_or_refuse(program: Any, compiled: Any, pool: Sequence[str], n: int) -> None:
+    """Asserts for `n` seeds that a compiled program's runs equal interpreted ones, or refuse."""
+    for seed in range(n):
+        wanted, found = (
+            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, pool)))
+            for each in (program, compiled)
+        )
+        if found not in REFUSALS:
+            assert (found, repr(found)) == (wanted, repr(wanted)), seed
+
+
 def outcome(run: Any) -> Any:
     """The results and requests of a run, or its error."""
     try:

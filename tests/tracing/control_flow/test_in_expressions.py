@@ -7,15 +7,13 @@ from __future__ import annotations
 import linecache
 import textwrap
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import pytest
-from control_flow import outcome, replying
+from control_flow import agree_or_refuse
 
 import sgc
 from sgc.errors import TraceError
-from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "a b c", "")
@@ -132,13 +130,7 @@ def test_it_is_what_it_is_interpreted(line: str) -> None:
         compiled = program.compile(check=False)
     except TraceError:
         return
-    for seed in range(10):
-        runs = [
-            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, POOL)))
-            for each in (program, compiled)
-        ]
-        if runs[1] not in ("ProgramError", "DeoptReached"):  # refused at its line
-            assert repr(runs[0]) == repr(runs[1]), seed
+    agree_or_refuse(program, compiled, POOL, 10)
 
 
 def _decided(text: Any) -> str:
