@@ -97,6 +97,8 @@ LINES = (
     "s += y.join([x, rebind(x), y])",
     "s += (y if decide(s, x) == 'short' else x) + loop(s, x)",
     "s += pair(x, pair(y, decide(s, rebind(x))), y)",
+    "s += (y if decide(s, x) == 'short' else x) + decide(s, x)",
+    "n = 1 if x == 'yes' else 2\ns += '.'\ns += pair(n, (n := 0), decide(s, x))",
     "y = pair(y[:3], decide(s, x))",
     "xs[0], y = y, rebind(x)",
     "xs[grow(xs, x) - 1] = y",

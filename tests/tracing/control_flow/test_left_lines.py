@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import linecache
 import pickle
 import textwrap
@@ -17,6 +18,8 @@ import sgc
 from sgc.errors import SgcWarning, TraceError
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program
+from sgc.runs.endpoint import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 
 POOL = ("ab", "x", "no", "a,b,c", "")
@@ -131,6 +134,40 @@ def test_with_full_graph_it_is_an_error() -> None:
     function.full_graph = True
     with pytest.raises(TraceError, match="dumps"):
         function.compile(partial=True)
+
+
+@sgc.function
+def goes_on_while_one_waits(s, q: str):
+    s += q
+    forks = s.fork(2)
+    forks[0] += sgc.gen("a")
+    forks[1] += "slow" + sgc.gen("b")
+    if forks[0]["a"] == "x":
+        s += str(len(pickle.dumps(forks[0]["a"])))
+    s += forks[1]["b"]
+
+
+class Slow(ScriptedBackend):
+    """Counts its requests; some take long."""
+
+    n = 0
+
+    async def generate(self, prompt: Any, *args: Any, **kwargs: Any) -> Any:
+        self.n += 1
+        if "slow" in prompt[-1].text:
+            await asyncio.sleep(0.05)
+        return await super().generate(prompt, *args, **kwargs)
+
+
+def test_what_is_under_way_ends_first() -> None:
+    program, backend = goes_on_while_one_waits.compile(partial=True), Slow(lambda *_: "x")
+    interpret = partial(goes_on_while_one_waits.run_once, {"q": "q"})
+    options = RunOptions(seed=1)
+    found = run_with_deopt(
+        program, backend, {"q": "q"}, options, lambda how: interpret(how, Endpoint(backend))
+    )
+    assert backend.n == 2
+    assert found.text() == interpret(options, Endpoint(Slow(lambda *_: "x"))).text()
 
 
 @sgc.function
