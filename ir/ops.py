@@ -449,6 +449,13 @@ TABLE: tuple[OpSpec, ...] = (
                 doc="the arguments that it gives changed, which nothing else may hold",
             ),
             _static("is_several", Kind.BOOL, "what it gives is a list of values", default=False),
+            _static(
+                "gives",
+                Kind.TEXT,
+                "the type of what it gives, as an annotation: `list[tuple[str, int]] | None`; "
+                "another result is an error",
+                default="",
+            ),
         ),
         (None,),
         _PURE,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sgc.ir.analysis.dependencies import successors
 from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code_types import parse_code_type
 from sgc.ir.functions import FUNCTIONS, FunctionSpec
 from sgc.ir.graph import Lit, Node, Operand, Ref, Value
 from sgc.ir.rules.graph import Context
@@ -87,11 +88,13 @@ def functions(node: Node, context: Context) -> Iterator[str]:
 
 
 def code(node: Node, context: Context) -> Iterator[str]:
-    source, args = node.get("code"), node.get("args")
+    source, args, gives = node.get("code"), node.get("args"), node.get("gives")
     if not isinstance(source, Lit) or not isinstance(args, tuple):
         return
     try:
         found = parse_code(str(source.value))
+        if isinstance(gives, Lit) and gives.value:
+            parse_code_type(str(gives.value))
     except CodeError as error:
         yield f"its code is refused: {error.message}"
         return

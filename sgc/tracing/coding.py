@@ -130,9 +130,12 @@ class Coding(Merging):
         if op == "evaluate":
             return symbol.name
         args = fields.get("args")
-        if fields.get("fn") != Lit("item") or not isinstance(args, tuple):
+        fn = fields.get("fn")
+        if fn not in (Lit("item"), Lit("as")) or not isinstance(args, tuple):
             return ""
         whole = args[0].name if isinstance(args[0], Ref) else ""
+        if fn == Lit("as"):
+            return self._code_of(Symbol(whole, symbol.type))
         op, fields = self.made.get(whole, ("", {}))
         is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
         return whole if is_several else ""

@@ -183,6 +183,7 @@ class _Maker:
             fields = {"code": Lit(code), "args": (self.literal(Kind.TEXT),)}
             fields |= {"changed": (Lit(0),)} if self.rng.random() < 0.5 else {}
             fields |= {"is_several": Lit(True)} if self.rng.random() < 0.5 else {}
+            fields |= {"gives": Lit("list[int]")} if self.rng.random() < 0.5 else {}
         elif spec.name == "tool":
             fields["effect"] = Lit(self.rng.choice(EFFECTS))
             fields["keys"] = (Lit("key"),)

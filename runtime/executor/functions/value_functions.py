@@ -21,6 +21,7 @@ TYPES: dict[str, type] = {
     "int": int,
     "list": list,
     "str": str,
+    "tuple": tuple,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.errors import ProgramError, SgcError
+from sgc.ir.code_types import parse_code_type
 from sgc.ir.graph import Lit, Node
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.functions.own_texts import OwnText, own
@@ -12,6 +13,7 @@ from sgc.runtime.executor.functions.sharing import Several
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.ops.run import Run
 
+MAX_SHOWN = 80
 _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Kind.LIST: list}
 
 
@@ -42,6 +44,9 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     except Exception as error:
         return (Failed.of("", error, str(node.loc or "")),)
     _check_type(value, node.results[0].type)
+    gives = node.text("gives")
+    if gives:
+        _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
     if sharing is not None:
         sharing.note(value, args, originals or {})
     if node.get("is_several") == Lit(True):
@@ -52,10 +57,24 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
 
 
 def _check_type(value: Any, type_: Type) -> None:
-    expected = _PYTHON.get(type_.kind)
-    if expected is not None and type(value) is not expected:
+    if not _is_of(value, type_):
         found = type(value).__name__
         raise ProgramError(f"code gave a {found}, which the graph says is a {type_}")
+
+
+def _is_of(value: Any, type_: Type) -> bool:
+    expected = _PYTHON.get(type_.kind)
+    if expected is not None and type(value) is not expected:
+        return False
+    item = type_.item
+    return item is None or item.kind not in _PYTHON or all(_is_of(each, item) for each in value)
+
+
+def _check_gives(value: Any, gives: str, is_several: bool) -> None:
+    if not parse_code_type(gives).fits(tuple(value) if is_several else value):
+        found = repr(value)
+        shown = found if len(found) <= MAX_SHOWN else found[:MAX_SHOWN] + "…"
+        raise ProgramError(f"code gave {shown}, which the graph says is {gives}")
 
 
 def _is_own(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NoReturn
 
@@ -14,13 +14,13 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.inference.infer import may_share, output_types, result_type
 from sgc.tracing.pieces.changes import is_done_at_once
-from sgc.tracing.pieces.infer import output_types, result_type
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
@@ -32,9 +32,18 @@ from sgc.tracing.values.abstract import (
     abstract,
     is_abstract,
 )
-from sgc.tracing.values.abstract_list import frozen
+from sgc.tracing.values.abstract_list import frozen, type_of
 from sgc.tracing.values.computing import computed
-from sgc.tracing.values.row_types import OBJECT
+from sgc.tracing.values.row_types import (
+    OBJECT,
+    OptionalType,
+    RowType,
+    annotation_of,
+    joined_item,
+    optional,
+    plain,
+    row_of,
+)
 
 MAX_DEPTH = 20
 
@@ -100,7 +109,7 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
 def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
     parsed = parse_code(code.code)
     kept = kept_by(found, given)
-    types_ = tuple(_type(session.type_of(session.operand(arg))) for arg in code.args)
+    types_ = tuple(_type(_given_type(arg)) for arg in code.args)
     changed = [
         n for n, arg in enumerate(code.args)
         if is_changeable(arg) and any(arg is given[name] for name in found.changes)
@@ -111,21 +120,48 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
     if not found.is_statement or len(found.targets) == 1:
         name = found.targets[0] if found.is_statement else ""
         type_ = _type_of(found, name, result_type(parsed, types_), given)
-        symbol = _evaluated(session, code, type_, changed)
-        value = abstract(symbol, session)
-        if _may_hold(type_):
+        symbol = _evaluated(session, code, type_, changed, annotation_of(type_))
+        value = _without_none(abstract(symbol, session), type_)
+        if _may_hold(type_, parsed, types_):
             _hold(session, symbol, kept, code)
         return _taken(session, found, name, value, given)
-    symbol = _evaluated(session, code, types.list_of(OBJECT), changed, is_several=True)
-    whole, taken = abstract(symbol, session), []
+    each = [
+        _type_of(found, name, type_, given)
+        for name, type_ in zip(found.targets, output_types(parsed, types_), strict=True)
+    ]
+    symbol = _evaluated(
+        session, code, types.list_of(OBJECT), changed, _gives_of(each), is_several=True
+    )
+    whole = abstract(symbol, session)
     _hold(session, symbol, kept, code)
-    for n, (name, type_) in enumerate(
-        zip(found.targets, output_types(parsed, types_), strict=True)
-    ):
-        type_ = _type_of(found, name, type_, given)
-        value = computed(session, "item", whole, n, type_=type_)
-        taken.append(_taken(session, found, name, value, given))
-    return tuple(taken)
+    taken = [computed(session, "item", whole, n, type_=type_) for n, type_ in enumerate(each)]
+    return tuple(
+        _taken(session, found, name, _without_none(value, type_), given)
+        for name, value, type_ in zip(found.targets, taken, each, strict=True)
+    )
+
+
+def _gives_of(each: Sequence[Type]) -> str:
+    """The type of several values."""
+    is_told = any(type_ != OBJECT for type_ in each)
+    return annotation_of(row_of(each)) if is_told else "list[object]"
+
+
+def _without_none(value: Any, type_: Type) -> Any:
+    """A value that may be None, by a decision: None, or a value of its other type."""
+    if not isinstance(type_, OptionalType):
+        return value
+    session = value.session
+    session.has_untyped = True
+    if computed(session, "is_a", value, "NoneType"):
+        return None
+    return computed(session, "as", value, _NAMES[type_.of.kind], "", type_=type_.of)
+
+
+_NAMES = {
+    Kind.TEXT: "str", Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.LIST: "list",
+    Kind.JSON: "tuple",
+}  # fmt: skip
 
 
 def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
@@ -135,8 +171,11 @@ def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
         session.copies.add(symbol.name)
 
 
-def _may_hold(type_: Type) -> bool:
-    return type_ not in _FIXED and (type_.item is None or type_.item not in _FIXED)
+def _may_hold(type_: Type, code: Code, given: tuple[Type, ...]) -> bool:
+    """Whether a result may share parts with what the code was given."""
+    if type_ in _FIXED:
+        return False
+    return type_.item is None or type_.item not in _FIXED or may_share(code, given)
 
 
 _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
@@ -163,9 +202,16 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
 
 
 def _evaluated(
-    session: Any, code: Made, type_: Type, changed: list[int], is_several: bool = False
+    session: Any,
+    code: Made,
+    type_: Type,
+    changed: list[int],
+    gives: str = "",
+    is_several: bool = False,
 ) -> Symbol:
     fields: dict[str, Any] = {"args": tuple(map(session.operand, code.args))}
+    if gives not in ("", annotation_of(plain(type_))):  # the graph's own type does not tell it
+        fields["gives"] = Lit(gives)
     if changed:
         fields["changed"] = tuple(map(Lit, changed))
     if is_several:
@@ -175,10 +221,21 @@ def _evaluated(
     return value  # type: ignore[no-any-return]
 
 
+def _given_type(value: Any) -> Type:
+    """The type of an argument of code."""
+    if type(value) is list:
+        return types.list_of(joined_item(map(_given_type, value)) if value else OBJECT)
+    return type_of(value)
+
+
 def _type(of: Type) -> Type:
     """The type of a value as code sees it."""
     if of.kind in TEXTUAL:
         return types.TEXT
     if of.kind is Kind.LIST:
         return types.list_of(OBJECT if of.item is None else _type(of.item))
+    if isinstance(of, RowType) and of.keys is None:
+        return row_of(map(_type, of.row))
+    if isinstance(of, OptionalType):
+        return optional(_type(of.of))
     return of if of in (types.INT, types.FLOAT, types.BOOL) else OBJECT

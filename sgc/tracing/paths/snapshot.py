@@ -217,9 +217,10 @@ def widen(
             if part is not None and there is not None:
                 if part.shape != there.shape or (name in own) != (name in other_own):
                     return None
-                if not _pair(part, there, found):
+                if part.lone_type != there.lone_type:
                     return None
-                if there.lone_type is None and not _pair(there, part, back):
+                is_lone = there.lone_type is not None  # then it gets a symbol of its own
+                if not is_lone and not (_pair(part, there, found) and _pair(there, part, back)):
                     return None
             known = there or part
             assert known is not None

@@ -30,9 +30,34 @@ class ObjectType(Type):
 OBJECT = ObjectType(Kind.JSON)
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalType(ObjectType):
+    """The type of a value that is None or `of`."""
+
+    of: Type = OBJECT
+
+
+def optional(of: Type) -> Type:
+    return OBJECT if isinstance(of, ObjectType) else OptionalType(Kind.JSON, of=of)
+
+
+_ANNOTATIONS = {types.TEXT: "str", types.INT: "int", types.FLOAT: "float", types.BOOL: "bool"}
+
+
+def annotation_of(type_: Type) -> str:
+    """A type, written as an annotation of Python."""
+    if type_.item is not None:
+        return f"list[{annotation_of(type_.item)}]"
+    if isinstance(type_, RowType) and type_.keys is None:
+        return f"tuple[{', '.join(map(annotation_of, type_.row))}]"
+    if isinstance(type_, OptionalType):
+        return f"{annotation_of(type_.of)} | None"
+    return _ANNOTATIONS.get(type_, "object")
+
+
 def holds_objects(type_: Type) -> bool:
     """Whether a value of this type may be, or be a list of, what no JSON is."""
-    return type_ == OBJECT or (type_.item is not None and holds_objects(type_.item))
+    return isinstance(type_, ObjectType) or (type_.item is not None and holds_objects(type_.item))
 
 
 def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
@@ -53,7 +78,7 @@ def outer(type_: Type) -> Type:
     if isinstance(type_, RowType):
         is_json = type_.keys is not None and OBJECT not in map(outer, type_.row)
         return types.JSON if is_json else OBJECT
-    return type_
+    return OBJECT if isinstance(type_, ObjectType) else type_
 
 
 def joined(one: Type | None, other: Type | None) -> Type | None:

@@ -9,6 +9,7 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
+from sgc.programs.program import compile_function
 from sgc.tracing.tracer import trace
 
 REPLIES = ("yes", "no", "a,b", "7", "")
@@ -130,6 +131,7 @@ def test_a_named_tuple_is_no_item_of_a_list_that_grows():
 
 
 def test_a_list_of_others_is_not_changed_where_it_was_widened():
+    @sgc.function
     def program(s, q: str, rows: list[list[str]]):
         cur = ["a"]
         for _ in sgc.turns(8):
@@ -141,7 +143,8 @@ def test_a_list_of_others_is_not_changed_where_it_was_widened():
                 cur = rows[0]
         s += str(rows) + str(cur)
 
-    refused(program)
+    with pytest.raises(TraceError, match="a list is changed that another value holds"):
+        compile_function(program, {}, is_full=True)
 
 
 def test_what_is_in_a_list_that_grows_is_not_changed_where_it_was_widened():
@@ -168,6 +171,24 @@ def test_what_is_in_a_list_that_grows_is_not_changed_where_it_was_widened():
         s += str(rows) + str(row)
 
     refused(program)
+
+
+def test_a_name_that_was_a_variable_too_and_is_another_later():
+    @sgc.function
+    def program(s, q: str):
+        draft = best = q
+        score = 0
+        for _ in range(3):
+            s += "score" + sgc.gen("n", regex="[0-9]", max_tokens=1)
+            if int(s["n"]) > score:
+                best, score = draft, int(s["n"])
+            if score > 7:
+                break
+            s += "better" + sgc.gen("draft", max_tokens=8)
+            draft = s["draft"]
+        return best, score
+
+    assert agree(program, ["1", "5", "9", "a", "b"], q="x").n_nodes < 120
 
 
 def test_names_that_some_ways_set_stay_apart_where_a_join_asks_for_them():

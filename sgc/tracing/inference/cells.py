@@ -1,0 +1,165 @@
+"""Cells: the types that the values of an expression or variable of code may have.
+
+A container's items are cells too, which all its names share: what is appended under one name is
+read under another (B. Steensgaard, Points-to Analysis in Almost Linear Time, 1996). Cells only
+grow, so that inferring ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sgc.ir import types
+from sgc.ir.op_specs import TEXTUAL
+from sgc.ir.types import Kind, Type
+from sgc.tracing.values.row_types import OBJECT, OptionalType, RowType, optional, row_of
+
+MAX_DEPTH = 6  # of a type
+
+_SCALARS = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool"}
+_TYPES = {"str": types.TEXT, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL}
+
+
+NUMBERS = frozenset({"int", "float", "bool"})
+DICTS = frozenset({"dict", "defaultdict", "Counter"})
+
+
+class Cell:
+    """kinds: the names of scalar types. parts: for each container, the cells of its items; those of
+    a tuple are under `tuple` and its length. is_any: whether it may have any other type.
+    """
+
+    __slots__ = ("is_any", "kinds", "parts", "same")
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+        self.parts: dict[str, tuple[Cell, ...]] = {}
+        self.is_any = False
+        self.same: Cell | None = None  # the cell that it was unified with
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.kinds, *self.parts}
+
+
+class Cells:
+    """Makes cells and what flows between them. n_changes: grows whenever a cell does."""
+
+    def __init__(self) -> None:
+        self.n_changes = 0
+
+    def new(self, *kinds: str) -> Cell:
+        cell = Cell()
+        cell.kinds.update(kinds)
+        return cell
+
+    def any(self) -> Cell:
+        cell = Cell()
+        cell.is_any = True
+        return cell
+
+    def holding(self, name: str, *parts: Cell) -> Cell:
+        """A container, or another object, of these items."""
+        cell = Cell()
+        cell.parts[name] = parts
+        return cell
+
+    def found(self, cell: Cell) -> Cell:
+        while cell.same is not None:
+            cell = cell.same
+        return cell
+
+    def flow(self, source: Cell, into: Cell) -> None:
+        """The values of one cell may become those of another."""
+        source, into = self.found(source), self.found(into)
+        if source is not into:
+            self._merge(source, into)
+
+    def _merge(self, source: Cell, into: Cell) -> None:
+        if source.is_any:
+            self.make_any(into)
+        if into.is_any:
+            for cells in list(source.parts.values()):
+                self._make_all_any(cells)
+        if not source.kinds <= into.kinds:
+            into.kinds |= source.kinds
+            self.n_changes += 1
+        for name, cells in list(source.parts.items()):
+            self._join_part(name, cells, self.found(into))
+
+    def _join_part(self, name: str, cells: tuple[Cell, ...], into: Cell) -> None:
+        known = into.parts.get(name)
+        if known is None:
+            into.parts[name] = cells
+            self.n_changes += 1
+            return
+        for one, other in zip(known, cells, strict=True):
+            self._unify(one, other)
+
+    def _unify(self, one: Cell, other: Cell) -> None:
+        one, other = self.found(one), self.found(other)
+        if one is other:
+            return
+        other.same = one
+        self.n_changes += 1
+        self._merge(other, one)
+
+    def make_any(self, cell: Cell) -> None:
+        cell = self.found(cell)
+        if not cell.is_any:
+            cell.is_any = True
+            self.n_changes += 1
+            self.spoil(cell)
+
+    def spoil(self, cell: Cell) -> None:
+        """Code that is not known may put anything into the containers of a cell."""
+        for cells in list(self.found(cell).parts.values()):
+            self._make_all_any(cells)
+
+    def _make_all_any(self, cells: Sequence[Cell]) -> None:
+        for each in cells:
+            self.make_any(each)
+
+    def parts_of(self, cells: Iterable[Cell]) -> set[Cell]:
+        """The cells of all items of the containers in some cells, at any depth."""
+        found: set[Cell] = set()
+        left = list(cells)
+        while left:
+            cell = self.found(left.pop())
+            inner = {self.found(each) for parts in cell.parts.values() for each in parts}
+            left += inner - found
+            found |= inner
+        return found
+
+    # -- from and to types ----------------------------------------------------------------------
+
+    def of_type(self, type_: Type) -> Cell:
+        if type_.kind in TEXTUAL:
+            return self.new("str")
+        if type_.kind in _SCALARS:
+            return self.new(_SCALARS[type_.kind])
+        if type_.item is not None:
+            return self.holding("list", self.of_type(type_.item))
+        if isinstance(type_, RowType) and type_.keys is None:
+            row = [self.of_type(each) for each in type_.row]
+            return self.holding(f"tuple{len(row)}", *row)
+        if isinstance(type_, OptionalType):
+            cell = self.of_type(type_.of)
+            cell.kinds.add("None")
+            return cell
+        return self.any()
+
+    def type_of(self, cell: Cell, depth: int = MAX_DEPTH) -> Type:
+        """The type of a cell's values; OBJECT if it is not clear."""
+        cell = self.found(cell)
+        names = cell.names - {"None"}
+        if cell.is_any or not depth or len(names) != 1:
+            return OBJECT
+        name = names.pop()
+        parts = [self.type_of(each, depth - 1) for each in cell.parts.get(name, ())]
+        found = _TYPES.get(name, OBJECT)
+        if name == "list":
+            found = types.list_of(parts[0])
+        elif name.startswith("tuple") and parts and name != "tuple":
+            found = row_of(parts)
+        return optional(found) if "None" in cell.kinds else found

@@ -1,0 +1,237 @@
+"""Infers the type of a result of code from its syntax: a text, a number, a list of pairs.
+
+If no type is certain, it is a value of any type. Errors here are safe: the executor refuses a
+result that has another type than the graph says (`ir/code_types.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from sgc.ir.code import Code
+from sgc.ir.types import Type
+from sgc.tracing.inference.cells import DICTS, Cell
+from sgc.tracing.inference.expressions import Expressions
+from sgc.tracing.inference.places import Function, Known, Scope
+from sgc.tracing.pieces.names import names_of, parameters
+from sgc.tracing.values.row_types import OBJECT
+
+MAX_ROUNDS = 16
+
+
+@lru_cache(maxsize=1024)  # repeated runs of a trace call it again
+def result_type(code: Code, given: tuple[Type, ...]) -> Type:
+    """The type of the code's result for arguments of these types."""
+    inference = Inference(code)
+    cell = inference.returned(given)
+    return OBJECT if cell is None else inference.cells.type_of(cell)
+
+
+@lru_cache(maxsize=1024)
+def output_types(code: Code, given: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types of the items of the list that the code returns."""
+    last = code.entry.body[-1]
+    assert isinstance(last, ast.Return)
+    assert isinstance(last.value, ast.List)
+    inference = Inference(code)
+    if inference.returned(given) is None:
+        return (OBJECT,) * len(last.value.elts)
+    found = (inference.of(each, inference.entry_scope) for each in last.value.elts)
+    return tuple(map(inference.cells.type_of, found))
+
+
+@lru_cache(maxsize=1024)
+def may_share(code: Code, given: tuple[Type, ...]) -> bool:
+    """Whether the code's result may be or hold a list, dict or set that it was given, or one that
+    the code's constants hold.
+    """
+    inference = Inference(code)
+    cell = inference.returned(given)
+    if cell is None:
+        return True
+    others = [*inference.given, *inference.module.cells.values()]
+    return not inference.cells.parts_of([cell]).isdisjoint(inference.cells.parts_of(others))
+
+
+class Inference(Expressions):
+    """The types of all expressions of some code, as cells that grow until nothing changes."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code)
+        self._known: dict[int, Known] = {}
+        self._scopes: dict[int, Scope] = {}
+        self.module = Scope(None)
+        self.entry_scope = self.module
+        self.given: list[Cell] = []
+
+    def returned(self, given: Sequence[Type]) -> Cell | None:
+        """The cell of what the entry returns; None if it does not settle."""
+        for each in self.code.constants:
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            for target in targets:
+                for node in ast.walk(target):
+                    if isinstance(node, ast.Name):
+                        self.module.cells[node.id] = self.cells.new()
+        for function in self.code.functions:
+            self.module.functions[function.name] = self.known(function, self.module)
+        entry = self.module.functions[self.code.entry.name]
+        self.entry_scope = entry.scope
+        args = self.code.entry.args
+        for name, type_ in zip((*args.posonlyargs, *args.args), given, strict=True):
+            self.given.append(self.cells.of_type(type_))
+            self.cells.flow(self.given[-1], entry.scope.cells[name.arg])
+        for _ in range(MAX_ROUNDS):
+            before = self.cells.n_changes
+            self._block(self.code.constants, self.module, None)
+            for known in list(self._known.values()):
+                self._body(known)
+            if self.cells.n_changes == before:
+                return entry.gives
+        return None
+
+    def known(self, node: Function, outer: Scope) -> Known:
+        known = self._known.get(id(node))
+        if known is None:
+            body = node.body if isinstance(node.body, list) else [node.body]
+            names = names_of(body)
+            own = (names.writes | parameters(node.args)) - names.outer
+            scope = Scope(outer, {name: self.cells.new() for name in sorted(own)})
+            gives = self.cells.new()
+            if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in _of_scope(body)):
+                scope.items = self.cells.new()
+                gives = self.cells.holding("iter", scope.items)
+            known = self._known[id(node)] = Known(node, scope, gives)
+        return known
+
+    def _body(self, known: Known) -> None:
+        node, scope = known.node, known.scope
+        args = node.args
+        for parameter, default in (
+            *zip((*args.posonlyargs, *args.args)[::-1], args.defaults[::-1], strict=False),
+            *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+        ):
+            if default is not None:
+                assert scope.outer is not None
+                self.cells.flow(self.of(default, scope.outer), scope.cells[parameter.arg])
+        for rest in filter(None, (args.vararg, args.kwarg)):
+            self.cells.make_any(scope.cells[rest.arg])
+        if isinstance(node, ast.Lambda):
+            self.cells.flow(self.of(node.body, scope), known.gives)
+            return
+        self._block(node.body, scope, known)
+        if not _ends(node.body) and scope.items is None:
+            self.add(known.gives, "None")
+
+    def function_of(self, node: ast.expr, scope: Scope) -> Known | None:
+        """The function that an expression is, if its code is known."""
+        if isinstance(node, ast.Lambda):
+            return self.known(node, scope)
+        return scope.function(node.id) if isinstance(node, ast.Name) else None
+
+    def applied(self, known: Known, given: Sequence[Cell]) -> Cell:
+        """What a function gives for arguments by place."""
+        args = known.node.args
+        places = [each.arg for each in (*args.posonlyargs, *args.args)]
+        for name, cell in zip(places, given, strict=False):
+            self.cells.flow(cell, known.scope.cells[name])
+        for cell in given[len(places) :]:
+            self.cells.spoil(cell)
+        return known.gives
+
+    def called_by_others(self, known: Known) -> None:
+        """Code that is not known may call a function with anything."""
+        for name in parameters(known.node.args):
+            self.cells.make_any(known.scope.cells[name])
+        self.cells.spoil(known.gives)
+
+    def _block(self, body: Iterable[ast.stmt], scope: Scope, known: Known | None) -> None:
+        for node in body:
+            self._statement(node, scope, known)
+
+    def _statement(self, node: ast.stmt, scope: Scope, known: Known | None) -> None:
+        if isinstance(node, ast.Return):
+            assert known is not None
+            found = self.cells.new("None") if node.value is None else self.of(node.value, scope)
+            if scope.items is None:
+                self.cells.flow(found, known.gives)
+        elif isinstance(node, ast.FunctionDef):
+            if scope.cells.pop(node.name, None) is not None and not node.decorator_list:
+                scope.functions[node.name] = self.known(node, scope)
+            elif node.name not in scope.functions:
+                scope.cells[node.name] = self.cells.any()
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self.bind(target, self.of(node.value, scope), scope, node.value)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self.bind(node.target, self.of(node.value, scope), scope, node.value)
+        elif isinstance(node, ast.AugAssign):
+            self._augmented(node, scope)
+        elif isinstance(node, ast.For):
+            self.bind(node.target, self.item(self.of(node.iter, scope), node), scope)
+            self._block((*node.body, *node.orelse), scope, known)
+        elif isinstance(node, ast.Match):
+            self._match(node, scope, known)
+        else:
+            self._others(node, scope, known)
+
+    def _others(self, node: ast.AST, scope: Scope, known: Known | None) -> None:
+        """Any other statement: its expressions and blocks."""
+        name = getattr(node, "name", None)
+        if isinstance(node, ast.ExceptHandler) and name:
+            self.cells.make_any(scope.cells[name])
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.of(child, scope)
+            elif isinstance(child, ast.stmt):
+                self._statement(child, scope, known)
+            else:
+                self._others(child, scope, known)
+
+    def _match(self, node: ast.Match, scope: Scope, known: Known | None) -> None:
+        """A pattern may bind any part of its subject to a name."""
+        self.cells.spoil(self.of(node.subject, scope))
+        for case in node.cases:
+            for inner in ast.walk(case.pattern):
+                bound = getattr(inner, "name", None) or getattr(inner, "rest", None)
+                if isinstance(bound, str):
+                    self.cells.make_any(scope.cells[bound])
+            if case.guard is not None:
+                self.of(case.guard, scope)
+            self._block(case.body, scope, known)
+
+    def _augmented(self, node: ast.AugAssign, scope: Scope) -> None:
+        target = node.target
+        loaded = ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else target
+        before, value = self.of(loaded, scope), self.of(node.value, scope)
+        for name in ("list", "deque", "set"):  # `+=` and `|=` change them
+            for cell in self.parts(before, name):
+                self.cells.flow(self.item(value, node), cell)
+        if not self.cells.found(before).names.isdisjoint(DICTS):
+            self.cells.spoil(before)
+        self.bind(target, self.operated(node, node.op, before, value), scope)
+
+
+def _of_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of functions inside."""
+    left = list(body)
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            left += ast.iter_child_nodes(node)
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    """Whether a function always ends in a `return` or `raise`."""
+    last = body[-1] if body else None
+    if isinstance(last, (ast.Return, ast.Raise)):
+        return True
+    if isinstance(last, ast.If):
+        return _ends(last.body) and _ends(last.orelse)
+    if isinstance(last, ast.Try):
+        blocks = [last.orelse or last.body, *(each.body for each in last.handlers)]
+        return _ends(last.finalbody) or all(map(_ends, blocks))
+    return False

@@ -1,0 +1,121 @@
+"""Scopes of code, and the cells of its places."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sgc.ir.code import Code
+from sgc.ir.code_checks import Import
+from sgc.tracing.inference.cells import Cell, Cells
+
+MAX_TUPLE = 16  # items of a tuple whose types are told apart
+Function = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(slots=True)
+class Scope:
+    """The cells of a function's or comprehension's own names; all others are of `outer`."""
+
+    outer: Scope | None
+    cells: dict[str, Cell] = field(default_factory=dict)
+    functions: dict[str, Known] = field(default_factory=dict)
+    items: Cell | None = None  # what a generator yields
+
+    def cell(self, name: str) -> Cell | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.cells:
+                return scope.cells[name]
+            scope = scope.outer
+        return None
+
+    def function(self, name: str) -> Known | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.functions:
+                return scope.functions[name]
+            if name in scope.cells:
+                return None
+            scope = scope.outer
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Known:
+    """A function whose code is known."""
+
+    node: Function
+    scope: Scope
+    gives: Cell
+
+
+class Places(ABC):
+    """The cells of all places in some code."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.cells = Cells()
+        self._at: dict[tuple[int, str], Cell] = {}
+
+    @property
+    def imports(self) -> dict[str, Import]:
+        return self.code.imports
+
+    @abstractmethod
+    def of(self, node: ast.expr, scope: Scope) -> Cell:
+        """The cell of an expression; evaluates its parts."""
+
+    @abstractmethod
+    def function_of(self, node: ast.expr, scope: Scope) -> Known | None:
+        """The function that an expression is, if its code is known."""
+
+    @abstractmethod
+    def applied(self, known: Known, given: Sequence[Cell]) -> Cell:
+        """What a function gives for arguments by place."""
+
+    @abstractmethod
+    def called_by_others(self, known: Known) -> None:
+        """Code that is not known may call a function with anything."""
+
+    def at(self, node: ast.AST, role: str = "") -> Cell:
+        """The cell of a place in the code."""
+        key = (id(node), role)
+        if key not in self._at:
+            self._at[key] = self.cells.new()
+        return self._at[key]
+
+    def add(self, cell: Cell, kind: str) -> None:
+        found = self.cells.found(cell)
+        if kind not in found.kinds:
+            found.kinds.add(kind)
+            self.cells.n_changes += 1
+
+    def joined(self, cells: Iterable[Cell], into: Cell) -> Cell:
+        for each in cells:
+            self.cells.flow(each, into)
+        return into
+
+    def row(self, items: Sequence[Cell], node: ast.AST, role: str = "") -> Cell:
+        """A tuple of items, made at a place in the code."""
+        if len(items) > MAX_TUPLE:
+            return self.cells.holding("tuple", self.joined(items, self.at(node, f"{role}items")))
+        own = [self.joined([each], self.at(node, f"{role}{n}")) for n, each in enumerate(items)]
+        return self.cells.holding(f"tuple{len(own)}", *own)
+
+    def parts(self, cell: Cell, name: str) -> tuple[Cell, ...]:
+        return self.cells.found(cell).parts.get(name, ())
+
+    def item(self, of: Cell, node: ast.AST) -> Cell:
+        """The cell of the items of an iterable. node: where it is iterated."""
+        found, whole = self.at(node, "item"), self.cells.found(of)
+        if whole.is_any:
+            self.cells.make_any(found)
+        if "str" in whole.kinds:
+            self.add(found, "str")
+        for name, cells in list(whole.parts.items()):
+            for cell in cells if name.startswith("tuple") else cells[:1]:
+                self.cells.flow(cell, found)
+        return found
