@@ -212,7 +212,7 @@ class _Trace:
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
-                if error.needs:  # no widened value is to blame
+                if error.needs or error is self._stopped:  # no widened value is to blame
                     raise
                 is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
                 needed = (exploration.labels() if is_last else exploration.needed()) - kept
@@ -267,6 +267,11 @@ class _Trace:
         report.pruned = tuple(exploration.pruned)
         if spent and not self.sites.has_taken and self.sites.take_waiting():
             raise Pieced
+        if spent and self._stopped is not None and self._leaves and not self.is_leaving:
+            self._last_stop = (
+                self._stopped
+            )  # the graph ends there, and values before it are widened
+            raise self._stopped
         if spent:
             self._cut(exploration, spent, is_full)
             report.deopt = spent

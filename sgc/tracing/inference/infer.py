@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sgc.ir.code import Code
@@ -21,38 +22,39 @@ from sgc.tracing.values.row_types import OBJECT
 MAX_ROUNDS = 16
 
 
-@lru_cache(maxsize=1024)  # repeated runs of a trace call it again
-def result_type(code: Code, given: tuple[Type, ...]) -> Type:
-    """The type of the code's result for arguments of these types."""
-    inference = Inference(code)
-    cell = inference.returned(given)
-    return OBJECT if cell is None else inference.cells.type_of(cell)
-
-
-@lru_cache(maxsize=1024)
-def output_types(code: Code, given: tuple[Type, ...]) -> tuple[Type, ...]:
-    """The types of the items of the list that the code returns."""
-    last = code.entry.body[-1]
-    assert isinstance(last, ast.Return)
-    assert isinstance(last.value, ast.List)
-    inference = Inference(code)
-    if inference.returned(given) is None:
-        return (OBJECT,) * len(last.value.elts)
-    found = (inference.of(each, inference.entry_scope) for each in last.value.elts)
-    return tuple(map(inference.cells.type_of, found))
-
-
-@lru_cache(maxsize=1024)
-def may_share(code: Code, given: tuple[Type, ...]) -> bool:
-    """Whether the code's result may be or hold a list, dict or set that it was given, or one that
-    the code's constants hold.
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What is known of the result of code. type: of the result; items: the types of the items, if
+    the code returns a list display; may_share: whether the result may be or hold a list, dict or
+    set that the code was given, or one that its constants hold; has_iterator: whether the result or
+    one of the items may be an iterator, which is no data.
     """
+
+    type: Type
+    items: tuple[Type, ...]
+    may_share: bool
+    has_iterator: bool
+
+
+@lru_cache(maxsize=1024)  # repeated runs of a trace call it again
+def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
+    """What is known of the code's result for arguments of these types."""
     inference = Inference(code)
-    cell = inference.returned(given)
-    if cell is None:
-        return True
+    last = code.entry.body[-1]
+    value = last.value if isinstance(last, ast.Return) else None
+    items = value.elts if isinstance(value, ast.List) else []
+    whole = inference.returned(given)
+    if whole is None:
+        return Inferred(OBJECT, (OBJECT,) * len(items), may_share=True, has_iterator=False)
+    cells = inference.cells
+    found = [inference.of(each, inference.entry_scope) for each in items]
     others = [*inference.given, *inference.module.cells.values()]
-    return not inference.cells.parts_of([cell]).isdisjoint(inference.cells.parts_of(others))
+    return Inferred(
+        cells.type_of(whole),
+        tuple(map(cells.type_of, found)),
+        may_share=not cells.parts_of([whole]).isdisjoint(cells.parts_of(others)),
+        has_iterator=any("iter" in cells.found(each).parts for each in (whole, *found)),
+    )
 
 
 class Inference(Expressions):

@@ -32,7 +32,7 @@ class Operators(Places):
                 self.add(found, "str")
             elif name == "list" and is_slice:
                 self.cells.flow(self.cells.holding("list", *cells), found)
-            elif name in ("list", "deque", "iter"):
+            elif name in ("list", "deque", "range"):
                 self.cells.flow(cells[0], found)
             elif name in DICTS:
                 self.cells.flow(cells[1], found)

@@ -3,7 +3,7 @@
 A row is `effects -> type`. In it, T is an item of the receiver, K and V a dict's key and value, A0
 the first argument, I0 an item of it, T0 an item of it if it is a list, D1 the second argument or
 None, R1 the second argument or nothing; `any` is a value of any type. `V<A1` says that the second
-argument becomes a value of the receiver. `iter` is any iterable that is read once.
+argument becomes a value of the receiver. `iter` is any iterator.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _DICT = """
     setdefault: K<A0 V<D1 -> V
     pop: V | R1
     popitem: tuple[K, V]
-    keys: iter[K]
-    values: iter[V]
-    items: iter[tuple[K, V]]
+    keys: view[K]
+    values: view[V]
+    items: view[tuple[K, V]]
     clear: None
 """
 METHODS: dict[str, dict[str, str]] = {
@@ -142,7 +142,7 @@ BUILTINS = _rows("""
     tuple: tuple[I0, ...]
     iter reversed: iter[I0]
     enumerate: iter[tuple[int, I0]]
-    range: iter[int]
+    range: range[int]
     next: I0 | R1
 """)
 LIBRARY = {

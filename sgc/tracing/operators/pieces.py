@@ -14,12 +14,12 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.code import Code, CodeError, parse_code
+from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
-from sgc.tracing.inference.infer import may_share, output_types, result_type
+from sgc.tracing.inference.infer import Inferred, inferred
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.module_text import NotData
@@ -107,9 +107,10 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
 
 
 def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
-    parsed = parse_code(code.code)
     kept = kept_by(found, given)
-    types_ = tuple(_type(_given_type(arg)) for arg in code.args)
+    known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
+    if known.has_iterator:
+        _refuse(session, found.key, "its result is an iterator, which is no data")
     changed = [
         n for n, arg in enumerate(code.args)
         if is_changeable(arg) and any(arg is given[name] for name in found.changes)
@@ -119,15 +120,15 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
         return None
     if not found.is_statement or len(found.targets) == 1:
         name = found.targets[0] if found.is_statement else ""
-        type_ = _type_of(found, name, result_type(parsed, types_), given)
+        type_ = _type_of(found, name, known.type, given)
         symbol = _evaluated(session, code, type_, changed, annotation_of(type_))
         value = _without_none(abstract(symbol, session), type_)
-        if _may_hold(type_, parsed, types_):
+        if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
         return _taken(session, found, name, value, given)
     each = [
         _type_of(found, name, type_, given)
-        for name, type_ in zip(found.targets, output_types(parsed, types_), strict=True)
+        for name, type_ in zip(found.targets, known.items, strict=True)
     ]
     symbol = _evaluated(
         session, code, types.list_of(OBJECT), changed, _gives_of(each), is_several=True
@@ -171,11 +172,11 @@ def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
         session.copies.add(symbol.name)
 
 
-def _may_hold(type_: Type, code: Code, given: tuple[Type, ...]) -> bool:
+def _may_hold(type_: Type, known: Inferred) -> bool:
     """Whether a result may share parts with what the code was given."""
     if type_ in _FIXED:
         return False
-    return type_.item is None or type_.item not in _FIXED or may_share(code, given)
+    return type_.item is None or type_.item not in _FIXED or known.may_share
 
 
 _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from random import Random
 from types import FrameType
 from typing import Any
 
@@ -29,6 +30,9 @@ def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
     sys.settrace(lambda frame, event, arg: None)
 
 
+SEED = Random.seed.__code__
+
+
 class Events:
     """Stops a run of the program at what may be otherwise than if nothing were traced. root: the
     frame outside the program's own."""
@@ -36,6 +40,7 @@ class Events:
     def __init__(self) -> None:
         self.root: FrameType | None = None
         self._left = Left()
+        self._seeded: dict[int, Random] = {}  # generators that the program has made with a seed
 
     def start(self) -> None:
         """Looks from now on, where nothing else watches the program's lines."""
@@ -48,11 +53,24 @@ class Events:
         if stopped is not None:  # Python ignores what is raised while it frees a generator
             raise_at_next_line(stopped, self.root)
 
+    def note_seed(self, frame: FrameType) -> None:
+        """Looks at a call of `Random.seed`, which making a generator calls too."""
+        generator, seed = frame.f_locals["self"], frame.f_locals["a"]
+        self._seeded.pop(id(generator), None)
+        if type(generator) is Random and seed is not None:
+            self._seeded[id(generator)] = generator
+
+    def is_seeded(self, generator: Any) -> bool:
+        """Whether what a generator draws is the same in every run of the program."""
+        return id(generator) in self._seeded
+
     def end(self) -> None:
         """Stops the trace at the program's end, if it has left a generator that waits."""
         self._left.refuse_waiting()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code is SEED:
+            self.note_seed(frame)
         if not is_users(frame):
             return None
         frame.f_trace_lines = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import CellType, FrameType
@@ -60,6 +61,9 @@ TYPES: dict[type, Type] = {
 }  # fmt: skip
 
 
+_INDEXED = (list, dict, deque)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The place of a value: a frame's variable, an item, a cell, or an attribute."""
@@ -84,7 +88,7 @@ class Place:
         """The value that is there now."""
         if isinstance(self.holder, FrameType):
             return self.holder.f_locals[self.key]
-        if isinstance(self.holder, (list, dict)):
+        if isinstance(self.holder, _INDEXED):
             return self.holder[self.key]
         if isinstance(self.holder, CellType):
             return self.holder.cell_contents
@@ -95,7 +99,7 @@ class Place:
     def put(self, value: Any) -> None:
         if isinstance(self.holder, FrameType):
             _put_local(self.holder, self.key, value)
-        elif isinstance(self.holder, (list, dict)):
+        elif isinstance(self.holder, _INDEXED):
             self.holder[self.key] = value
         elif isinstance(self.holder, CellType):
             self.holder.cell_contents = value

@@ -17,7 +17,7 @@ from typing import Any
 from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean
-from sgc.tracing.paths.events import Events
+from sgc.tracing.paths.events import SEED, Events
 from sgc.tracing.paths.walked import Walked, state_of
 
 MAX_FOREIGN = 20_000
@@ -81,6 +81,8 @@ class Loops:
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
+        if code is SEED:
+            self._events.note_seed(frame)
         if id(code) in _foreign:
             return None
         if not is_users(frame):

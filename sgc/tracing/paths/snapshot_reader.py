@@ -6,8 +6,11 @@ import contextlib
 import re
 import sys
 import types as pytypes
+from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import replace
 from enum import Enum
+from functools import partial
+from random import Random
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +55,7 @@ _ABSTRACT = frozenset({
     AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject,
 })  # fmt: skip
 MAX_NESTED = 20
+_DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({str, int, float, bool, AbstractNumber, AbstractBool})
 
@@ -346,8 +350,9 @@ class Reader:
             holder = value if kind is list else None
             for n, item in enumerate(value):
                 self._value(item, holder, n)
-        elif kind is dict:
-            self._tokens.append((dict, len(value)))
+        elif kind in _DICTS:
+            self._tokens.append((kind, len(value)))
+            self._value(getattr(value, "default_factory", None))
             for key, item in value.items():
                 self._value(key)
                 self._value(item, value, key)
@@ -373,8 +378,30 @@ class Reader:
             self._tokens.append("method")
             self._value(value.__func__)
             self._value(value.__self__)
-        else:
+        elif not self._librarys(value):
             self._instance(value)
+
+    def _librarys(self, value: Any) -> bool:
+        """Reads an object of a class of the standard library, or a named tuple; returns whether it
+        is one.
+        """
+        kind = type(value)
+        if kind is deque:
+            self._tokens.append((kind, len(value), value.maxlen))
+            for n, item in enumerate(value):
+                self._value(item, value, n)
+        elif kind is partial:
+            self._tokens.append(kind)
+            self._value((value.func, value.args, value.keywords))
+        elif kind is Random:
+            self._tokens.append((kind, value.getstate()))
+        elif isinstance(value, tuple):
+            self._value(kind)
+            self._value(tuple(value))
+        else:
+            return False
+        self._own_attributes(value)
+        return True
 
     def _function(self, value: pytypes.FunctionType) -> None:
         self._tokens.append(("function", value.__code__))
@@ -422,6 +449,9 @@ class Reader:
         holder = value if is_programs(kind) else None
         for name in names_of(kind):
             self._attribute(value, name, holder)
+        self._own_attributes(value, holder)
+
+    def _own_attributes(self, value: Any, holder: Any = None) -> None:
         # `object`'s own method, because an abstract value refuses unknown attributes.
         with contextlib.suppress(AttributeError):
             for name, item in object.__getattribute__(value, "__dict__").items():

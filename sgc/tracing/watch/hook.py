@@ -144,7 +144,9 @@ def _reads(function: Any, receiver: Any) -> str | None:
     if name in ("now", "utcnow", "today") and isinstance(receiver, type):
         return "reads the clock" if issubclass(receiver, datetime.date) else None
     if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):
-        return "draws a random number"
+        events = getattr(current_session(), "events", None)
+        is_told = events is not None and events.is_seeded(receiver)
+        return None if is_told else "draws a random number"
     if module == "posix" and name in ("urandom", "getrandom"):
         return "draws a random number"
     return None

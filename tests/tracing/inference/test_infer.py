@@ -11,7 +11,7 @@ from sgc.ir.code import parse_code
 from sgc.ir.code_types import parse_code_type
 from sgc.ir.types import FLOAT, INT, TEXT, Type
 from sgc.runtime.executor.code.run import run_code
-from sgc.tracing.inference.infer import may_share, output_types, result_type
+from sgc.tracing.inference.infer import inferred as known_of
 from sgc.tracing.values.row_types import OBJECT, annotation_of, optional, row_of
 
 TEXTS = types.list_of(TEXT)
@@ -92,7 +92,7 @@ BEFORE = "\n".join([
 
 def inferred(source: str, *given: tuple[Type, Any]) -> str:
     """The type of what code gives; it is held that a run gives such a value."""
-    type_ = annotation_of(result_type(parse_code(source), tuple(each for each, _ in given)))
+    type_ = annotation_of(known_of(parse_code(source), tuple(each for each, _ in given)).type)
     value = run_code(source, [value for _, value in given])
     assert parse_code_type(type_).fits(value), value
     return type_
@@ -230,7 +230,7 @@ def test_a_body(name: str) -> None:
 
 def test_each_of_several_values() -> None:
     code = parse_code("def piece(x):\n    a, b = x, len(x)\n    return [a, b, {a: b}]")
-    assert output_types(code, (TEXT,)) == (TEXT, INT, OBJECT)
+    assert known_of(code, (TEXT,)).items == (TEXT, INT, OBJECT)
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,15 @@ def test_each_of_several_values() -> None:
 )  # fmt: skip
 def test_what_may_be_the_list_that_it_was_given(expression: str, wanted: bool) -> None:
     source = f"KEPT = ['a']\ndef piece(x):\n    return {expression}"
-    assert may_share(parse_code(source), (TEXTS,)) is wanted
+    assert known_of(parse_code(source), (TEXTS,)).may_share is wanted
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [("iter(x)", True), ("(a for a in x)", True), ("zip(x, x)", True), ("yielded(x)", True),
+     ("map(len, x)", True), ("range(3)", False), ("{}.items()", False), ("list(zip(x))", False),
+     ("[iter(x), 1]", True)],
+)  # fmt: skip
+def test_what_is_an_iterator(expression: str, wanted: bool) -> None:
+    source = f"def yielded(x):\n    yield x\ndef piece(x):\n    return {expression}"
+    assert known_of(parse_code(source), (TEXTS,)).has_iterator is wanted
