@@ -16,7 +16,7 @@ from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, AbstractTe
 from sgc.tracing.values.abstract_list import argument, type_of
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
-from sgc.tracing.values.row_types import joined_item
+from sgc.tracing.values.row_types import OBJECT, joined_item
 from sgc.tracing.values.text_types import domain
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
@@ -28,6 +28,8 @@ _ROWS = (list, tuple)
 def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
     kind, key = type(whole), text(key)
+    if isinstance(key, AbstractJson) and kind in _MAPS and _is_record(whole):
+        key = _text_of(key, "{}[a]")
     if not _is_looked_up(key):
         return whole[key]
     if kind in _MAPS and _is_plain(whole):
@@ -57,6 +59,10 @@ def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
 def contains(part: Any, whole: Any) -> bool:
     """`part in whole`."""
     part, whole = text(part), text(whole)
+    if isinstance(part, AbstractJson) and _has_texts(whole):
+        part = _text_of(part, "a in {}")
+        if part is None:
+            return False
     if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):
         return seeing(whole, part.session).__contains__(part)
     found = is_key(part, whole)
@@ -82,6 +88,10 @@ def getting(method: Any) -> Callable[..., Any]:
 
     def get(key: Any, default: Any = None) -> Any:
         key = text(key)
+        if isinstance(key, AbstractJson) and _is_record(whole):
+            key = _text_of(key, "{}.get(a)")
+            if key is None:
+                return default
         if not _is_looked_up(key) or not _is_plain(whole):
             return method(key, default)
         type_ = _one_type([*whole.values(), default]) if _is_record(whole) else None
@@ -90,6 +100,22 @@ def getting(method: Any) -> Callable[..., Any]:
         return _decided(whole, key, lambda: default)
 
     return get
+
+
+def _text_of(key: AbstractJson, otherwise: str) -> Any:
+    """A value out of JSON as a text, by a decision; None if it is no text, and so not among texts.
+
+    otherwise: a look-up of `a` among none, which raises what Python raises for such a value.
+    """
+    if key.is_a(str):
+        return computed(key.session, "as", key, "str", "", type_=types.TEXT)
+    key.session.coded(f"def piece(a):\n    return {otherwise}", (key,), OBJECT)
+    return None
+
+
+def _has_texts(whole: Any) -> bool:
+    """Whether a container is a dict or set of texts alone."""
+    return type(whole) in (*_MAPS, *_SETS) and all(type(key) is str for key in whole)
 
 
 def _is_looked_up(key: Any) -> bool:

@@ -183,9 +183,11 @@ _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:
-    """The type of a variable; a variable that is changed in place keeps its own."""
+    """The type of a variable; a list that is changed in place stays a list."""
     if name in found.changes - found.rebound and isinstance(given[name], AbstractList):
-        return OBJECT if isinstance(given[name], AbstractJson) else types.list_of(OBJECT)
+        if isinstance(given[name], AbstractJson):
+            return OBJECT
+        return type_ if type_.item is not None else types.list_of(OBJECT)
     return type_
 
 

@@ -36,6 +36,7 @@ from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.objects import contents_of, is_programs, is_pythons, names_of
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.abstract import is_abstract
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
@@ -354,12 +355,12 @@ class Reader:
             self._tokens.append((kind, len(value)))
             self._value(getattr(value, "default_factory", None))
             for key, item in value.items():
-                self._value(key)
-                self._value(item, value, key)
+                self._key(key)
+                self._value(item, value if _is_constant(key) else None, key)
         elif kind in (set, frozenset):
             self._tokens.append((kind, len(value)))
-            for item in sorted(value, key=repr):
-                self._value(item)
+            for item in sorted(value, key=_order) if len(value) > 1 else value:
+                self._key(item)
         elif isinstance(value, ProgramState):
             self._state(value)
         elif isinstance(value, Definition):
@@ -380,6 +381,13 @@ class Reader:
             self._value(value.__self__)
         elif not self._librarys(value):
             self._instance(value)
+
+    def _key(self, key: Any) -> None:
+        """Reads a key. An abstract one was decided to be one of its options, which another path may
+        have decided otherwise; there the key has another hash."""
+        if _is_decided(key):
+            raise Opaque
+        self._value(key)
 
     def _librarys(self, value: Any) -> bool:
         """Reads an object of a class of the standard library, or a named tuple; returns whether it
@@ -489,3 +497,23 @@ class Reader:
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)
+
+
+def _is_decided(key: Any) -> bool:
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(_is_decided, key))
+    return is_abstract(key)
+
+
+def _is_constant(key: Any) -> bool:
+    """Whether looking up a key calls no method of the program's."""
+    if type(key) is tuple:
+        return all(map(_is_constant, key))
+    return type(key) in _CONSTANTS or type(key) is str or isinstance(key, Enum)
+
+
+def _order(item: Any) -> str:
+    """The order of an item of a set; calls no method of the program's."""
+    if _is_decided(item) or not _is_constant(item):
+        raise Opaque
+    return f"{type(item).__name__} {item!r}"

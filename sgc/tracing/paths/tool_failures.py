@@ -15,6 +15,7 @@ from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.values.computing import computed, is_ours
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.row_types import plain
 
 TOLD = ("why", "kind", "classes", "value")  # the attributes of a failure
 _KNOWN = frozenset({"args", "with_traceback", "add_note"})
@@ -60,9 +61,11 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
     ok, why, kind, classes = session.emit("outcome", kind_of, value=Ref(value.name))
     if session.decide(ok):
         return
+    # A row is read item by item, and what failed has none.
+    failed = Symbol(value.name, plain(value.type))
     told = {
         "why": session.read(why), "kind": session.read(kind), "classes": session.read(classes),
-        "value": session.read(value), "session": session,
+        "value": session.read(failed), "session": session,
     }  # fmt: skip
     raise _made(told, _matched(session, told["classes"]))
 

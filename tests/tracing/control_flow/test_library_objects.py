@@ -128,3 +128,19 @@ def test_draws_with_a_seed_are_the_interpreters() -> None:
         s += made.choice(words) + str(made.randint(1, 9))
 
     agree(program, REPLIES, q="x")
+
+
+def test_paths_with_keys_that_are_decided_stay_apart() -> None:
+    """A choice that is a key has the hash of the option that it was decided to be."""
+
+    @sgc.function
+    def program(s, q: str):
+        seen, pairs = set(), Counter()
+        for word in ("yes", "no", "maybe"):
+            s += word + sgc.select("x", choices=["yes", "no"])
+            pairs[word, s["x"]] += 1
+            seen.add((word, s["x"]))
+        s += "."
+        return sorted(seen), pairs["yes", "yes"], len(pairs)
+
+    agree(program, REPLIES, q="x")

@@ -71,6 +71,23 @@ def test_rows_and_several_values():
     assert n_tests(graph) == 2  # whether two values are None
 
 
+def numbers(text: str) -> tuple[int, int]:
+    return int(text[0]), [int(part) for part in text.split("-")][1]
+
+
+def test_a_row_that_fails_is_not_read():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        try:
+            low, high = numbers(s["a"])
+        except (ValueError, IndexError) as error:
+            return f"{type(error).__name__}: {error}"
+        return low * high
+
+    agree(program, REPLIES, q="x")
+
+
 def test_the_best_of_several_is_a_text():
     @sgc.function
     def program(s, q: str):
