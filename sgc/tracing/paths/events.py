@@ -30,7 +30,7 @@ def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
     sys.settrace(lambda frame, event, arg: None)
 
 
-SEED = Random.seed.__code__
+SEED, _MAKING = Random.seed.__code__, Random.__init__.__code__
 
 
 class Events:
@@ -56,8 +56,10 @@ class Events:
     def note_seed(self, frame: FrameType) -> None:
         """Looks at a call of `Random.seed`, which making a generator calls too."""
         generator, seed = frame.f_locals["self"], frame.f_locals["a"]
+        is_made = frame.f_back is not None and frame.f_back.f_code is _MAKING
+        is_own = is_made or self.is_seeded(generator)  # else something outside may draw from it
         self._seeded.pop(id(generator), None)
-        if type(generator) is Random and seed is not None:
+        if type(generator) is Random and seed is not None and is_own:
             self._seeded[id(generator)] = generator
 
     def is_seeded(self, generator: Any) -> bool:

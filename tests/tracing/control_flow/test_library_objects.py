@@ -105,6 +105,16 @@ def test_draws_that_are_others_in_each_run_are_refused(make: Any) -> None:
         trace(program)
 
 
+def test_a_generator_from_outside_is_not_the_programs() -> None:
+    @sgc.function
+    def program(s, q: str):
+        OUTSIDE.seed(5)
+        s += q + str(OUTSIDE.random())
+
+    with pytest.raises(TraceError, match="draws a random number"):
+        trace(program)
+
+
 def test_a_generator_that_loses_its_seed() -> None:
     @sgc.function
     def program(s, q: str):
