@@ -15,7 +15,7 @@ import logging
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -94,7 +94,7 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
     if not names:
         found, why = _compiled(function, {}, types_of, is_full=True)
         if found is not None:
-            return _compared(module, n_seeds, {0: found}, "whole", "")
+            return _compared(module, n_seeds, lambda _: found, "whole", "")
         problems.append(why)
     else:
         problems.append(f"must be known: {', '.join(names)}")
@@ -108,13 +108,23 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
             bound = {name: row[name] for name in bound_names if name in row}
             values = function.signature.defaults | row if is_full else {}
             program, why = _compiled(function, bound, types_of, is_full=is_full, values=values)
-            if program is None:
+            if program is not None:
+                each[index] = program
+            elif not _raises_alike(module, row, why):
                 problems.append(why)
                 break
-            each[index] = program
         else:
-            return _compared(module, n_seeds, each, kind, problems[-1])
+            if not each:
+                break
+            return _compared(module, n_seeds, each.get, kind, problems[-1])
     return Outcome("refused", problems[-1])
+
+
+def _raises_alike(module: ModuleType, row: Mapping[str, Any], why: str) -> bool:
+    """Whether the compiler raised what the program raises for a row before it asks anything."""
+    found = run_of(module, module.program, row, seed=0)
+    name, _, message = found.partition(": ") if isinstance(found, str) else ("", "", "")
+    return bool(name) and f"raised {name} while being traced: {message}" in why
 
 
 def _compiled(
@@ -134,13 +144,20 @@ def _compiled(
 
 
 def _compared(
-    module: ModuleType, n_seeds: int, compiled: Mapping[int, Program], kind: str, why: str
+    module: ModuleType,
+    n_seeds: int,
+    compiled: Callable[[int], Program | None],
+    kind: str,
+    why: str,
 ) -> Outcome:
-    """The outcome of programs compiled for all rows (one), or for each, by their indices. A run
-    that is another each time it is interpreted, by state outside the program, is not compared.
+    """The outcome of programs compiled for all rows, or for each, by its index; none for a row for
+    which the compiler raises what the program raises. A run that is another each time it is
+    interpreted, by state outside the program, is not compared.
     """
     for index, row in enumerate(module.ARGUMENTS):
-        whole = compiled.get(index) or compiled[0]
+        whole = compiled(index)
+        if whole is None:
+            continue
         taken = {param.value.name for param in whole.graph.params}
         arguments = {name: value for name, value in row.items() if name in taken}
         for program in at_levels(whole):

@@ -206,8 +206,11 @@ class Inference(Expressions):
 
     def _augmented(self, node: ast.AugAssign, scope: Scope) -> None:
         target = node.target
-        loaded = ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else target
-        before, value = self.of(loaded, scope), self.of(node.value, scope)
+        if isinstance(target, ast.Name):
+            before = scope.cell(target.id) or self.cells.any()
+        else:
+            before = self.of(target, scope)
+        value = self.of(node.value, scope)
         for name in ("list", "deque", "set"):  # `+=` and `|=` change them
             for cell in self.parts(before, name):
                 self.cells.flow(self.item(value, node), cell)
