@@ -25,13 +25,14 @@ MAX_ROUNDS = 16
 @dataclass(frozen=True, slots=True)
 class Inferred:
     """What is known of the result of code. type: of the result; items: the types of the items, if
-    the code returns a list display; may_share: whether the result may be or hold a list, dict or
-    set that the code was given, or one that its constants hold; has_iterator: whether the result or
-    one of the items may be an iterator, which is no data.
+    the code returns a list display; shared: the arguments of which the result may be or hold a
+    list, dict or set, by number; may_share: whether there is one, or one of the code's constants;
+    has_iterator: whether the result or one of the items may be an iterator, which is no data.
     """
 
     type: Type
     items: tuple[Type, ...]
+    shared: frozenset[int]
     may_share: bool
     has_iterator: bool
 
@@ -45,14 +46,22 @@ def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
     items = value.elts if isinstance(value, ast.List) else []
     whole = inference.returned(given)
     if whole is None:
-        return Inferred(OBJECT, (OBJECT,) * len(items), may_share=True, has_iterator=False)
+        every = frozenset(range(len(given)))
+        return Inferred(OBJECT, (OBJECT,) * len(items), every, may_share=True, has_iterator=False)
     cells = inference.cells
     found = [inference.of(each, inference.entry_scope) for each in items]
-    others = [*inference.given, *inference.module.cells.values()]
+    held = cells.parts_of([whole])
+    is_any = any(each.is_any for each in (cells.found(whole), *held))
+
+    def may_hold(others: Iterable[Cell]) -> bool:
+        return is_any or not held.isdisjoint(cells.parts_of(others))
+
+    shared = frozenset(n for n, each in enumerate(inference.given) if may_hold([each]))
     return Inferred(
         cells.type_of(whole),
         tuple(map(cells.type_of, found)),
-        may_share=not cells.parts_of([whole]).isdisjoint(cells.parts_of(others)),
+        shared,
+        may_share=bool(shared) or may_hold(inference.module.cells.values()),
         has_iterator=any("iter" in cells.found(each).parts for each in (whole, *found)),
     )
 

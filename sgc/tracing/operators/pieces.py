@@ -90,11 +90,6 @@ def piece(key: str, *values: Any) -> Any:
             where = str(user_loc() or "")
             session.sites.told[where] = TraceError(why, where=where, hint=hint)
             _refuse(session, key, why)
-    session.handed |= {
-        value.symbol.name
-        for value in values
-        if isinstance(value, AbstractList) and session.is_made(value.symbol)
-    }
     return _outputs(session, found, code, {name: value for name, (value, _) in given.items()})
 
 
@@ -111,6 +106,11 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
     known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")
+    session.handed |= {
+        arg.symbol.name
+        for n, arg in enumerate(code.args)
+        if n in known.shared and isinstance(arg, AbstractList) and session.is_made(arg.symbol)
+    }
     changed = [
         n for n, arg in enumerate(code.args)
         if is_changeable(arg) and any(arg is given[name] for name in found.changes)

@@ -245,6 +245,16 @@ def test_what_may_be_the_list_that_it_was_given(expression: str, wanted: bool) -
 
 @pytest.mark.parametrize(
     ("expression", "wanted"),
+    [("x", {0}), ("len(x)", set()), ("[y]", {1}), ("x[0]", set()), ("y[0]", {1}),
+     ("x or y", {0, 1}), ("json.loads(x[0])", {0, 1}), ("x + [z for z in y[0]]", {0})],
+)  # fmt: skip
+def test_which_arguments_it_may_hold(expression: str, wanted: set[int]) -> None:
+    code = parse_code(f"import json\ndef piece(x, y):\n    return {expression}")
+    assert known_of(code, (TEXTS, types.list_of(TEXTS))).shared == wanted
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
     [("iter(x)", True), ("(a for a in x)", True), ("zip(x, x)", True), ("yielded(x)", True),
      ("map(len, x)", True), ("range(3)", False), ("{}.items()", False), ("list(zip(x))", False),
      ("[iter(x), 1]", True)],
