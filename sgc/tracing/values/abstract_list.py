@@ -247,6 +247,10 @@ class AbstractList:
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'list'")
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        code = "import copy\ndef piece(a):\n    return copy.deepcopy(a)"
+        return self.session.coded(code, (self,), self.symbol.type)
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         stop("a value known only at run time cannot be copied or pickled")
 

@@ -6,7 +6,7 @@ For the program's own `isinstance` they have the type that they stand for.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
@@ -167,8 +167,14 @@ class AbstractNumber:
 
     __int__ = __float__ = __complex__ = __index__
 
+    def __copy__(self) -> Self:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only at run time cannot be copied or pickled")
+        stop("a value known only at run time cannot be pickled")
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(object.__getattribute__(self, "python"), name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
@@ -162,8 +162,14 @@ class AbstractText(str):
     def __mod__(self, values: Any) -> NoReturn:
         stop("a template known only at run time cannot be filled", DECIDE)
 
+    def __copy__(self) -> Self:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only at run time cannot be copied or pickled")
+        stop("a value known only at run time cannot be pickled")
 
 
 def decided(text: AbstractText, options: tuple[str, ...]) -> str:
