@@ -9,7 +9,7 @@ from typing import Any
 
 from sgc.ir.code_checks import CodeError
 
-MAX_TYPE = 500  # characters
+MAX_TYPE = 20_000  # characters: code may give many values
 _SCALARS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 
 

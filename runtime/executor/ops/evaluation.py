@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from sgc.errors import ProgramError, SgcError
@@ -59,7 +60,10 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
 def _check_type(value: Any, type_: Type) -> None:
     if not _is_of(value, type_):
         found = type(value).__name__
-        raise ProgramError(f"code gave a {found}, which the graph says is a {type_}")
+        raise ProgramError(
+            f"code gave a {found}, which the graph says is a {type_}",
+            hint="run it with --interpret",
+        )
 
 
 def _is_of(value: Any, type_: Type) -> bool:
@@ -72,9 +76,10 @@ def _is_of(value: Any, type_: Type) -> bool:
 
 def _check_gives(value: Any, gives: str, is_several: bool) -> None:
     if not parse_code_type(gives).fits(tuple(value) if is_several else value):
-        found = repr(value)
-        shown = found if len(found) <= MAX_SHOWN else found[:MAX_SHOWN] + "…"
-        raise ProgramError(f"code gave {shown}, which the graph says is {gives}")
+        raise ProgramError(
+            f"code gave {reprlib.repr(value)}, which the graph says is {gives[:MAX_SHOWN]}",
+            hint="run it with --interpret",
+        )
 
 
 def _is_own(value: Any) -> bool:

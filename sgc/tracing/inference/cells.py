@@ -7,19 +7,17 @@ grow, so that inferring ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.values.row_types import OBJECT, OptionalType, RowType, optional, row_of
 
-MAX_DEPTH = 6  # of a type
+MAX_DEPTH, MAX_PARTS = 6, 64  # of a type
 
 _SCALARS = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool"}
 _TYPES = {"str": types.TEXT, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL}
-
-
 NUMBERS = frozenset({"int", "float", "bool"})
 DICTS = frozenset({"dict", "defaultdict", "Counter"})
 
@@ -149,14 +147,17 @@ class Cells:
             return cell
         return self.any()
 
-    def type_of(self, cell: Cell, depth: int = MAX_DEPTH) -> Type:
-        """The type of a cell's values; OBJECT if it is not clear."""
+    def type_of(self, cell: Cell) -> Type:
+        """The type of a cell's values; OBJECT if it is not clear, or has too many parts."""
+        return self._type_of(cell, MAX_DEPTH, iter(range(MAX_PARTS)))
+
+    def _type_of(self, cell: Cell, depth: int, left: Iterator[int]) -> Type:
         cell = self.found(cell)
         names = cell.names - {"None"}
-        if cell.is_any or not depth or len(names) != 1:
+        if cell.is_any or not depth or len(names) != 1 or next(left, None) is None:
             return OBJECT
         name = names.pop()
-        parts = [self.type_of(each, depth - 1) for each in cell.parts.get(name, ())]
+        parts = [self._type_of(each, depth - 1, left) for each in cell.parts.get(name, ())]
         found = _TYPES.get(name, OBJECT)
         if name == "list":
             found = types.list_of(parts[0])

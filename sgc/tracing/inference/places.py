@@ -25,22 +25,18 @@ class Scope:
     items: Cell | None = None  # what a generator yields
 
     def cell(self, name: str) -> Cell | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.cells:
-                return scope.cells[name]
-            scope = scope.outer
-        return None
+        scope = self._of(name)
+        return None if scope is None else scope.cells.get(name)
 
     def function(self, name: str) -> Known | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.functions:
-                return scope.functions[name]
-            if name in scope.cells:
-                return None
-            scope = scope.outer
-        return None
+        scope = self._of(name)
+        return None if scope is None else scope.functions.get(name)
+
+    def _of(self, name: str) -> Scope | None:
+        """The innermost scope that has a name."""
+        if name in self.cells or name in self.functions:
+            return self
+        return None if self.outer is None else self.outer._of(name)
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
@@ -126,10 +127,12 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
         if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
         return _taken(session, found, name, value, given)
-    each = [
-        _type_of(found, name, type_, given)
-        for name, type_ in zip(found.targets, known.items, strict=True)
-    ]
+    each = _at_most(
+        [
+            _type_of(found, name, type_, given)
+            for name, type_ in zip(found.targets, known.items, strict=True)
+        ]
+    )
     symbol = _evaluated(
         session, code, types.list_of(OBJECT), changed, _gives_of(each), is_several=True
     )
@@ -146,6 +149,11 @@ def _gives_of(each: Sequence[Type]) -> str:
     """The type of several values."""
     is_told = any(type_ != OBJECT for type_ in each)
     return annotation_of(row_of(each)) if is_told else "list[object]"
+
+
+def _at_most(each: list[Type]) -> list[Type]:
+    """The types of several values, if a graph can say as many."""
+    return each if len(annotation_of(row_of(each))) <= MAX_TYPE else [OBJECT] * len(each)
 
 
 def _without_none(value: Any, type_: Type) -> Any:

@@ -9,8 +9,13 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
+from sgc.ir.code import parse_code
+from sgc.ir.code_types import MAX_TYPE, parse_code_type
 from sgc.ir.graph import Graph
+from sgc.ir.types import TEXT
+from sgc.tracing.inference.infer import inferred
 from sgc.tracing.tracer import trace
+from sgc.tracing.values.row_types import annotation_of
 
 REPLIES = ["a,b", "1-2", "12-7,x", "", ",", "no", "q,,r"]
 
@@ -112,3 +117,16 @@ def test_a_result_that_may_be_an_argument_is_no_list_of_its_own():
 
     with pytest.raises(TraceError, match="a list of others, is changed"):
         trace(program, is_full=True)
+
+
+def test_more_values_than_a_type_has_parts():
+    names = [f"x{n}" for n in range(70)]
+    body = "".join(f"    {name} = (a.count('{n}'), a)\n" for n, name in enumerate(names))
+    source = f"def piece(a):\n{body}    return [({', '.join(names)}), ({names[0]}, a)]"
+    found = inferred(parse_code(source), (TEXT,))
+    assert all(len(annotation_of(each)) < MAX_TYPE for each in found.items)
+    wide = "a"
+    for _ in range(6):
+        wide = f"({', '.join([wide] * 4)})"
+    type_ = inferred(parse_code(f"def piece(a):\n    return {wide}"), (TEXT,)).type
+    assert parse_code_type(annotation_of(type_)).of == "tuple"
