@@ -1,7 +1,8 @@
-"""The attributes of objects whose classes are written in Python."""
+"""What snapshots read of objects: attributes, if their class is written in Python, and keys."""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from enum import Enum
@@ -9,7 +10,12 @@ from types import FunctionType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.tracing.code.frames import Opaque
+from sgc.tracing.values.abstract import is_abstract
 
+CONSTANTS = frozenset({
+    type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
+})  # fmt: skip
 _HEAP_TYPE = 1 << 9
 _POINTER = struct.calcsize("P")
 _HIDDEN = ("__dict__", "__weakref__")
@@ -54,3 +60,24 @@ def contents_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 def _is_abstract(item: Any) -> bool:
     return has_marker(item) if isinstance(item, str) else hasattr(type(item), "symbol")
+
+
+def is_decided(key: Any) -> bool:
+    """Whether a key is abstract, or holds what is."""
+    if isinstance(key, (tuple, frozenset)):
+        return any(map(is_decided, key))
+    return is_abstract(key)
+
+
+def is_constant(key: Any) -> bool:
+    """Whether looking up a key calls no method of the program's."""
+    if type(key) is tuple:
+        return all(map(is_constant, key))
+    return type(key) in CONSTANTS or type(key) is str or isinstance(key, Enum)
+
+
+def order(item: Any) -> str:
+    """The order of an item of a set; calls no method of the program's."""
+    if is_decided(item) or not is_constant(item):
+        raise Opaque
+    return f"{type(item).__name__} {item!r}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import types as pytypes
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -33,10 +32,18 @@ from sgc.tracing.paths.leaves import (
     item_type,
 )
 from sgc.tracing.paths.loops import Loops
-from sgc.tracing.paths.objects import contents_of, is_programs, is_pythons, names_of
+from sgc.tracing.paths.objects import (
+    CONSTANTS,
+    contents_of,
+    is_constant,
+    is_decided,
+    is_programs,
+    is_pythons,
+    names_of,
+    order,
+)
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
-from sgc.tracing.values.abstract import is_abstract
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
@@ -49,9 +56,6 @@ if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
 
 MAX_VALUES = 20_000
-_CONSTANTS = frozenset({
-    type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
-})  # fmt: skip
 _ABSTRACT = frozenset({
     AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject,
 })  # fmt: skip
@@ -207,7 +211,7 @@ class Reader:
             self._slots.append(value)
         elif isinstance(value, str) and not isinstance(value, Enum):
             self._text(value)
-        elif kind in _CONSTANTS or isinstance(value, Enum):
+        elif kind in CONSTANTS or isinstance(value, Enum):
             self._tokens.append((kind, value, repr(value) if kind is float else ""))
         elif kind is AbstractNumber or kind is AbstractBool:
             self._tokens.append(kind)
@@ -356,10 +360,10 @@ class Reader:
             self._value(getattr(value, "default_factory", None))
             for key, item in value.items():
                 self._key(key)
-                self._value(item, value if _is_constant(key) else None, key)
+                self._value(item, value if is_constant(key) else None, key)
         elif kind in (set, frozenset):
             self._tokens.append((kind, len(value)))
-            for item in sorted(value, key=_order) if len(value) > 1 else value:
+            for item in sorted(value, key=order) if len(value) > 1 else value:
                 self._key(item)
         elif isinstance(value, ProgramState):
             self._state(value)
@@ -385,7 +389,7 @@ class Reader:
     def _key(self, key: Any) -> None:
         """Reads a key. An abstract one was decided to be one of its options, which another path may
         have decided otherwise; there the key has another hash."""
-        if _is_decided(key):
+        if is_decided(key):
             raise Opaque
         self._value(key)
 
@@ -497,23 +501,3 @@ class Reader:
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)
-
-
-def _is_decided(key: Any) -> bool:
-    if isinstance(key, (tuple, frozenset)):
-        return any(map(_is_decided, key))
-    return is_abstract(key)
-
-
-def _is_constant(key: Any) -> bool:
-    """Whether looking up a key calls no method of the program's."""
-    if type(key) is tuple:
-        return all(map(_is_constant, key))
-    return type(key) in _CONSTANTS or type(key) is str or isinstance(key, Enum)
-
-
-def _order(item: Any) -> str:
-    """The order of an item of a set; calls no method of the program's."""
-    if _is_decided(item) or not _is_constant(item):
-        raise Opaque
-    return f"{type(item).__name__} {item!r}"
