@@ -12,6 +12,7 @@ long marker or makes the two graphs differ; both are errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
@@ -20,7 +21,7 @@ OPEN, CLOSE = "\ufdd0", "\ufdd1"
 _EDGE = "\u2003"  # `strip` removes it; ordinary texts do not contain it
 _WORDS = "aB \t\n.,:;!?'\"()[]{}<>=+-*/\\|&%$#@^~`_ Z\u00e9e\u0301\ufb01\u00df yes no 0 "
 _BODY = (_WORDS * 93)[:5000]
-_DIGITS = frozenset("0123456789")
+_NUMBER = re.compile("[0-9]*")
 _LONG_END = _BODY + CLOSE + _EDGE
 
 
@@ -51,10 +52,9 @@ def split_markers(text: str) -> list[str | int]:
 def _pieces(text: str) -> Iterator[str | int]:
     at = 0
     while (opened := text.find(OPEN, at)) >= 0:
-        end = opened + 1
-        while text[end : end + 1] in _DIGITS:
-            end += 1
-        number = text[opened + 1 : end]
+        found = _NUMBER.match(text, opened + 1)
+        assert found is not None
+        number, end = found.group(), found.end()
         if text.startswith(CLOSE, end):
             begin, end = opened, end + 1
         elif text.startswith(_LONG_END, end) and text[at:opened].endswith(_EDGE):

@@ -286,6 +286,8 @@ class Session(ABC):
 
     def operand(self, value: Any) -> Operand:
         """The operand for a Python value; sequences become lists, mappings records."""
+        if issubclass(type(value), str):  # an abstract text answers `isinstance` by Python code
+            return self.scalar(value)
         if isinstance(value, Symbol):
             return Ref(value.name)
         if isinstance(value, list):

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from sgc.core.markers import CLOSE, OPEN, has_marker
 from sgc.core.places import here, placed
 from sgc.core.session import Stream
+from sgc.core.watching import unhooked
 from sgc.errors import AppendError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
@@ -45,6 +46,7 @@ def append(state: Stream, part: Any) -> None:
     handler(state, part)
 
 
+@unhooked
 def _text(state: Stream, text: str) -> None:
     for is_constant, operand in state.session.text_parts(text):
         if is_constant:

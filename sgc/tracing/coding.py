@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
+from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.code import CodeError
 from sgc.ir.functions import FUNCTION_TABLE
@@ -15,7 +16,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
-from sgc.tracing.pieces.choose import chosen, growing, now_at
+from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
@@ -165,7 +166,11 @@ class Coding(Merging):
         key = tuple((frame.f_code, offset) for frame, offset in places)
         if key not in self.sites.seen:
             self.sites.seen.add(key)
-            self._wait(chosen(self, places))
+            self._look_at(places)
+
+    @unhooked
+    def _look_at(self, places: Places) -> None:
+        self._wait(chosen(self, places))
 
 
 def _is_text(key: Any) -> bool:

@@ -15,7 +15,7 @@ from sgc.core.markers import Style, make_marker
 from sgc.core.places import own_texts, user_loc
 from sgc.core.session import Stream
 from sgc.core.symbols import Symbol
-from sgc.core.watching import unwatched
+from sgc.core.watching import unhooked, unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
@@ -383,6 +383,7 @@ class TraceSession(Coding):
 
     # -- functions and decisions --------------------------------------------------------
 
+    @unhooked
     def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
         """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
         gives = FUNCTIONS[fn].gives
@@ -395,6 +396,7 @@ class TraceSession(Coding):
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
         return symbol
 
+    @unhooked
     def attempt(self, fn: str, *args: Any) -> Any:
         """None if the function succeeds on this path, else the error's abstract message.
 
@@ -490,6 +492,7 @@ class TraceSession(Coding):
             raise_at_next_line(self.ended, self.events.root)
             raise self.ended
 
+    @unhooked
     def note_read(self, name: str | None) -> None:
         if self.path is not None and self.loops is not None and self.loops.is_caught():
             self.note_asked((name,))
@@ -537,10 +540,10 @@ class TraceSession(Coding):
         return Ref(self.symbol_of(number).name)
 
     def scalar(self, value: Any) -> Operand:
+        if issubclass(type(value), str):
+            return self._text(value)
         if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
             return Ref(value.symbol.name)
-        if isinstance(value, str):
-            return self._text(value)
         if value is None or isinstance(value, (bool, int, float)):
             return Lit(value)
         stop(
@@ -567,6 +570,7 @@ class TraceSession(Coding):
         (symbol,) = self.emit("concat", [("text", types.TEXT)], parts=operands)
         return Ref(symbol.name)
 
+    @unhooked
     def emit(
         self, op: str, results: list[tuple[str, types.Type]], **fields: Operand
     ) -> list[Symbol]:

@@ -6,12 +6,14 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
+from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.places import user_loc
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
+from sgc.core.watching import unhooked
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
@@ -68,9 +70,12 @@ def _is_part_held(value: Any, depth: int) -> bool:
 
 def piece(key: str, *values: Any) -> Any:
     """The abstract value of a piece, or those of the variables that it sets."""
-    session: Any = current_session()
+    return _piece(current_session(), key, values, sys._getframe(1))
+
+
+@unhooked
+def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
     found: Piece = session.sites.pieces[key]
-    frame = sys._getframe(1)
     held = [name in found.given for name in found.inputs]
     owned = [*map(is_owned, values, held, repeat(frame))] if found.changes else []
     try:

@@ -62,8 +62,15 @@ class Goto:
     is_back: bool = False
     loc: Loc | None = None
 
+    def leads_to(self) -> Segment:
+        """The segment that it leads to after all replacements."""
+        target = self.target
+        while target.instead is not None:
+            target = target.instead.target
+        return target
+
     def resolved(self) -> Goto:
-        """The Goto to the segment that it leads to after all replacements."""
+        """The Goto to that segment, with the arguments for it."""
         way = self
         while way.target.instead is not None:
             following, before = way.target.instead, way.mapped or {}
@@ -114,10 +121,10 @@ def slots_of(snapshot: Snapshot) -> list[Symbol]:
 
 def targets(segment: Segment) -> tuple[Segment, ...]:
     """The segments that may follow a segment."""
-    way = segment.way
-    if isinstance(way, Branch):
-        return way.then, way.orelse
-    return (way.target,) if isinstance(way, Goto) else ()
+    end = segment.end
+    if isinstance(end, Branch):
+        return end.then, end.orelse
+    return (end.leads_to(),) if isinstance(end, Goto) else ()
 
 
 def reached_from(entry: Segment) -> dict[int, Segment]:

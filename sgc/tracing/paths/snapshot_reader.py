@@ -62,7 +62,7 @@ _ABSTRACT = frozenset({
 MAX_NESTED = 20
 _DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
-_LEAVES = frozenset({str, int, float, bool, AbstractNumber, AbstractBool})
+_LEAVES = frozenset({str, int, float, bool, AbstractText, AbstractNumber, AbstractBool})
 
 
 class Reader:
@@ -203,10 +203,11 @@ class Reader:
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
-        if holder is not None and (kind in _LEAVES or isinstance(value, AbstractText)):
+        if holder is not None and kind in _LEAVES:
             self._leaf(value, Place(holder, key))
-            return
-        if isinstance(value, Symbol):
+        elif kind is str or kind is AbstractText:
+            self._text(value)
+        elif isinstance(value, Symbol):
             self._tokens.append("%")
             self._slots.append(value)
         elif isinstance(value, str) and not isinstance(value, Enum):
