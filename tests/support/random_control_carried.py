@@ -31,6 +31,20 @@ class Kept:
 def put(items, item):
     items.append(item)
     return len(items)
+
+
+def each_of(items):
+    for item in items:
+        yield item
+
+
+def counting(items):
+    n = 0
+    for item in items:
+        if item == "no":
+            continue
+        n += len(item)
+        yield f"{n}{item[:3]}"
 """
 
 # The statement that makes the place, and the expression for the place.
@@ -139,6 +153,13 @@ CARRIED = (
         'if {x} in {t}:\n    {t}["yes"] = 9', '{t}.setdefault("all", []).append({x})',
     ), ("str({t})", "str(len({t}))", 'str({t}.get("yes"))', 'str("no" in {t})',
         "str(sorted({t}))")),
+    Carried("generator", ("each_of([w, 'no', 'a'])", "counting(w.split(','))"), (
+        "{s} += next({t}, 'end')", "{t} = counting({x}.split(','))", "{t} = each_of([{x}, *{t}])",
+        "for y in {t}:\n    {s} += y[:2]\n    if y != 'no':\n        break",
+        "for i, y in enumerate({t}, 1):\n    {s} += f'{{i}}{{y[:2]}}'",
+        "{n}_d = {t}\n{s} += next({n}_d, 'end')",
+    ), ("'/'.join({t})", "str(len([*{t}]))", "next({t}, 'end')"),
+        ("for y in {t}:\n    {s} += y[:3]",)),
     Carried("look-up", ('""',), (
         '{t} += TABLE.get({x}, "?")', '{t} += str({x} in TABLE)', '{t} += str({x} in KNOWN)',
         "{t} += str(NUMBERS.get({x}, 0))", '{t} += str(MIXED.get({x}, 2.5))',
@@ -155,6 +176,7 @@ HEADS = (
     "for i in range(4, 0, -1):", "for i in range(0):", "for _ in sgc.turns(4):",
     "for _ in range(n):",
     'for _ in ("a", "b", "c", "d", "e"):', "while (k := k + 1) % 6:", "for i in [1, 2, 3, 4]:",
+    'for i in each_of(w.split(",")):', 'for i, _ in enumerate(counting([w, "no", "yes"])):',
 )  # fmt: skip
 INSIDE = ("{s} += str(i)", 'if {x} == "no":\n    continue', 'if {x} == "yes":\n    break',
           "pass", "pass", 'if i == 2:\n    {s} += "two"', "i = i * 2", "k = i")  # fmt: skip

@@ -41,15 +41,16 @@ class Sharing:
 
         originals: if the function was given copies, what each container in them is a copy of.
         """
-        found = changeable([result])
-        if not found:
-            return
-        given = changeable(args).keys() - self._displays.keys()
-        self._shared.update((key, found[key]) for key in found.keys() & given)
+        found, given = changeable([result]), changeable(args).keys()
+        displays = self._displays.keys() & given
+        shared = found.keys() & (given - displays)
+        self._shared.update((key, found[key]) for key in shared)
         for key in found.keys() & (originals or {}).keys():
             original = (originals or {})[key]
-            if id(original) not in self._displays:
+            if id(original) not in displays:
                 self._shared |= {key: found[key], id(original): original}
+        for key in displays:
+            del self._displays[key]  # from now on the result may hold it, and what is made of that
 
     def note_among(self, results: Iterable[Any]) -> None:
         """Notes what several results of one piece of code share among each other."""

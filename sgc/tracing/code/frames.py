@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
-from types import CodeType, FrameType, FunctionType
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType, GeneratorType
+from typing import Any
 
 from sgc.lang.definition import Definition
-from sgc.tracing.code.bytecode import Stack, info_of
+from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.bytecode import is_clean as is_clean_stack
 
 
@@ -23,21 +26,54 @@ def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
     return None if not stack else stack[:-1]
 
 
-def is_clean(frames: list[FrameType]) -> bool:
+def is_clean(frames: list[FrameType], continues: Callable[[FrameType, FrameType], bool]) -> bool:
     """Whether the frames hold no hidden value: the innermost is at the beginning of a statement,
     and each other one is at a statement that only calls the next, and calls it directly: if
     `sorted`, say, calls a function for a frame, it may hold hidden values.
+
+    continues: whether a frame's loop takes its next item from a generator with the other frame.
     """
     for index, frame in enumerate(frames):
-        code = frame.f_code
-        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        if frame.f_code.co_flags & inspect.CO_COROUTINE or not _is_clean(frame, index == 0):
             return False
-        stack = stack_of(frame, is_innermost=index == 0)
-        if not is_clean_stack(stack) or not _keeps_methods(frame, info_of(code).owners(stack)):
+        if is_generator(frame) and index + 1 == len(frames):
             return False
-        if index and called(frame, frames[index - 1].f_code) is None:
+        inner = frames[index - 1]
+        if index and not (continues if is_generator(inner) else _calls)(frame, inner):
             return False
     return True
+
+
+def is_generator(frame: FrameType) -> bool:
+    return bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
+
+
+def function_of(generator: GeneratorType[Any, Any, Any]) -> FunctionType | None:
+    """The function that a generator runs: its frame refers to it, before its variables."""
+    referents = gc.get_referents(generator)
+    functions = (each for each in referents if type(each) is FunctionType)
+    found = next(functions, None)
+    return found if found is not None and found.__code__ is generator.gi_code else None
+
+
+def waits_clean(generator: GeneratorType[Any, Any, Any]) -> bool:
+    """Whether a generator that waits holds no hidden value and is in no block."""
+    frame = generator.gi_frame
+    if frame is None or inspect.getgeneratorstate(generator) == inspect.GEN_CREATED:
+        return True
+    info = info_of(frame.f_code)
+    stack = stack_of(frame, is_innermost=False)
+    is_in_loops = stack is not None and all(slot is Slot.ITERATOR for slot, _ in stack)
+    return is_in_loops and info.is_yield(frame.f_lasti) and not info.is_in_block(frame.f_lasti)
+
+
+def _is_clean(frame: FrameType, is_innermost: bool) -> bool:
+    stack = stack_of(frame, is_innermost)
+    return is_clean_stack(stack) and _keeps_methods(frame, info_of(frame.f_code).owners(stack))
+
+
+def _calls(frame: FrameType, inner: FrameType) -> bool:
+    return called(frame, inner.f_code) is not None
 
 
 def _keeps_methods(frame: FrameType, names: frozenset[str]) -> bool:

@@ -13,8 +13,9 @@ comprehension that its statement evaluates first is taken out: `x = [f(t) for t 
         made = [f(t) for t in it if t]
     x = made
 
-The same is done for generators that `join`, `sum`, `any`, `all` and the like consume at once. A
-comprehension that is evaluated after a call, or only conditionally, stays.
+The same is done for comprehensions of sets and dicts, which are made of that list at the end, and
+for generators that `join`, `sum`, `any`, `all` and the like consume at once. A comprehension that
+is evaluated after a call, or only conditionally, stays.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import LOOPS
+from sgc.tracing.code.operator_names import AS_DICT, AS_SET, LOOPS
 
 _Made = ast.ListComp | ast.GeneratorExp
 _Stmt = TypeVar("_Stmt", bound=ast.stmt)
@@ -158,9 +159,9 @@ class _First:
         if isinstance(node, ast.Name):
             self._saw(_Before.READS if node.id in self._names.rebound else _Before.NOTHING)
             return node
-        decided = _decided(node)
-        if isinstance(node, ast.ListComp) or decided is not None:
-            taken = self._taken(node, decided or node)  # type: ignore[arg-type]
+        made = _decided(node) or _listed(node)
+        if made is not None:
+            taken = self._taken(node, made)
             if taken is not None:
                 return taken
         if isinstance(node, ast.Call):
@@ -275,6 +276,18 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
     return arg if isinstance(arg, ast.GeneratorExp) and _is_simple(arg) else None
 
 
+def _listed(node: ast.expr) -> ast.ListComp | None:
+    """The comprehension of the list of which a comprehension is made; itself for a list."""
+    if isinstance(node, ast.ListComp):
+        return node
+    if isinstance(node, ast.SetComp):
+        return _at(ast.ListComp(node.elt, node.generators), node)
+    if isinstance(node, ast.DictComp):
+        item = _at(ast.Tuple([node.key, node.value], ast.Load()), node.key)
+        return _at(ast.ListComp(item, node.generators), node)
+    return None
+
+
 def _is_simple(node: _Made) -> bool:
     """Whether a comprehension's parts can be written twice: they contain no scopes of their own."""
     parts: list[ast.expr] = [node.elt]
@@ -298,7 +311,11 @@ def _statements(
         asked.append(node.func)
     first.iter = _loaded(it, first.iter)
     test = _at(ast.Call(_at(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
-    yield _at(ast.If(test, loop.body(), [_assigned(result, node, node)]), node)
+    body = loop.body()
+    if isinstance(node, (ast.SetComp, ast.DictComp)):
+        kind = _loaded(AS_SET if isinstance(node, ast.SetComp) else AS_DICT, node)
+        body.append(_assigned(result, _at(ast.Call(kind, [_loaded(result, node)], []), node), node))
+    yield _at(ast.If(test, body, [_assigned(result, node, node)]), node)
 
 
 class _Loop:

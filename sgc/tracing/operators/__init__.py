@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.tracing.code.operator_names import (
+    AS_DICT,
+    AS_SET,
     ASCII,
     CALLEE,
     COMPARED,
@@ -26,6 +28,7 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
@@ -46,6 +49,8 @@ OPERATORS: dict[str, Any] = {
     ITEM: item,
     SLICE: sliced_by,
     PARTS: parts,
+    AS_SET: as_set,
+    AS_DICT: as_dict,
     LOOPS: loops,
     OVER: gone_over,
     PIECE: piece,

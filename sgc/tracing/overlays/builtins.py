@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
 from sgc.core.session import current_session
@@ -23,7 +25,7 @@ from sgc.tracing.values.abstract import (
     marked,
     python_type,
 )
-from sgc.tracing.values.abstract_loops import Items, Loop, Numbered
+from sgc.tracing.values.abstract_loops import Items, Loop, Numbered, NumberedItems
 from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
@@ -57,6 +59,9 @@ def _enumerate(items: Any, start: Any = 0) -> Any:
         return Numbered(items.session, Items(items.iterated()), whole(start))
     if isinstance(items, Loop):
         return Numbered(items._session, items, whole(start))
+    session: Any = current_session()
+    if type(items) is GeneratorType and getattr(session, "loops", None) is not None:
+        return NumberedItems(session, items, operator.index(start))
     return enumerate(items, start)
 
 

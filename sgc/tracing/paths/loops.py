@@ -11,14 +11,14 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
-from sgc.tracing.code.frames import Opaque, is_clean
+from sgc.tracing.code.frames import Opaque, is_clean, is_generator
 from sgc.tracing.paths.events import SEED, Events
-from sgc.tracing.paths.walked import Walked, state_of
+from sgc.tracing.paths.walked import Walked, generator_of, state_of
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by id: every call in a trace is checked.
@@ -95,7 +95,7 @@ class Loops:
         self._events.see(frame, event, arg)
         caller = self._users(frame.f_back)
         if caller is not None:
-            self._enter(caller)
+            self._enter(caller, frame)
         return self._on_line
 
     def _is_imported(self, frame: FrameType | None) -> bool:
@@ -106,17 +106,33 @@ class Loops:
             frame = frame.f_back
         return False
 
-    def _enter(self, caller: FrameType) -> None:
+    def _enter(self, caller: FrameType, frame: FrameType) -> None:
         """Called when a user's function is called, perhaps on the line that begins a loop."""
         info, offset = info_of(caller.f_code), caller.f_lasti
-        if info.is_at_loop(offset):
+        if info.is_at_loop(offset) and not self._continues(caller, frame):
             self._hidden.setdefault(caller, set()).add(info.start_of(offset))
         else:
             self._notice(caller, info.after(offset).stack)
 
+    def _continues(self, caller: FrameType, frame: FrameType) -> bool:
+        generator = self.generator_at(caller)
+        return generator is not None and generator.gi_frame is frame
+
+    def generator_at(self, frame: FrameType) -> GeneratorType[Any, Any, Any] | None:
+        """The generator from which a loop of the frame is taking its next item."""
+        info, offset = info_of(frame.f_code), frame.f_lasti
+        if not info.is_at_loop(offset):
+            return None
+        head = info.head_at(offset)
+        _, walked = self._walked.get(frame, {}).get(head, ((), None))
+        return generator_of(self._own.get(frame, {}).get(head, walked))
+
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
         self._events.see(frame, event, arg)
-        if event == "return":
+        info = info_of(frame.f_code)
+        if event == "return" and is_generator(frame) and info.is_yield(frame.f_lasti):
+            self._notice(frame, info.after(frame.f_lasti).stack)
+        elif event == "return":
             for found in (self._loops, self._own, self._walked, self._hidden):
                 found.pop(frame, None)  # type: ignore[attr-defined]
         if event == "line":
@@ -133,7 +149,7 @@ class Loops:
             return
         frames = self.frames_from(frame)
         self.frame = frame
-        if is_clean(frames):
+        if is_clean(frames, self._continues):
             self._at_statement(frames)
 
     def frames_from(self, frame: FrameType | None) -> list[FrameType]:

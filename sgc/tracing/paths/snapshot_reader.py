@@ -14,13 +14,20 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker
-from sgc.core.places import innermost_user_loc
+from sgc.core.places import innermost_user_loc, is_users
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.lang.definition import Definition
 from sgc.tracing.code.bytecode import Slot, info_of
-from sgc.tracing.code.frames import Opaque, called, stack_of
+from sgc.tracing.code.frames import (
+    Opaque,
+    called,
+    function_of,
+    is_generator,
+    stack_of,
+    waits_clean,
+)
 from sgc.tracing.paths.leaves import (
     TYPES,
     Data,
@@ -91,6 +98,7 @@ class Reader:
         """Reads a snapshot. frames: the user's, innermost first; last: the program's return value,
         at its end."""
         session = self._session
+        self._loops, self._frames = loops, frames
         for state in session.calling:
             self._value(state)
         for held in session.scopes:
@@ -169,10 +177,13 @@ class Reader:
 
     def _closure(self, frame: FrameType, caller: FrameType) -> None:
         """Reads the cells of a called function, which other functions may share."""
+        generator = self._loops.generator_at(caller) if is_generator(frame) else None
         code = frame.f_code
+        self._cells(code, called(caller, code) if generator is None else function_of(generator))
+
+    def _cells(self, code: pytypes.CodeType, function: object) -> None:
         if set(code.co_freevars) <= {"__class__"}:
             return
-        function = called(caller, code)
         if not isinstance(function, pytypes.FunctionType):
             raise Opaque
         for cell in function.__closure__ or ():
@@ -380,6 +391,8 @@ class Reader:
             self._builtin(value)
         elif isinstance(value, BaseException):
             self._error(value)
+        elif kind is pytypes.GeneratorType:
+            self._generator(value)
         elif isinstance(value, pytypes.MethodType):
             self._tokens.append("method")
             self._value(value.__func__)
@@ -430,6 +443,20 @@ class Reader:
             self._value(cell.cell_contents, cell)
         except ValueError:
             self._tokens.append("empty")
+
+    def _generator(self, value: pytypes.GeneratorType[Any, Any, Any]) -> None:
+        """Reads one of the user's generators by the frame that waits in it."""
+        self._tokens.append("generator")
+        frame = value.gi_frame
+        if frame is None:
+            self._tokens.append("ended")
+        elif frame in self._frames:
+            self._tokens.append(self._frames.index(frame))
+        elif is_users(frame) and waits_clean(value):
+            self._cells(frame.f_code, function_of(value))
+            self._frame(frame, self._loops)
+        else:
+            raise Opaque
 
     def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
         """Reads a function written in C; for a method, its object."""

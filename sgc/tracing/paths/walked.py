@@ -15,6 +15,8 @@ from operator import is_
 from types import GeneratorType
 from typing import Any
 
+from sgc.tracing.values.abstract_loops import NumberedItems
+
 _CONTAINERS = (list, dict, set, deque, Counter, OrderedDict, defaultdict, tuple, frozenset)
 _FIXED = (str, int, float, bool, type(None), bytes)
 MAX_DEPTH = 10  # iterators of iterators
@@ -22,7 +24,7 @@ MAX_DEPTH = 10  # iterators of iterators
 
 def is_walked(value: Any) -> bool:
     """Whether a loop over a value may iterate containers that are found in the value."""
-    return type(value) in _CONTAINERS or _is_pythons_own(value)
+    return type(value) in (*_CONTAINERS, GeneratorType) or _is_pythons_own(value)
 
 
 def _is_pythons_own(value: Any) -> bool:
@@ -73,7 +75,9 @@ MAX_TOLD = 64  # items: a snapshot has them all
 
 def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
     """What follows from an iterator: its type, what it goes over, and how far it is; None if that
-    is not known."""
+    is not known. A generator stands for itself."""
+    if type(iterator) is GeneratorType:
+        return ("generator", iterator)
     if type(iterator) not in _TELLING or not depth:
         return None
     _, given, *index = iterator.__reduce__()
@@ -87,6 +91,13 @@ def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
             return None
         parts.append(part)
     return (type(iterator).__name__, *parts, *index)
+
+
+def generator_of(iterator: Any) -> GeneratorType[Any, Any, Any] | None:
+    """The generator whose items an iterator gives, if it holds nothing else meanwhile."""
+    if isinstance(iterator, NumberedItems):
+        return iterator.generator
+    return iterator if type(iterator) is GeneratorType else None
 
 
 def _items(container: Any) -> Iterable[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from sgc.ir import types
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
+from sgc.tracing.values.row_types import RowType
 
 _OWN = "__sgc_"
 _FIXED = (str, int, float, bool, type(None), bytes)
@@ -26,11 +27,15 @@ def is_changeable(value: Any) -> bool:
     return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
 
 
+_PLAIN = frozenset({types.TEXT, types.INT, types.FLOAT, types.BOOL})
+
+
 def is_flat(value: Any) -> bool:
     """Whether nothing in a list, dict or set can be changed: only itself."""
     if isinstance(value, AbstractList):
         item = value.symbol.type.item
-        return item is not None and item in (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+        is_tuple = isinstance(item, RowType) and item.keys is None
+        return {*item.row} <= _PLAIN if is_tuple else item in _PLAIN  # type: ignore[union-attr]
     return not any(map(is_changeable, _parts(value)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator
+from types import GeneratorType
 from typing import Any, ClassVar, Protocol
 
 from sgc.core.stops import INTERPRET, stop
@@ -107,3 +108,27 @@ class Numbered(Loop):
         item = next(self._loop)
         is_from_0 = type(self._start) is int and self._start == 0
         return self.index if is_from_0 else self.index + self._start, item
+
+
+class NumberedItems(Loop):
+    """`enumerate` of a generator; the number is abstract after the loop's turns merge."""
+
+    made_by = "enumerate"
+
+    def __init__(self, session: Recorder, generator: GeneratorType[Any, Any, Any], start: Any):
+        self._session, self.generator, self._start = session, generator, start
+        self._index: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        is_loop = is_for_of(sys._getframe(1))
+        plain = enumerate(self.generator, self._start)
+        return self._session.looped(self) if is_loop else plain
+
+    @property
+    def index(self) -> Any:
+        return self._index
+
+    def __next__(self) -> tuple[Any, Any]:
+        item = next(self.generator)
+        self._index = self._start if self._index is None else self._index + 1
+        return self._index, item

@@ -17,7 +17,7 @@ from sgc.core.markers import has_marker, split_markers
 from sgc.core.stops import INTERPRET, stop
 from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
-from sgc.ir.types import Type
+from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.ops.functions import EXCEPTIONS, evaluate, failure
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known, domain, is_textual
@@ -212,6 +212,12 @@ def _raise_one(name: str, why: Any, args: list[Any]) -> NoReturn:
 
 def whole(value: Any) -> Any:
     """A whole number as an argument: an abstract one, or any value that Python takes as one."""
+    symbol = getattr(value, "symbol", None)
+    if symbol is not None and symbol.type.kind is Kind.JSON:
+        stop(
+            "a value whose type is known only at run time is used as a number or as a key",
+            hint="write int(v) or str(v); or " + INTERPRET,
+        )
     return value if value is None or hasattr(value, "symbol") else operator.index(value)
 
 

@@ -1,6 +1,7 @@
-"""Generators of the program that are left before their end, with something to do then.
+"""Generators of the program: a loop over one is a loop of the graph.
 
-The compiler says that it cannot tell when that would be; other generators are the same compiled.
+One that is left before its end, with something to do then, is refused: the compiler cannot tell
+when that would be.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from control_flow import outcome, replying
+from control_flow import agree, outcome, replying
 
+import sgc
 from sgc.errors import TraceError
 from sgc.runtime.executor.run.options import RunOptions
 
@@ -44,6 +46,7 @@ GENERATORS = {
                "        log.append('left')\n        raise"),
     "before": (False, "with block():\n    log.append(1)\nyield from xs"),
     "plain": (False, "for x in xs:\n    yield x"),
+    "one line": (False, "for x in xs: yield x"),
 }  # fmt: skip
 # Whether the generator is left before its end, and how it is used.
 USES = {
@@ -93,3 +96,233 @@ def test_other_generators_are_the_same_compiled(generator: str, use: str) -> Non
             for each in (program, compiled)
         ]
         assert repr(runs[0]) == repr(runs[1]), seed
+
+
+# -- loops over generators that wait while the graph goes on --------------------------------
+
+REPLIES = ("a", "b", "no", "a,b,c", "", "stop", "b a", "17")
+
+
+def numbered(words):
+    """Holds a counter and an accumulator, and leaves some items out."""
+    at, n = 0, 0
+    for word in words:
+        if word.startswith("a"):
+            n += 1
+            continue
+        yield at, n, word
+        at += len(word)
+
+
+def nested(words):
+    for word in words:
+        for at, _, part in numbered(word.split(",")):
+            yield f"{at}{part}"
+
+
+def nested_once(words):
+    n = 0
+    for word in each_of(words):
+        n += len(word)
+        yield f"{n}{word}"
+
+
+def each_of(words):
+    for word in words:  # noqa: UP028
+        yield word
+
+
+def asking(s, words):
+    for word in words:
+        s += word + "?" + sgc.gen("y", max_tokens=4)
+        if s["y"] == "stop":
+            return
+        yield s["y"]
+        s += "!"
+
+
+def growing(words, seen):
+    for word in words:
+        if word not in seen:
+            seen.append(word)
+            yield word
+
+
+def answered(first):
+    last = first
+    while True:
+        got = yield last
+        if got == "stop":
+            return
+        last = got + last[:1]
+
+
+class Words:
+    """Is changed by its generator, and by the loop over it."""
+
+    def __init__(self, words):
+        self.words, self.n = words, 0
+
+    def left(self):
+        for word in self.words:
+            self.n += 1
+            yield word, self.n
+
+
+@sgc.function
+def counting(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    for at, n, word in numbered(s["a"].split(" ")):
+        s += f"{at}{n}{word}" + sgc.gen("x", max_tokens=4)
+        if s["x"] == "stop":
+            break
+    else:
+        s += "all"
+
+
+@sgc.function
+def inside_another(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    for part in nested(s["a"].split(" ")):
+        s += part + sgc.gen("x", max_tokens=4)
+
+
+@sgc.function
+def one_in_another_loop(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    for one in each_of(s["a"].split(",")):
+        for other in each_of(s["a"].split(" ")):
+            s += one + other + sgc.gen("x", max_tokens=4)
+            if s["x"] == one:
+                break
+
+
+@sgc.function
+def with_numbers(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    for i, part in enumerate(each_of(s["a"].split(",")), 3):
+        s += f"{i}{part}" + sgc.gen("x", max_tokens=4)
+        if s["x"] == part:
+            return i
+    return "none"
+
+
+@sgc.function
+def asks_itself(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    got = []
+    for y in asking(s, s["a"].split(",")):
+        got.append(y)
+        s += f"<{y}>"
+    return got
+
+
+@sgc.function
+def shares_a_list(s, q: str):
+    seen = []
+    for _ in sgc.turns(5):
+        s += q + sgc.gen("a", max_tokens=9)
+        for word in growing(s["a"].split(","), seen):
+            s += word
+            if s["a"] == "stop":
+                seen.remove(word)
+        if s["a"] == "no":
+            seen = []
+    return seen
+
+
+@sgc.function
+def goes_on_after_a_break(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    words = numbered(s["a"].split(","))
+    for at, _, word in words:
+        s += word
+        if at or word == "b":
+            break
+    s += sgc.gen("x", max_tokens=4)
+    for at, n, word in words:
+        s += f"{at}{n}{word}" + sgc.gen("y", max_tokens=4)
+
+
+@sgc.function
+def two_at_once(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    one, other = nested_once(s["a"].split(" ")), each_of(s["a"].split(","))
+    for _ in sgc.turns(4):
+        s += sgc.gen("x", max_tokens=4)
+        if s["x"] == "stop":
+            one, other = other, one
+        got = next(other if s["x"] == "a" else one, None)
+        s += str(got)
+        if got is None:
+            break
+
+
+@sgc.function
+def one_by_two_names(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    one = other = each_of(s["a"].split(","))
+    if s["a"] == "no":
+        other = each_of(["x", "y"])
+    for word in one:
+        s += word + sgc.gen("x", max_tokens=4)
+        if s["x"] == "b":
+            s += next(other, "ended")
+
+
+@sgc.function
+def with_send(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    talk = answered(s["a"])
+    s += next(talk)
+    for _ in sgc.turns(5):
+        s += sgc.gen("x", max_tokens=4)
+        try:
+            s += talk.send(s["x"])
+        except StopIteration:
+            s += "over"
+            break
+
+
+@sgc.function
+def of_an_object(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    words = Words(s["a"].split(","))
+    for word, n in words.left():
+        s += f"{word}{n}" + sgc.gen("x", max_tokens=4)
+        if s["x"] == "stop":
+            words.n = 0
+        elif s["x"] == "b":
+            words.n += 10
+    return words.n
+
+
+@sgc.function
+def over_another_s_cell(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    n = 0
+
+    def left(words):
+        nonlocal n
+        for word in words:
+            n += 1
+            yield word
+
+    for word in left(s["a"].split(",")):
+        s += f"{word}{n}" + sgc.gen("x", max_tokens=4)
+        if s["x"] == "b":
+            n += 10
+    return n
+
+
+LOOPS = [
+    counting, inside_another, one_in_another_loop, with_numbers, asks_itself, shares_a_list,
+    goes_on_after_a_break, two_at_once, one_by_two_names, with_send, of_an_object,
+    over_another_s_cell,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", LOOPS, ids=lambda program: program.name)
+def test_a_loop_over_a_generator_is_a_loop(program: Any) -> None:
+    graph = agree(program, REPLIES, n=40, q="x")
+    assert len(graph.blocks) < 80

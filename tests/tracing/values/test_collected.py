@@ -1,0 +1,120 @@
+"""Dicts and sets that are made of lists known only at run time, also by comprehensions that ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from control_flow import agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
+
+REPLIES = ("a", "b", "a,b", "b,a,c", "", "yes")
+
+
+@sgc.function
+def ask(s, x: str):
+    s += x + sgc.gen("y", max_tokens=4)
+    return s["y"]
+
+
+@sgc.function
+def dict_of_pairs(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    d = dict((x, ask(x).ret_value) for x in s["a"].split(","))  # noqa: C402
+    for k, v in d.items():
+        s += f"{k}={v};"
+    s += d.get("a", "none") + str(len(d))
+    return d
+
+
+@sgc.function
+def dict_comprehension(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    d = {x: ask(x).ret_value for x in s["a"].split(",") if x != "c"}
+    s += ", ".join(f"{k}: {v}" for k, v in d.items() if v)
+    d["z"] = "1"
+    best = max(d, key=d.get)
+    s += best
+    return d, d[best]
+
+
+@sgc.function
+def numbers_by_text(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    d = {x: len(ask(x).ret_value) for x in s["a"].split(",") if x}
+    for k, n in sorted(d.items(), key=lambda kv: -kv[1]):
+        s += f"{k} {n + 1}"
+    return sum(d.values()), {n for n in d.values()}  # noqa: C416
+
+
+@sgc.function
+def set_comprehension(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    d = {ask(x).ret_value for x in s["a"].split(",")}
+    s += str(sorted(d)) + str("a" in d)
+    return len(d)
+
+
+@sgc.function
+def set_of_a_list(s, q: str):
+    replies = []
+    for _ in sgc.turns(5):
+        s += q + sgc.gen("a", max_tokens=9)
+        replies.append(s["a"])
+        if len(set(replies)) < len(replies):
+            break
+    return sorted(frozenset(replies))
+
+
+@sgc.function
+def of_a_list_of_known_length(s, q: str):
+    replies = [ask(x).ret_value for x in "abc"]
+    d = dict(zip(replies, "xyz", strict=True))
+    s += str(len(set(replies))) + str(d)
+    return {*replies} if d.get("yes") == "x" else d
+
+
+@sgc.function
+def names_of_its_own(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    dict = {len(x): x for x in s["a"].split(",")}
+    set = {ask(x).ret_value for x in dict.values()}
+    if set - {"a"}:
+        s += "more"
+    return len(dict), set
+
+
+PROGRAMS = [
+    dict_of_pairs, dict_comprehension, numbers_by_text, set_comprehension, set_of_a_list,
+    of_a_list_of_known_length, names_of_its_own,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_they_are_the_same_compiled(program: Any) -> None:
+    agree(program, REPLIES, n=24, q="x")
+
+
+def test_its_lists_are_shared_as_in_python():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        rows = [[x] for x in s["a"].split(",")]
+        d = dict((row[0], row) for row in rows)  # noqa: C402
+        rows[0].append("z")
+        return d, rows
+
+    with pytest.raises(TraceError):
+        trace(program, is_full=True)
+
+
+def test_keys_that_may_not_be_hashable_are_refused_where_python_would_stop_earlier():
+    @sgc.function
+    def program(s, q: str, data: list):
+        return {x: ask(q).ret_value for x in data}
+
+    with pytest.raises(TraceError, match="a dict with keys whose type is known only at run time"):
+        trace(program, is_full=True)
