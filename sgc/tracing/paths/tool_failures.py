@@ -4,6 +4,7 @@ that the handlers distinguish.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from sgc.core.failures import Told, can_be_one, lowest, made_told
@@ -17,7 +18,7 @@ from sgc.tracing.values.computing import computed, is_ours
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.row_types import plain
 
-TOLD = ("why", "kind", "classes", "value")  # the attributes of a failure
+TOLD = ("why", "kind", "classes", "value", "is_code")  # the attributes of a failure
 _KNOWN = frozenset({"args", "with_traceback", "add_note"})
 _HINT = "use str(e) and type(e).__name__, and an `except` for each class; or " + INTERPRET
 _ALWAYS = (Exception, BaseException)
@@ -49,9 +50,19 @@ class TracedTold(Told):
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
             if name == "args" and isinstance(self, KeyError):
                 is_known = False  # the message of a KeyError is the key's repr
+            if name == "msg" and isinstance(self, json.JSONDecodeError):
+                return _message_of(self)
             if name == "__class__" or not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)
+
+
+def _message_of(error: TracedTold) -> Any:
+    """`msg` of the error of `json.loads`, whose text goes on with the place."""
+    session, told = error.__dict__["session"], error.__dict__
+    if not told["is_code"]:  # a tool may say it otherwise
+        stop("msg of a tool's failure, known only at run time", _HINT)
+    return computed(session, "rpartition", told["why"], ": line ", 0)
 
 
 def raise_failed(session: Recorder, value: Symbol) -> None:
@@ -66,6 +77,7 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
     told = {
         "why": session.read(why), "kind": session.read(kind), "classes": session.read(classes),
         "value": session.read(failed), "session": session,
+        "is_code": session.is_code(failed),
     }  # fmt: skip
     raise _made(told, _matched(session, told["classes"]))
 

@@ -164,10 +164,60 @@ def _written(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.If):
-            yield from set(_written(node.body)) & set(_written(node.orelse))
+            yield from _written_in_all([node.body, node.orelse])
+        elif isinstance(node, ast.Try):
+            handlers = (handler.body for handler in node.handlers)
+            yield from _written_in_all([[*node.body, *node.orelse], *handlers])
+            yield from _written(node.finalbody)
+        elif isinstance(node, (ast.For, ast.While)) and _ends_by_break(node):
+            yield from _in_all(list(_at_breaks(node.body, set())))
         elif isinstance(node, ast.With):
             yield from names_of([each for each in map(_as_name, node.items) if each]).writes
             yield from _written(node.body)
+
+
+def _written_in_all(blocks: Iterable[list[ast.stmt]]) -> set[str]:
+    """The variables that are set behind these blocks, of which one runs."""
+    return _in_all([set(_written(block)) for block in blocks if not _ends(block)])
+
+
+def _in_all(found: list[set[str]]) -> set[str]:
+    return set.intersection(*found) if found else set()
+
+
+def _ends_by_break(loop: ast.For | ast.While) -> bool:
+    """Whether control goes on behind a loop only from one of its breaks."""
+    is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+    return _ends(loop.orelse) or (is_endless and bool(loop.test.value))  # type: ignore[union-attr]
+
+
+def _at_breaks(block: list[ast.stmt], before: set[str]) -> Iterator[set[str]]:
+    """The variables that are set at each break of a loop with this block."""
+    done = {*before}
+    for node in block:
+        if isinstance(node, ast.Break):
+            yield done
+            return
+        inner = [] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else [*_lists_of(node)]
+        if isinstance(node, (ast.For, ast.While)):
+            inner.remove(node.body)  # its breaks are its own
+        if isinstance(node, ast.Try):
+            inner += [handler.body for handler in node.handlers]
+        elif isinstance(node, ast.Match):
+            inner += [case.body for case in node.cases]
+        for each in inner:
+            yield from _at_breaks(each, done)
+        done |= set(_written([node]))
+
+
+def _ends(block: list[ast.stmt]) -> bool:
+    """Whether control never goes on behind a block."""
+    return any(
+        _ends(node.body) and _ends(node.orelse)
+        if isinstance(node, ast.If)
+        else isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+        for node in block
+    )
 
 
 def _as_name(item: ast.withitem) -> ast.expr | None:

@@ -180,7 +180,10 @@ class UnknownJSONError(json.JSONDecodeError):
         ValueError.__init__(self, why)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("msg", "doc", "pos", "lineno", "colno"):
+        if name == "msg":
+            why = self.args[0]
+            return computed(why.session, "rpartition", why, ": line ", 0)
+        if name in ("doc", "pos", "lineno", "colno"):
             from sgc.core.stops import stop
 
             stop(f"{name} of an error known only at run time", "use str(error)")

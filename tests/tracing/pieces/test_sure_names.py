@@ -1,0 +1,111 @@
+"""Names of a piece that are set on every path to it: behind `try`, or a loop left by `break`."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from control_flow import agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
+
+REPLIES = ("7", "x", "12", '{"n": 2}', '{"n": "a"}', "", "0")
+JSON = ('{"n": 2}', '{"n": 7.5}', "x", "", '{"n": 0}', '{"n": "a"')
+
+
+def halved(text):
+    n = float(text)
+    if n > 10:
+        raise ValueError("too much")
+    return {"half": n / 2}["half"]
+
+
+@sgc.function
+def behind_a_try(s, q: str):
+    s += q + sgc.gen("a", max_tokens=4)
+    try:
+        n = halved(s["a"])
+    except ValueError as error:
+        return str(error)
+    return "close" if math.isclose(n, 3.5, abs_tol=1) else "far"
+
+
+@sgc.function
+def behind_a_try_that_sets_it_twice(s, q: str):
+    s += q + sgc.gen("a", max_tokens=4)
+    try:
+        n = halved(s["a"])
+    except ValueError:
+        n = 1.0
+    finally:
+        s += "."
+    return math.isclose(n, 1.0)
+
+
+@sgc.function
+def behind_a_loop_left_by_break(s, q: str):
+    problems = []
+    for _ in range(3):
+        s += q + sgc.gen("a", max_tokens=8)
+        try:
+            data = json.loads(s["a"])
+        except json.JSONDecodeError as error:
+            problems.append(error.msg)
+            continue
+        if math.isfinite(data["n"]):
+            break
+    else:
+        return problems
+    return round(data["n"] + 0.25, 1), problems
+
+
+@sgc.function
+def behind_an_endless_loop(s, q: str):
+    n = 0
+    while True:
+        s += q + sgc.gen("a", max_tokens=4)
+        n += 1
+        try:
+            half = halved(s["a"])
+        except ValueError:
+            if n == 4:
+                half = 0.0
+                break
+            continue
+        break
+    return math.isclose(half, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("program", "replies"),
+    [
+        (behind_a_try, REPLIES),
+        (behind_a_try_that_sets_it_twice, REPLIES),
+        (behind_a_loop_left_by_break, JSON),
+        (behind_an_endless_loop, REPLIES),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_what_is_set_behind_it_is_the_same_compiled(program: Any, replies: Any) -> None:
+    agree(program, replies, n=20, q="x")
+
+
+def test_a_name_that_may_not_be_set_is_no_piece():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=4)
+        for _ in range(2):
+            try:
+                n = halved(s["a"])
+            except ValueError:
+                continue
+            if n:
+                break
+        return math.isclose(n, 3.5)
+
+    with pytest.raises(TraceError, match=r"isclose|as a number"):
+        trace(program, is_full=True)
