@@ -4,6 +4,8 @@
 transformers or gRPC; they are imported when an engine is first used.
 """
 
+from typing import TYPE_CHECKING
+
 from sgc.errors import SgcError, ToolError
 from sgc.lang.choices import (
     ChoicesDecision,
@@ -41,7 +43,6 @@ from sgc.lang.words import (
 )
 from sgc.programs.decorator import function
 from sgc.programs.function import Function
-from sgc.programs.program import Program, load
 from sgc.runs.batch import BatchFailed
 from sgc.runs.endpoint import Endpoint as _Endpoint
 from sgc.runs.endpoints import (
@@ -61,6 +62,9 @@ from sgc.runs.streaming import StreamedText
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import RunResult
 
+if TYPE_CHECKING:
+    from sgc.programs.program import Program, load
+
 __version__ = "0.1.0"
 
 
@@ -75,6 +79,11 @@ def _written_for_sglang(given: object) -> _Endpoint | None:
 
 
 def __getattr__(name: str) -> object:
+    """Program and load, which load the compiler, when they are first used."""
+    if name in ("Program", "load"):
+        from sgc.programs import program
+
+        return getattr(program, name)
     raise AttributeError(
         f"sgc has no {name!r} (yet); it has: {', '.join(__all__)}, map", name=name, obj=__name__
     )

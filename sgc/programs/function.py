@@ -20,13 +20,11 @@ from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
 from sgc.programs.batched import Batched
-from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.jit import Jit
 from sgc.runs.batch import Batch, BatchOptions, Row, checked_rows
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import resolve_backend
 from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
-from sgc.runs.planned_batch import make_batch
 from sgc.runs.run import RunState
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.keep.single_flight import SingleFlight
@@ -193,7 +191,7 @@ class Function(Definition, Batched):
         if self._jit is not None and not why:
             found, rest = self._jit.specialize(arguments, guards)
             program, why = found.program, found.reason
-        if program is not None and not may_deopt(program.graph):
+        if program is not None and not left_of(program.graph):
 
             def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
                 return compiled.start(shares, rest, options, on_text, row)
@@ -207,6 +205,8 @@ class Function(Definition, Batched):
             return run_eager(self, arguments, backend, chosen, shared.loop, on_text, canceller)
 
         if program is not None and on_text is None:  # else on_text would get texts twice
+            from sgc.programs.deopt import run_with_deopt  # loads the compiler
+
             return Row(
                 call=lambda: run_with_deopt(program, shares, rest, given, interpret),
                 cancel=canceller.cancel,
@@ -250,6 +250,8 @@ class Function(Definition, Batched):
             self._row(arguments, chosen, endpoint, None, guards, str(index), sharing)
             for index, arguments in enumerate(bound)
         ]
+        from sgc.runs.planned_batch import make_batch  # loads passes
+
         return make_batch(made, how, endpoint.backend, chosen.max_tokens)
 
     # -- compiling ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.places import user_loc
 from sgc.core.session import current_session
@@ -22,7 +22,6 @@ from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
-from sgc.tracing.inference.infer import Inferred, inferred
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.module_text import NotData
@@ -47,6 +46,9 @@ from sgc.tracing.values.row_types import (
     plain,
     row_of,
 )
+
+if TYPE_CHECKING:
+    from sgc.tracing.inference.infer import Inferred
 
 MAX_DEPTH = 20
 
@@ -108,6 +110,8 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
 
 
 def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
+    from sgc.tracing.inference.infer import inferred  # loads many modules
+
     kept = kept_by(found, given)
     known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
     if known.has_iterator:
