@@ -109,6 +109,8 @@ CARRIED = (
         'str([y[:2] + z[:2] for y in {t}[:3] for z in {t}[:2] if y != z])', '{t}[0]',
         "str(sorted({t}))",
         '",".join(y[:3] for y in {t} if "e" in y)', "str(not {t})", "str(max({t}, default='none'))",
+        "str(sorted({{y[:2] for y in {t}}}))", "str({{y: len(y) for y in {t} if y}})",
+        "str(len(set({t}))) + str(dict(zip({t}, {t}[1:])))",
         'str([TABLE.get(y, "?") for y in {t}])', "str([[y] for y in {t}][:2])"),
         ('for y in {t}:\n    {s} += y[:3]\n    if y == "no":\n        break',
          'for y in {t}:\n    if y == "no" and len({t}) < 9:\n        {t}.append("k")\n'

@@ -63,7 +63,7 @@ class NamesAsked(BaseException):
 class Budget:
     """The limits on exploring a program: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: in steps; half a million take some two seconds.
+    runs: of the program. nodes: of its graph. work: in steps; half a million take one to two seconds.
     """
 
     runs: int = 256
