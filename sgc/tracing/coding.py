@@ -19,12 +19,9 @@ from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
-from sgc.tracing.pieces.owned import is_flat
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
-from sgc.tracing.values.abstract_list import frozen
 from sgc.tracing.values.abstract_loops import Items
-from sgc.tracing.values.row_types import OBJECT
 
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
@@ -55,14 +52,6 @@ class Coding(Merging):
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
         return abstract(value, self)
-
-    def collected(self, code: str, items: Any) -> Any:
-        """A dict or set of a list's items, which it may share."""
-        found = self.coded(code, (items,), OBJECT)
-        if not is_flat(items):
-            self.held.append((items, frozen(items)))
-            self.copies.add(found.symbol.name)
-        return found
 
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""

@@ -57,14 +57,13 @@ def function_of(generator: GeneratorType[Any, Any, Any]) -> FunctionType | None:
 
 
 def waits_clean(generator: GeneratorType[Any, Any, Any]) -> bool:
-    """Whether a generator that waits holds no hidden value and is in no block."""
+    """Whether a generator that waits holds no hidden value."""
     frame = generator.gi_frame
     if frame is None or inspect.getgeneratorstate(generator) == inspect.GEN_CREATED:
         return True
-    info = info_of(frame.f_code)
     stack = stack_of(frame, is_innermost=False)
     is_in_loops = stack is not None and all(slot is Slot.ITERATOR for slot, _ in stack)
-    return is_in_loops and info.is_yield(frame.f_lasti) and not info.is_in_block(frame.f_lasti)
+    return is_in_loops and info_of(frame.f_code).is_yield(frame.f_lasti)
 
 
 def _is_clean(frame: FrameType, is_innermost: bool) -> bool:

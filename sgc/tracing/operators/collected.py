@@ -12,7 +12,7 @@ from sgc.ir.types import Kind, Type
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
 from sgc.tracing.values.abstract_list import type_of
-from sgc.tracing.values.row_types import RowType
+from sgc.tracing.values.row_types import OBJECT, RowType
 
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
@@ -26,7 +26,7 @@ def collected(of: type) -> Callable[..., Any]:
         if not _is_run_time(of, items):
             return of(*args, **kwargs)
         session: Any = current_session()
-        return session.collected(code, items)
+        return session.coded(code, (items,), OBJECT)
 
     return call
 

@@ -63,7 +63,7 @@ class NamesAsked(BaseException):
 class Budget:
     """The limits on exploring a program: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: in steps; half a million take one to two seconds.
+    runs: of the program. nodes: of its graph. work: in steps; half a million take 1 to 2 s.
     """
 
     runs: int = 256

@@ -12,7 +12,6 @@ from typing import Any
 from sgc.ir import types
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
-from sgc.tracing.values.row_types import RowType
 
 _OWN = "__sgc_"
 _FIXED = (str, int, float, bool, type(None), bytes)
@@ -27,15 +26,11 @@ def is_changeable(value: Any) -> bool:
     return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
 
 
-_PLAIN = frozenset({types.TEXT, types.INT, types.FLOAT, types.BOOL})
-
-
 def is_flat(value: Any) -> bool:
     """Whether nothing in a list, dict or set can be changed: only itself."""
     if isinstance(value, AbstractList):
         item = value.symbol.type.item
-        is_tuple = isinstance(item, RowType) and item.keys is None
-        return {*item.row} <= _PLAIN if is_tuple else item in _PLAIN  # type: ignore[union-attr]
+        return item is not None and item in (types.TEXT, types.INT, types.FLOAT, types.BOOL)
     return not any(map(is_changeable, _parts(value)))
 
 

@@ -61,6 +61,8 @@ USES = {
     "all": (False, "for x in items('abc'):\n    log.append(x)\nlog.append(a)"),
     "list": (False, "log += items('abc')\nlog.append(a)"),
     "all gen": (False, "for x in items('abc'):\n    s += sgc.gen('b', max_tokens=3)\nlog += [a]"),
+    "either": (False, "it = items('abc') if a == 'a' else items('ab')\nlog.append(next(it))\n"
+               "s += sgc.gen('b', max_tokens=3)\nlog += it"),
     "unpack": (False, "x, *y = items('abc')\nlog += [y, a]"),
 }  # fmt: skip
 
@@ -315,7 +317,33 @@ def over_another_s_cell(s, q: str):
     return n
 
 
+def made(words):
+    n = 0
+
+    def items():
+        for word in words:
+            yield f"{n}{word}"
+
+    def bump():
+        nonlocal n
+        n += 1
+
+    return items(), bump
+
+
+@sgc.function
+def shares_a_cell_or_not(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    words, bump = made(s["a"].split(","))
+    if s["a"] == "a,b,c":
+        bump = made([])[1]
+    for word in words:
+        s += word + sgc.gen("x", max_tokens=4)
+        bump()
+
+
 LOOPS = [
+    shares_a_cell_or_not,
     counting, inside_another, one_in_another_loop, with_numbers, asks_itself, shares_a_list,
     goes_on_after_a_break, two_at_once, one_by_two_names, with_send, of_an_object,
     over_another_s_cell,

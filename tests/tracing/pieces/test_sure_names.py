@@ -80,6 +80,50 @@ def behind_an_endless_loop(s, q: str):
     return math.isclose(half, 3.5)
 
 
+@sgc.function
+def beside_a_break_of_another_loop(s, q: str):
+    for _ in range(3):
+        s += q + sgc.gen("a", max_tokens=8)
+        for word in s["a"].split(","):
+            if word == "7":
+                break
+        n = len(s["a"]) / 2
+        if word:
+            break
+    else:
+        return "none"
+    return math.isclose(n, 0.5)
+
+
+class OddError(json.JSONDecodeError):
+    def __str__(self):
+        return "odd"
+
+
+@sgc.tool
+def fetched(text: str) -> str:
+    if text == "x":
+        raise OddError("other", text, 0)
+    return text
+
+
+def parsed(text):
+    return json.loads(text)["n"] + 1
+
+
+def test_the_message_of_a_tool_s_error_is_not_read_as_json_s():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=4)
+        try:
+            return parsed(fetched(s["a"]))
+        except json.JSONDecodeError as error:
+            return error.msg
+
+    with pytest.raises(TraceError, match="msg of a tool's failure"):
+        trace(program, is_full=True)
+
+
 @pytest.mark.parametrize(
     ("program", "replies"),
     [
@@ -87,6 +131,7 @@ def behind_an_endless_loop(s, q: str):
         (behind_a_try_that_sets_it_twice, REPLIES),
         (behind_a_loop_left_by_break, JSON),
         (behind_an_endless_loop, REPLIES),
+        (beside_a_break_of_another_loop, REPLIES),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
