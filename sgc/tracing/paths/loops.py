@@ -131,7 +131,8 @@ class Loops:
         self._events.see(frame, event, arg)
         info = info_of(frame.f_code)
         if event == "return" and is_generator(frame) and info.is_yield(frame.f_lasti):
-            self._notice(frame, info.after(frame.f_lasti).stack)
+            for loop in self._notice(frame, info.after(frame.f_lasti).stack).values():
+                loop.n_turns += 1  # a loop on one line may go on without an event of its line
         elif event == "return":
             for found in (self._loops, self._own, self._walked, self._hidden):
                 found.pop(frame, None)  # type: ignore[attr-defined]
