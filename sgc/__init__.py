@@ -78,8 +78,12 @@ def _written_for_sglang(given: object) -> _Endpoint | None:
     return adapted(given)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
-    """Program and load, which load the compiler, when they are first used."""
+    """`Program` and `load`, which import the compiler, once they are used."""
     if name in ("Program", "load"):
         from sgc.programs import program
 

@@ -20,32 +20,46 @@ def unwatched() -> Iterator[None]:
     """Turns watching off, so that this package may read what a program must not."""
     before, watching.on = getattr(watching, "on", False), False
     profile = sys.getprofile()
-    sys.setprofile(None)
+    is_own = _is_own(profile)
+    if is_own:
+        sys.setprofile(None)
     try:
         yield
     finally:
-        sys.setprofile(profile)
+        if is_own:
+            sys.setprofile(profile)
         watching.on = before
 
 
 def unhooked(function: Callable[P, R]) -> Callable[P, R]:
     """Runs a function of this package, which calls no code of the user's, without this thread's
     trace and profile functions: these would be called for each of its calls, and see nothing.
+    Those of others, such as a debugger's and a profiler's, stay.
     """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         trace, profile = sys.gettrace(), sys.getprofile()
-        if trace is None and profile is None:
-            return function(*args, **kwargs)
-        sys.settrace(None)
-        sys.setprofile(None)
+        is_traced, is_profiled = _is_own(trace), _is_own(profile)
+        if is_traced:
+            sys.settrace(None)
+        if is_profiled:
+            sys.setprofile(None)
         try:
             return function(*args, **kwargs)
         finally:
-            if sys.gettrace() is None:  # else the function has set one
+            if is_traced and sys.gettrace() is None:  # else the function has set one
                 sys.settrace(trace)
-            if sys.getprofile() is None:
+            if is_profiled and sys.getprofile() is None:
                 sys.setprofile(profile)
 
     return run
+
+
+def _is_own(hook: object) -> bool:
+    """Whether a trace or profile function is this package's. One written in C, such as cProfile's,
+    could not be set again."""
+    return getattr(hook, "__module__", None) in _HOOKS
+
+
+_HOOKS = frozenset(f"sgc.tracing.{name}" for name in ("paths.loops", "paths.events", "watch.hook"))

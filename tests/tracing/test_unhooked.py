@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import sys
 from collections.abc import Iterator
 
 import pytest
+from control_flow import replying
 
+import sgc
 from sgc.core.watching import unhooked
+from sgc.runtime.executor.run.options import RunOptions
 
 
 def inner() -> None:
@@ -34,6 +38,7 @@ def seen() -> Iterator[list[str]]:
         if event == "call":
             found.append(frame.f_code.co_name)
 
+    trace.__module__, profile.__module__ = "sgc.tracing.paths.loops", "sgc.tracing.watch.hook"
     before = sys.gettrace(), sys.getprofile()
     sys.settrace(trace)
     sys.setprofile(profile)
@@ -76,3 +81,30 @@ def test_without_hooks_it_sets_none():
     finally:
         sys.settrace(before[0])
         sys.setprofile(before[1])
+
+
+def test_hooks_of_others_stay():
+    calls = []
+    before = sys.gettrace(), sys.getprofile()
+    sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name))
+    try:
+        plain()
+    finally:
+        sys.setprofile(before[1])
+    assert "inner" in calls
+
+
+def test_a_program_runs_under_a_profiler():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=4)
+        return s["a"]
+
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        result = program.run_once({"q": "x"}, RunOptions(seed=1), replying(1, ("yes",)))
+        assert result.ret_value == "yes"
+    finally:
+        profiler.disable()
+    assert any("text_parts" in str(each.code) for each in profiler.getstats())

@@ -41,7 +41,10 @@ class Sharing:
 
         originals: if the function was given copies, what each container in them is a copy of.
         """
-        found, given = changeable([result]), changeable(args).keys()
+        found = changeable([result])
+        if not found:
+            return
+        given = changeable(args).keys()
         displays = self._displays.keys() & given
         shared = found.keys() & (given - displays)
         self._shared.update((key, found[key]) for key in shared)

@@ -14,6 +14,7 @@ from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
 from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.row_types import OBJECT, RowType
 
+_UNKNOWN = object()
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
 
@@ -62,17 +63,22 @@ def _keys(of: type, items: Any) -> list[Any]:
     if isinstance(items, AbstractList):
         item = items.symbol.type.item
         is_pair = isinstance(item, RowType) and item.keys is None and len(item.row) == 2
-        return [(item.row[0] if is_pair else None) if of is dict else item]  # type: ignore[union-attr]
+        key = item if of is not dict else item.row[0] if is_pair else None  # type: ignore[union-attr]
+        return [key or _UNKNOWN]
     if of is not dict:
         return [*items]
     return [each[0] for each in items if type(each) is tuple and len(each) == 2]
 
 
 def _is_hashable(key: Any) -> bool:
-    """Whether a key is known to be hashable, or tells itself; or a type is, of keys."""
+    """Whether a key is known to be hashable; or any key of a type."""
     if isinstance(key, Type):
         return key.kind in _HASHABLE
-    return key is not None and (not is_abstract(key) or type_of(key).kind in _HASHABLE)
+    if is_abstract(key):
+        return type_of(key).kind in _HASHABLE
+    if isinstance(key, tuple):
+        return all(map(_is_hashable, key))
+    return key is not _UNKNOWN and type(key).__hash__ is not None
 
 
 KNOWING.update({of: collected(of) for of in (dict, set, frozenset)})

@@ -129,13 +129,8 @@ class Loops:
 
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
         self._events.see(frame, event, arg)
-        info = info_of(frame.f_code)
-        if event == "return" and is_generator(frame) and info.is_yield(frame.f_lasti):
-            for loop in self._notice(frame, info.after(frame.f_lasti).stack).values():
-                loop.n_turns += 1  # a loop on one line may go on without an event of its line
-        elif event == "return":
-            for found in (self._loops, self._own, self._walked, self._hidden):
-                found.pop(frame, None)  # type: ignore[attr-defined]
+        if event == "return":
+            self._leave(frame)
         if event == "line":
             self.n_events += 1
             try:
@@ -143,6 +138,16 @@ class Loops:
             except Exception as error:
                 raise Fault(error) from error
         return self._on_line
+
+    def _leave(self, frame: FrameType) -> None:
+        """Called when a function returns or yields."""
+        info, offset = info_of(frame.f_code), frame.f_lasti
+        if is_generator(frame) and info.is_yield(offset):
+            for loop in self._notice(frame, info.after(offset).stack).values():
+                loop.n_turns += 1  # a loop on one line may go on without an event of its line
+            return
+        for found in (self._loops, self._own, self._walked, self._hidden):
+            found.pop(frame, None)  # type: ignore[attr-defined]
 
     def _look(self, frame: FrameType) -> None:
         self._count(frame)

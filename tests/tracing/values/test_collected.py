@@ -111,6 +111,16 @@ def test_its_lists_are_shared_as_in_python():
         trace(program, is_full=True)
 
 
+def test_keys_that_are_not_hashable_are_refused_too():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        return {(ask(x).ret_value, (1, [])) for x in (s["a"], q)}
+
+    with pytest.raises(TraceError, match="a set with keys whose type is known only at run time"):
+        trace(program, is_full=True)
+
+
 def test_keys_that_may_not_be_hashable_are_refused_where_python_would_stop_earlier():
     @sgc.function
     def program(s, q: str, data: list):
