@@ -335,7 +335,7 @@ def made(words):
 def shares_a_cell_or_not(s, q: str):
     s += q + sgc.gen("a", max_tokens=9)
     words, bump = made(s["a"].split(","))
-    if s["a"] == "a,b,c":
+    if s["a"] == "no":
         bump = made([])[1]
     for word in words:
         s += word + sgc.gen("x", max_tokens=4)
