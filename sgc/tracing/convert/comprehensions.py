@@ -47,10 +47,10 @@ _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 
 def with_loops(tree: ast.Module) -> ast.Module:
     """Rewrites the tree's comprehensions in place, so that each is a loop too."""
-    declares = (ast.Nonlocal, ast.Global)
-    rebound = {name for each in ast.walk(tree) if isinstance(each, declares) for name in each.names}
-    attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute)]
-    sets_by_name = _SETTING & {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+    nodes, declares = list(ast.walk(tree)), (ast.Nonlocal, ast.Global)
+    rebound = {name for each in nodes if isinstance(each, declares) for name in each.names}
+    attributes = [each for each in nodes if isinstance(each, ast.Attribute)]
+    sets_by_name = _SETTING & {each.id for each in nodes if isinstance(each, ast.Name)}
     is_open = bool(sets_by_name) or any(each.attr == "__dict__" for each in attributes)
     replaced = {each.attr for each in attributes if is_open or not isinstance(each.ctx, ast.Load)}
     _Functions(frozenset(rebound), frozenset(replaced)).visit(tree)
