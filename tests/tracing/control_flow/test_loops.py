@@ -98,6 +98,23 @@ def test_a_loop_whose_body_is_long():
     agree(program, YES_NO, q="x")
 
 
+def test_two_comprehensions_in_one_function():
+    """From 3.12 on they are in the code of their function, and save its variables on the stack."""
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=4)
+        x = "kept"
+        lengths = {x: [len(y) for y in x] for x in (s["a"].split(","), [q])[0:1][0]}
+        s += "and" + sgc.gen("b", max_tokens=4)
+        words = [x + y for x in lengths for y in (s["b"], x)]
+        if s["b"] == "yes":
+            s += ", ".join(words)
+        return x, [x for x in words], {x for x in lengths}
+
+    agree(program, ("yes", "no", "a,b", ""), q="x")
+
+
 def test_a_run_that_would_not_end():
     @sgc.function
     def program(s, q: str):
