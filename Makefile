@@ -9,6 +9,9 @@ STAMP := $(VENV)/.installed
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 
+# What is imported is compiled once, and not again by each process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-pythons test-slow lint bench clean
 
 demo: $(STAMP)
@@ -24,6 +27,7 @@ test-pythons: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
+	EXAMPLES=all $(BIN)/pytest -m "not slow" $$(grep -rl --include="*.py" "property_tests import" tests)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

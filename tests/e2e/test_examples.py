@@ -7,6 +7,7 @@ through the model is what the requests' tree says, computed here from the reques
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +65,26 @@ def test_every_example_is_tested():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
 
 
-each_way = pytest.mark.parametrize(
-    ("engine", "options"),
-    [
-        pytest.param("fake", GREEDY, id="fake-greedy"),
-        pytest.param("default", SAMPLED, id="default-seeded"),
-        pytest.param("fake", SAMPLED, id="fake-seeded", marks=pytest.mark.slow),
-        pytest.param("default", GREEDY, id="default-greedy", marks=pytest.mark.slow),
-    ],
-    indirect=["engine"],
-)
+# On the default model some, as the rest asks it for nothing of another kind.
+ON_DEFAULT = ("tip_suggestion", "essay_judge", "react", "json_retry")
 
 
-@each_way
-@pytest.mark.parametrize("name", ARGUMENTS)
+def each_way(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Every example greedily on the fake model, and some with draws on the default model."""
+    ways = [("fake", GREEDY), ("default", SAMPLED), ("fake", SAMPLED), ("default", GREEDY)]
+    cases = []
+    for name in names:
+        for number, (engine, options) in enumerate(ways):
+            is_short = number == 0 or (number == 1 and name in ON_DEFAULT)
+            how = "greedy" if options is GREEDY else "seeded"
+            marks = () if is_short else pytest.mark.slow
+            cases.append(
+                pytest.param(name, engine, options, id=f"{name}-{engine}-{how}", marks=marks)
+            )
+    return pytest.mark.parametrize(("name", "engine", "options"), cases, indirect=["engine"])
+
+
+@each_way(ARGUMENTS)
 def test_compiled_equals_interpreted(engine: Runtime, tmp_path: Path, name, options):
     module, arguments = load_module(name), ARGUMENTS[name]
     function, tools = getattr(module, name), [getattr(module, t) for t in TOOLS.get(name, ())]
@@ -157,8 +164,7 @@ def run_and_count(engine: Runtime, name: str, options: RunOptions) -> tuple[RunR
     return result, after - before
 
 
-@each_way
-@pytest.mark.parametrize("name", COUNTED)
+@each_way(COUNTED)
 def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
     result, positions = run_and_count(engine, name, options)
     assert positions == expected_positions(list(result.requests))
@@ -168,6 +174,7 @@ def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
     assert positions == stats.computed_tokens + fed
 
 
+@pytest.mark.parametrize("engine", ["fake"], indirect=True)
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_second_run_computes_only_what_is_new(engine: Runtime, name):
     """Greedy, so that the second run asks the very same: only what gives logits runs again."""

@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.errors import ProgramError, UsageError
 from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
@@ -179,7 +180,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 def test_functions_are_pythons(name):
     python, strategies = CASES[name]
 
-    @settings(max_examples=60, deadline=None, derandomize=True)
+    @examples(60)
     @given(st.tuples(*strategies))
     def check(args):
         try:
@@ -249,7 +250,7 @@ def test_patterns_match_as_pythons_do(pattern):
     linear = linear_pattern(pattern, compiled.flags)
     shape = shape_of(pattern, compiled.flags)
 
-    @settings(max_examples=150, deadline=None, derandomize=True)
+    @examples(150)
     @given(texts)
     def check(text):
         for way in ("search", "match", "fullmatch"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score, Stops
 
@@ -81,7 +82,7 @@ def assert_right(requests: list, outcomes: dict, answers: dict) -> None:
         assert usage.computed_tokens >= 0
 
 
-@settings(max_examples=20, deadline=None, database=None)
+@examples(20)
 @given(
     seed=st.integers(0, 10**6),
     chunk=st.sampled_from([1, 2, 7, 64, 512]),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score, Stops
@@ -118,7 +119,7 @@ def test_a_full_context_ends_a_generation(lab, limits, n) -> None:
     assert outcome.last.finish_reason == pb.FINISH_REASON_LENGTH
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     pool=st.sampled_from([100, 4096]),

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from engine.generation.conftest import ByteMatcher, Rig
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from property_tests import examples
 from waiting import cpu_below
 
 from sgc.runtime.engine.guides.grammar import (
@@ -332,7 +333,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@examples(150)
 @given(SCHEMAS, st.lists(VALUES, min_size=4, max_size=4))
 def test_values_are_accepted_as_a_validator_says(schema: Any, values: list[Any]) -> None:
     made = ByteMatcher("json_schema", json.dumps(schema))

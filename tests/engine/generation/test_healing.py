@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from engine.generation.conftest import Rig
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 from waiting import BOUND_S
 
 from sgc.runtime.engine.guides.healing import MAX_TAKEN_BACK, Healer, healer_of
@@ -122,7 +123,7 @@ def by_hand(rig: Rig, ids: Sequence[int]) -> list[tuple[int, str]]:
     return found[::-1]
 
 
-@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@examples(150)
 @given(data=st.data())
 def test_against_a_look_at_the_whole_vocabulary(rig: Rig, healer: Healer, data) -> None:
     texts = st.text("ab the:/.1 \n🙂é你h", max_size=12) | st.sampled_from(PROMPTS)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from engine.core.conftest import Naive, drive, letter, make_core, request
 from engine.generation.conftest import Rig
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from other_caches import CACHES
+from property_tests import examples
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.logprobs import likeliest, log_sum_exp
@@ -184,7 +185,7 @@ def test_those_of_requests_that_were_preempted(kind) -> None:
         check(outcome.last, r.tokens.tolist(), outcome.ids, each)
 
 
-@settings(max_examples=30, deadline=None, database=None, derandomize=True)
+@examples(30)
 @given(
     seed=st.integers(0, 10**6),
     chunk=st.sampled_from([1, 3, 5, 16, 512]),
@@ -263,7 +264,7 @@ def test_where_no_token_is_left_none_is_logged(rig: Rig) -> None:
 # The parts
 
 
-@settings(max_examples=80, deadline=None, database=None, derandomize=True)
+@examples(80)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=40), st.integers(0, 45))
 def test_the_likeliest(values, k) -> None:
     row = np.array(values, np.float32)

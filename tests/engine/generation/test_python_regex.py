@@ -6,13 +6,14 @@ import json
 import re
 import unicodedata
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from engine.generation.conftest import ByteMatcher, _byte_tokenizer
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher
+from property_tests import examples
 from waiting import cpu_below
 
 from sgc.runtime.engine.guides import python_regex
@@ -147,14 +148,7 @@ POOL = "aabbcdkKsSx\u212a\u017f \n\r\t\v\f\x00\x1c\x1f\x85\xa0éÉßẞµμΩω�
 POOL += "🙂🙃\u2028𝔸𝟘𐐀𐐨你İ\ud7ff\ue000😀\U0010ffff\ufeff\u200b\u00ad:alph"
 
 
-def examples(n: int) -> settings:
-    return settings(
-        max_examples=n,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        suppress_health_check=list(HealthCheck),
-    )
+drawn = partial(examples, suppress_health_check=list(HealthCheck))
 
 
 @cache
@@ -206,7 +200,7 @@ def test_each_construct_matches_what_re_matches(pattern: str) -> None:
         if is_known(char, pattern):
             assert_alike(pattern, char)
 
-    @examples(30)
+    @drawn(30)
     @given(near(pattern))
     def check(text: str) -> None:
         if is_known(text, pattern):
@@ -248,7 +242,7 @@ def refusal(pattern: str, **options: bool) -> str:
     return ""
 
 
-@examples(250)
+@drawn(250)
 @given(st.data(), patterns_)
 def test_random_patterns_match_what_re_matches(data: st.DataObject, pattern: str) -> None:
     reason = refusal(pattern)
@@ -337,7 +331,7 @@ def test_the_shortest_match(pattern: str, shortest: int) -> None:
     assert translate(pattern).shortest == shortest
 
 
-@examples(60)
+@drawn(60)
 @given(st.text(POOL, max_size=8), st.text(POOL, max_size=2))
 @example("a/b\n\\", "")
 def test_a_literal_matches_itself_alone(text: str, more: str) -> None:
@@ -364,7 +358,7 @@ def test_search_matches_texts_in_which_re_finds_something(pattern: str) -> None:
         assert made.accepts(json.dumps(text, ensure_ascii=False)) == expected, text
 
 
-@examples(100)
+@drawn(100)
 @given(st.data(), patterns_.filter(lambda p: "^" not in p.replace("[^", "") and "$" not in p))
 def test_reversed_patterns_match_reversed_texts(data: st.DataObject, pattern: str) -> None:
     if refusal(pattern, is_reversed=True):

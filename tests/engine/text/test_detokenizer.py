@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.runtime.engine.preparing.generated_text import GeneratedText
 from sgc.runtime.engine.text.detokenizer import (
@@ -34,7 +35,7 @@ def pieces_of(tokenizer: Tokenizer, ids: list[int], step: int = 1) -> list[str]:
 def test_text_comes_back_as_it_was(kind: str, tokenizer_of: TokenizerOf) -> None:
     tokenizer = tokenizer_of(kind)
 
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     @given(texts, st.integers(1, 3))
     def check(text: str, step: int) -> None:
         ids = tokenizer.encode_continuation(text)
@@ -48,7 +49,7 @@ def test_any_ids_decode_like_the_library(kind: str, tokenizer_of: TokenizerOf) -
     """But for a leading space, which a continuation keeps, and bytes that are no UTF-8."""
     tokenizer = tokenizer_of(kind)
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=12))
     def check(ids: list[int]) -> None:
         ours = "".join(pieces_of(tokenizer, ids))
@@ -64,7 +65,7 @@ def test_any_ids_decode_like_the_library(kind: str, tokenizer_of: TokenizerOf) -
 def test_no_piece_is_ever_retracted(kind: str, tokenizer_of: TokenizerOf) -> None:
     tokenizer = tokenizer_of(kind)
 
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=10), st.integers(0, 10))
     def check(ids: list[int], at: int) -> None:
         detokenizer = IncrementalDetokenizer(tokenizer)
@@ -105,7 +106,7 @@ def test_unknown_decoder_is_decoded_by_windows(shipped: Tokenizer) -> None:
     assert "".join(pieces_of(tokenizer, ids)) == text
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.text("ab ", max_size=12),
     st.lists(st.text("ab ", min_size=1, max_size=4), min_size=1, max_size=3),
@@ -125,7 +126,7 @@ def test_stop_checker_does_not_depend_on_token_cuts(kind: str, tokenizer_of: Tok
     tokenizer = tokenizer_of(kind)
     stops = st.lists(st.text("ab dogthe.é\n", min_size=1, max_size=5), min_size=1, max_size=3)
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(texts, stops, st.integers(1, 4))
     def check(text: str, stop: list[str], step: int) -> None:
         ids = tokenizer.encode_continuation(text)
@@ -146,7 +147,7 @@ def test_stop_checker_without_stop_strings_decodes_nothing(shipped: Tokenizer) -
 def test_kept_ids_and_tail_are_the_text(kind: str, tokenizer_of: TokenizerOf) -> None:
     tokenizer = tokenizer_of(kind)
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(texts, st.integers(0, 24))
     def check(text: str, cut: int) -> None:
         cut = min(cut, len(text))
@@ -181,7 +182,7 @@ def test_streamed_text_never_shows_part_of_a_stop(kind: str, tokenizer_of: Token
     tokenizer = tokenizer_of(kind)
     stops = st.lists(st.text("ab dogthe\n", min_size=1, max_size=5), min_size=1, max_size=3)
 
-    @settings(max_examples=200, deadline=None)
+    @examples(200)
     @given(texts, stops)
     @example("aab", ["ab"])
     @example("dog\nthe", ["\nthe dog", "\nthe"])

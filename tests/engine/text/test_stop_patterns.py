@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from property_tests import examples
 from waiting import cpu_below
 
 from sgc.runtime.engine.guides import stop_patterns as module
@@ -58,7 +59,7 @@ def end_in_bytes(patterns: StopPatterns, data: bytes, step: int, n_ignored: int 
     return None
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150)
 @given(lists, texts, st.integers(1, 5))
 @example(["a+b", "b"], "aab", 1)
 @example(["ab", "xab|b"], "xab", 2)
@@ -76,7 +77,7 @@ def test_the_end_and_the_cut_are_what_re_says(patterns: list[str], text: str, st
     assert compiled.locate(text, end, start) == start
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(lists, texts, st.integers(1, 3))
 def test_matches_that_do_not_count_are_passed(patterns: list[str], text: str, n: int) -> None:
     """But what was read before the first that counts may be a part of it."""
@@ -93,7 +94,7 @@ def test_min_tokens() -> None:
     assert checker.end == 8
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(
     st.lists(st.sampled_from([b"a", "é".encode(), "🙂".encode(), b"\xf0\x9f", b"\xff", b"\xe4"])),
     st.sampled_from([["\ufffd"], ["é\ufffd"], [r"\ufffd{2}"], ["🙂a", "é"], ["(?:.a){2}"]]),
@@ -134,7 +135,7 @@ def _shown(patterns: StopPatterns, text: str, step: int) -> list[str]:
     return shown
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150)
 @given(lists, texts, st.integers(1, 4))
 @example([r"\n\n", r"\nab"], "a\nab", 1)
 def test_what_is_shown_stays(patterns: list[str], text: str, step: int) -> None:
@@ -145,7 +146,7 @@ def test_what_is_shown_stays(patterns: list[str], text: str, step: int) -> None:
         assert later.startswith(earlier)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@examples(80)
 @given(lists, texts, texts)
 def test_what_is_held_could_be_a_stop(patterns: list[str], text: str, more: str) -> None:
     """Held: not more than from the first place where a match starts in some continuation."""

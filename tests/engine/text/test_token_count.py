@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from sgc.proto import engine_pb2 as pb
@@ -69,7 +70,7 @@ def least_of(tokenizer: Tokenizer) -> LeastTokens | None:
 
 
 @pytest.mark.parametrize("kind", MADE)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(text=texts)
 def test_no_text_has_fewer(kind: str, text: str) -> None:
     least = least_of(MADE[kind])

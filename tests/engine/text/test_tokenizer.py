@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.text.literal import SpecialFinder, SpecialToken
@@ -61,7 +62,7 @@ def test_prompt_without_generation_is_what_autotokenizer_gives(
 ) -> None:
     ours, theirs = tokenizer_of(kind), hugging_face(tokenizer_folder(kind))
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(texts)
     @example("")
     @example(" leading")
@@ -135,7 +136,7 @@ def test_literal_spans_that_touch_no_special_token_change_nothing(
     ours = tokenizer_of(kind)
     special = ours.special_tokens[-1]
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.lists(st.sampled_from(["a", " dog", special, "\n", " ", "The"]), max_size=8))
     def check(pieces: list[str]) -> None:
         text, spans = "", []
@@ -167,7 +168,7 @@ def test_choices_are_tokenized_with_the_prompt(kind: str, tokenizer_of: Tokenize
     words = st.lists(st.sampled_from(["the", " dog", "do", "g", "12", "3", " ", "e", "\n"]))
     prompts = st.sampled_from(["The quick", "Hello ", "1", "Answer: ", "The dog\n"])
 
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(prompts, st.lists(words.map("".join).filter(bool), min_size=1, max_size=5))
     def check(prompt: str, choices: list[str]) -> None:
         prompt_ids, choice_ids = ours.encode_choices([Text(prompt)], choices)
@@ -245,7 +246,7 @@ def test_a_special_token_in_a_choice_is_plain_text(shipped: Tokenizer) -> None:
 def test_commit_is_a_prefix_of_whatever_follows(kind: str, tokenizer_of: TokenizerOf) -> None:
     ours = tokenizer_of(kind)
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.sampled_from(["The qui", "Hello world", "Answer:", "a\n"]), texts, texts)
     def check(prompt: str, one: str, two: str) -> None:
         committed = ours.encode_commit([Text(prompt)], [one, two])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 from executor.code.comparing import by_python, by_us
 
+from sgc.runtime.executor.code import fuel
+
 # What is done with `items`, and where it is put; `xs`, `d`, `t`, `c` and `q` hold something before.
 TAKERS = """
 xs.extend(items)
@@ -159,7 +161,8 @@ found = textwrap.fill(text=items)
 
 
 @pytest.mark.parametrize("taker", ENDLESS)
-def test_items_without_an_end_are_an_error(taker: str) -> None:
+def test_items_without_an_end_are_an_error(taker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuel, "MAX_STEPS", 200_000)  # so that it ends soon
     source = _MODULE.replace("import csv", "import textwrap, csv")
     source = source.replace("made() if given else iter([*made()])", "itertools.count()")
     kind, error, said = by_us(source.format(items="[]", taker=taker), [1, 9])

@@ -1,6 +1,6 @@
 """Random functions give what Python gives.
 
-SEEDS=1000:5000 in the environment compares those in place of the first 400.
+SEEDS=1000:5000 in the environment compares those in place of the first 400, the slow ones too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from executor.code.random_generators import GeneratorWriter
 from sgc.errors import SgcError
 
 FIRST, END = map(int, os.environ.get("SEEDS", "0:400").split(":"))
+each_hundred = pytest.mark.parametrize(
+    "first",
+    [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(FIRST, END, 100)],
+)
 ARGUMENTS = ([1, "ab"], [[3, 1, 2], {"a": 1}], ["x y", None])
 
 
-@pytest.mark.parametrize("first", range(FIRST, END, 100))
+@each_hundred
 def test_random_functions_give_what_python_gives(first: int) -> None:
     n_compared = 0
     for seed in range(first, min(first + 100, END)):
@@ -39,7 +43,7 @@ def test_random_functions_give_what_python_gives(first: int) -> None:
     assert n_compared > 60
 
 
-@pytest.mark.parametrize("first", range(FIRST, END, 100))
+@each_hundred
 def test_random_generators_do_what_python_does(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # pytest keeps errors that Python drops, and with them generators that would be closed.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)

@@ -10,8 +10,9 @@ import random
 
 import pytest
 from executor.log.logged_runs import DONE, Counting, agent
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 import sgc
 from sgc.errors import (
@@ -249,7 +250,7 @@ IDS = st.lists(st.integers(0, 2**31)).map(tuple)
 TOPS = st.lists(st.none() | ROWS).map(tuple)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.builds(
         Generated, text=TEXTS, ids=IDS, kept_ids=IDS, tail=TEXTS,

@@ -95,10 +95,10 @@ def compare(expression: str, endpoint: Any, values: Any) -> str:
 
 
 def test_a_sample_of_operations_on_made_texts(scripted):
-    sample = expressions()[::13]
+    sample = expressions()[::31]
     found = Counter(compare(each, scripted(), SHORT + LONG[:2]) for each in sample)
     assert found["equal"] > len(sample) * 0.65
-    assert found.total() == len(sample) > 70
+    assert found.total() == len(sample) > 30
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score
@@ -79,7 +80,7 @@ def _prompts(rng, known: list) -> list:
     return out
 
 
-@settings(max_examples=20, deadline=None, database=None)
+@examples(20)
 @given(
     seed=st.integers(0, 10**6),
     chunk=st.sampled_from([1, 3, 16, 512]),

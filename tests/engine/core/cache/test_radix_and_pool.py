@@ -6,16 +6,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engine.core.cache.cache_fuzz import CacheFuzz, Dice
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from list_cache import ListCache
 from other_caches import list_cache
+from property_tests import examples
 
 from sgc.runtime.engine.cache.pool import PagePool
 from sgc.runtime.engine.cache.radix import Match, RadixTree
 
 
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@examples(60)
 @given(
     numbers=st.lists(st.integers(0, 999), min_size=100, max_size=400),
     kind=st.sampled_from(["radix", "list"]),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from engine.core.reference_attention import ReferenceAttention
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.kernels import partial, parts
 from sgc.kernels.interface import Heads, Ragged, write
@@ -115,7 +116,7 @@ def ragged_batches(draw) -> tuple[Ragged, int]:
     st.booleans(),
     st.sampled_from([torch.float32, torch.bfloat16]),
 )
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_any_batch_agrees_with_the_reference(
     batch, n_heads, thresholds, joined, window, softcap, has_sinks, dtype
 ) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.runtime.engine.scheduling.turns import GRACE, Turns
 
@@ -42,7 +43,7 @@ class Crowd:
         self.turns.check()
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@examples(60)
 @given(seed=st.integers(0, 10**6), unfair=st.sampled_from(["last", "first", "any"]))
 def test_nobody_waits_longer_than_the_bound(seed: int, unfair: str) -> None:
     """Also with a chooser that always takes the latest."""

@@ -1,0 +1,16 @@
+"""How many examples a property test draws."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import settings
+
+SHARE = 4  # of the whole number, so that `make test` is soon done
+
+
+def examples(whole: int, **more: Any) -> settings:
+    """Settings that draw a part of so many examples, and all with EXAMPLES=all."""
+    n = whole if os.environ.get("EXAMPLES") == "all" else max(8, whole // SHARE)
+    return settings(max_examples=n, deadline=None, database=None, derandomize=True, **more)
