@@ -1,7 +1,6 @@
 """Hoists constants in front of arguments, so that runs share a longer prefix of the prompt.
 
-The prompt changes, so this is never on by default. `movement/` and docs/code_movement.md say what
-may move. `sgc opt -p hoist_prefix --show changed` reports what moved and what did not.
+The prompt changes, so this is never on by default. docs/code_movement.md says what may move.
 """
 
 from __future__ import annotations

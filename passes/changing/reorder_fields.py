@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from sgc.ir.analysis.dependencies import consumed
-from sgc.ir.graph import Graph, Lit, Node, Ref, make_node
+from sgc.ir.graph import Graph, Node, Ref
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.facts.appended import appended_value, constant_text, is_one_of
+from sgc.passes.facts.text_runs import text_runs, with_runs
 
 SEPARATORS = ("\n\n", ",\n", "\n", "; ", ", ", " | ", "\t")
 MAX_LABEL_CHARS = 80
@@ -75,23 +76,21 @@ def find_table(graph: Graph) -> Table | None:
 
 
 def _chains(graph: Graph) -> list[list[Node]]:
-    """Runs of constants and parameters in the entry block; only the last state of each is used."""
+    """Runs of constants and parameters in the entry block, in front of any generation."""
     params = {param.value.name for param in graph.params}
-    uses = Counter(name for node in graph.nodes() for name in node.refs())
-    chains: dict[str, list[Node]] = {}  # by the chain's last state
+    n_uses = Counter(name for node in graph.nodes() for name in node.refs())
+    entry = graph.blocks[0]
     generated: set[str] = set()
-    found: list[list[Node]] = []
-    for node in graph.blocks[0].nodes:
-        before = next(iter(consumed(node)), "")
-        if node.op not in _KNOWN or before in generated:
+    for node in entry.nodes:
+        if node.op not in _KNOWN or not generated.isdisjoint(consumed(node)):
             generated.update(value.name for value in node.results)
-        elif constant_text(node) is not None or is_one_of(appended_value(node), params):
-            chain = chains.pop(before, None) if uses[before] == 1 else None
-            if chain is None:
-                found.append(chain := [])
-            chain.append(node)
-            chains[node.results[0].name] = chain
-    return found
+
+    def is_known(node: Node) -> bool:
+        return constant_text(node) is not None or is_one_of(appended_value(node), params)
+
+    runs = (run for run, _ in text_runs(entry, n_uses) if generated.isdisjoint(consumed(run[0])))
+    parts = (part for run in runs for part in groupby(run, is_known))
+    return [list(part) for is_all_known, part in parts if is_all_known]
 
 
 def _param(node: Node) -> str | None:
@@ -191,35 +190,9 @@ def _split_tail(text: str, separator: str) -> tuple[str, str]:
 
 def _rewritten(graph: Graph, table: Table, order: Sequence[int]) -> Graph:
     assert sorted(order) == list(range(len(table.fields))), order
-    entry = graph.blocks[0]
-    old = {id(node) for node in table.nodes}
-    nodes: list[Node] = []
-    for node in entry.nodes:
-        if node is table.nodes[-1]:
-            nodes += _nodes(table, order)
-        elif id(node) not in old:
-            nodes.append(node)
-    return replace(graph, blocks=(replace(entry, nodes=tuple(nodes)), *graph.blocks[1:]))
-
-
-def _nodes(table: Table, order: Sequence[int]) -> list[Node]:
-    """The new chain, between the same states; it uses only names of the old one."""
-    parts = _joined(table.parts(order))
-    lines = {_param(node): node.loc for node in table.nodes}
-    results = [node.results for node in table.nodes]
-    names = [*results[: len(parts) - 1], results[-1]]
-    assert len(names) == len(parts)
-    stream = table.nodes[0].get("stream")
-    made = []
-    for part, result in zip(parts, names, strict=True):
-        if isinstance(part, Ref):
-            node = make_node("append", result, lines[part.name], stream=stream, value=part)
-        else:
-            loc = table.nodes[0].loc
-            node = make_node("const", result, loc, stream=stream, text=Lit(part))
-        made.append(node)
-        stream = Ref(result[0].name)
-    return made
+    appends = {appended_value(node): node for node in table.nodes}
+    parts = [appends[p] if isinstance(p, Ref) else p for p in _joined(table.parts(order))]
+    return with_runs(graph, [(table.nodes, parts)])
 
 
 def _joined(parts: Sequence[str | Ref]) -> list[str | Ref]:

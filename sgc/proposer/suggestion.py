@@ -11,15 +11,16 @@ import difflib
 import json
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import Path
 
 from sgc.ir.graph import Graph, Loc
 from sgc.passes.changing.movement.move import Proposal, move
 from sgc.passes.changing.movement.pieces import SLOT
-from sgc.passes.changing.movement.rebuild import reordered
+
+_SPECIAL = re.compile(f"[{{}}{SLOT}]")  # in an f-string
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,48 +43,43 @@ def suggestions(graph: Graph, source: Path | None) -> tuple[Suggestion, ...]:
 
 
 def _suggestion(proposal: Proposal, source: Path | None) -> Suggestion:
-    loc = proposal.prompt.loc
+    prompt, loc = proposal.prompt, proposal.prompt.nodes[0].loc
+    old, new, names = prompt.shown(), prompt.shown(proposal.order), ("prompt", "suggested")
     if source is not None and loc is not None and loc.file == source.name:
         with tokenize.open(source) as opened:
             text = opened.read()
         changed = _changed(text, proposal, loc.line)
         if changed is not None:
-            return Suggestion(loc, proposal.n_chars, _diff(text, changed, str(source), str(source)))
-    diff = _diff(proposal.before, proposal.after, "prompt", "suggested")
-    return Suggestion(loc, proposal.n_chars, diff)
-
-
-def _diff(before: str, after: str, old: str, new: str) -> str:
-    lines = (before.splitlines(), after.splitlines())
-    return "\n".join(difflib.unified_diff(*lines, old, new, n=2, lineterm=""))
+            old, new, names = text, changed, (str(source), str(source))
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), *names, n=2, lineterm="")
+    return Suggestion(loc, proposal.n_chars, "\n".join(lines))
 
 
 def _changed(source: str, proposal: Proposal, line: int) -> str | None:
     """The source with the prompt in its new order; None where it is not found exactly."""
-    old, new = proposal.prompt.text, reordered(proposal.prompt, proposal.order)
-    for row in _rows(ast.parse(source)):
-        for low, (statement, _) in enumerate(row):
-            if not statement.lineno <= line <= (statement.end_lineno or 0):
-                continue
-            for high in range(low + 1, len(row) + 1):
-                held = [value for _, value in row[low:high]]
-                if _text(held)[0].startswith(old):
-                    return _rewritten(source, held, old, new)
+    old, new = proposal.prompt.text, proposal.prompt.reordered(proposal.order)
+    for row in _rows(ast.parse(source), line):
+        for end in range(1, len(row) + 1):
+            text, values = _text(row[:end])
+            if text.startswith(old):
+                is_exact = not text[len(old) :].strip(SLOT)
+                return _rewritten(source, row[:end], new, values) if is_exact else None
     return None
 
 
-def _rows(tree: ast.Module) -> Iterator[list[tuple[ast.AugAssign, ast.expr]]]:
-    """Expressions that make one text, with their statements: those of `s += …` in a row, and the
+def _rows(tree: ast.Module, line: int) -> Iterator[list[ast.expr]]:
+    """Expressions that append to one text, from a line on: those of `s += …` in a row, and the
     first argument of a call in one.
     """
     for node in ast.walk(tree):
         for _, body in ast.iter_fields(node):
             for target, group in groupby(body if isinstance(body, list) else (), _target):
-                if target:
-                    yield [(each, each.value) for each in group]
-        if isinstance(node, ast.AugAssign):
-            calls = (each for each in ast.walk(node.value) if isinstance(each, ast.Call))
-            yield from ([(node, call.args[0])] for call in calls if call.args)
+                row = [each for each in group if target]
+                for at, statement in enumerate(row):
+                    if statement.lineno <= line <= (statement.end_lineno or 0):
+                        yield [each.value for each in row[at:]]
+                        calls = (c for c in ast.walk(statement.value) if isinstance(c, ast.Call))
+                        yield from ([call.args[0]] for call in calls if call.args)
 
 
 def _target(statement: object) -> str:
@@ -109,23 +105,17 @@ def _text(row: Sequence[ast.expr]) -> tuple[str, list[str]]:
     return text, values
 
 
-def _rewritten(source: str, row: Sequence[ast.expr], old: str, new: str) -> str | None:
-    """The source with expressions made one; None where that does not make the same text."""
-    text, values = _text(row)
-    n_inside = old.count(SLOT)
-    if text[len(old) :].strip(SLOT):
-        return None
-    given = source.encode()  # `ast` counts bytes
-    lines = given.splitlines(keepends=True)
-    offsets = [0, *accumulate(map(len, lines))]
-    start = offsets[row[0].lineno - 1] + row[0].col_offset
-    end = offsets[(row[-1].end_lineno or 0) - 1] + (row[-1].end_col_offset or 0)
-    line = lines[row[0].lineno - 1]
-    indent = line[: len(line) - len(line.lstrip())].decode()
-    is_triple = len(row) == 1 and b'"""' in given[start:end]
-    made = _literal(new, values[:n_inside], indent, is_triple)
-    inserted = " + ".join([made, *values[n_inside:]])
-    changed = given[:start].decode() + inserted + given[end:].decode()
+def _rewritten(source: str, row: Sequence[ast.expr], new: str, values: list[str]) -> str | None:
+    """The source with expressions made one; None where that is no Python."""
+    first, last = row[0], row[-1]
+    lines = source.encode().splitlines(keepends=True)  # `ast` counts bytes
+    given, end = lines[first.lineno - 1], last.end_lineno or 0
+    before = b"".join([*lines[: first.lineno - 1], given[: first.col_offset]]).decode()
+    after = b"".join([lines[end - 1][last.end_col_offset :], *lines[end:]]).decode()
+    indent = given[: len(given) - len(given.lstrip())].decode()
+    is_triple = len(row) == 1 and '"""' in (ast.get_source_segment(source, first) or "")
+    made = _literal(new, values, indent, is_triple)
+    changed = before + " + ".join([made, *values[new.count(SLOT) :]]) + after
     try:
         ast.parse(changed)
     except SyntaxError:
@@ -133,22 +123,17 @@ def _rewritten(source: str, row: Sequence[ast.expr], old: str, new: str) -> str 
     return changed
 
 
-def _literal(text: str, values: Sequence[str], indent: str, is_triple: bool) -> str:
+def _literal(text: str, values: Iterable[str], indent: str, is_triple: bool) -> str:
     """A text as Python: between triple quotes, or a literal for each of its lines."""
     given = iter(values)
+
+    def in_braces(found: re.Match[str]) -> str:
+        return f"{{{next(given)}}}" if found[0] == SLOT else 2 * found[0]
+
     if is_triple and '"""' not in text and "\\" not in text and not text.endswith('"'):
-        return f'f"""{_braced(text, given)}"""'
+        return f'f"""{_SPECIAL.sub(in_braces, text)}"""'
     rows = []
     for line in re.findall(r"[^\n]*\n+|[^\n]+$", text):
         literal = json.dumps(line, ensure_ascii=False)
-        rows.append(f"f{_braced(literal, given)}" if SLOT in line else literal)
+        rows.append(f"f{_SPECIAL.sub(in_braces, literal)}" if SLOT in line else literal)
     return f"\n{indent}    ".join(["(", *rows]) + f"\n{indent})"
-
-
-def _braced(text: str, values: Iterator[str]) -> str:
-    """What stands in an f-string for a text, with the next values for its SLOTs."""
-
-    def written(found: re.Match[str]) -> str:
-        return f"{{{next(values)}}}" if found[0] == SLOT else 2 * found[0]
-
-    return re.sub(f"[{{}}{SLOT}]", written, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from conftest import prompt_text
@@ -13,11 +14,13 @@ from sgc.errors import UsageError
 from sgc.ir.file.sgir import load
 from sgc.ir.text.parser import parse
 from sgc.ir.text.printer import to_text
-from sgc.passes.changing.movement.move import Proposal, lines, move
+from sgc.passes.changing.movement.move import lines, move
 from sgc.passes.changing.movement.prompts import prompts
-from sgc.proposer.model import by_model, judged, question, read_order
+from sgc.proposer.model import by_model, judged, question
 from sgc.proposer.validation import greedy, validate
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.rows_file import InputRow
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
 PROGRAM = """sgir 1
 program @p(%x: text) {
@@ -56,7 +59,7 @@ def test_what_the_model_is_asked(program):
         'Pieces:\n0 argument "Article: {x}"\n1 text "Summarize the article. Use plain words."\n'
         '2 cue "Summary:"\nOrder:'
     )
-    assert judged(Proposal(prompt, (1, 0, 2))).endswith(
+    assert judged(prompt, (1, 0, 2)).endswith(
         "<first>\nArticle: {x}\n\nSummarize the article. Use plain words.\n\nSummary:\n</first>\n\n"
         "<second>\nSummarize the article. Use plain words.\n\nArticle: {x}\n\nSummary:\n</second>"
     )
@@ -72,6 +75,31 @@ def test_a_good_proposal_is_carried_out(program, asked):
     assert "moved in front of the arguments" in "\n".join(lines(outcome))
 
 
+def test_special_tokens_of_a_prompt_are_plain_text_to_the_model():
+    """A program's text about roles must not begin one when a model is asked about it."""
+    requests = []
+
+    class Special(ScriptedBackend):
+        async def capabilities(self):
+            return replace(await super().capabilities(), special_tokens=("<|end|>",))
+
+        async def generate(self, prompt, sampling, on_delta=None):
+            requests.append(prompt)
+            return await super().generate(prompt, sampling, on_delta)
+
+    program = parse(PROGRAM.replace("Use plain words.", "Use <|end|> no words."))
+    move(program, by_model(Endpoint(Special(lambda p, s: "[1, 0, 2]"))))
+    ((run,),) = requests
+    (special,) = run.literal
+    assert run.text[slice(*special)] == "<|end|>"
+
+
+def test_an_order_that_stays_is_told_so(program, asked):
+    outcome = move(program, by_model(asked("[0, 1, 2]")))
+    assert outcome.graph is program
+    assert outcome.stays[0].reason == "no text comes in front of the first argument"
+
+
 def test_the_judge_has_the_last_word(program, asked):
     outcome = move(program, by_model(asked("[1, 0, 2]", "no")))
     assert outcome.graph is program
@@ -84,6 +112,8 @@ def test_the_judge_has_the_last_word(program, asked):
         ("I would move the instructions first.", "not a JSON list of numbers"),
         ("", "not a JSON list of numbers: ''"),
         ("[1, 2, 0", "not a JSON list of numbers"),
+        ("[1.5]", "not a JSON list of numbers"),
+        ("[" * 10_000, "not a JSON list of numbers"),
         ('["1", "0"]', "not a JSON list of numbers"),
         ("[1, 0]", "piece 2 is there 0 times"),
         ("[1, 1, 0, 2]", "piece 1 is there 2 times"),
@@ -119,10 +149,9 @@ def test_a_long_stream_is_not_asked_about(scripted):
     assert not requests
 
 
-def test_the_last_list_counts():
-    assert read_order("First [0, 1], or rather: [1,0]. Done") == (1, 0)
-    assert read_order("[1.5]") is None
-    assert read_order("[" * 10_000) is None
+def test_the_last_list_counts(program, asked):
+    reply = "First [0, 1, 2], or rather: [1,0, 2]. Done"
+    assert move(program, by_model(asked(reply))).graph == move(program).graph
 
 
 # -- validation --

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,11 +24,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a prompt's text, without the white space around it."""
+    """gap: the white space behind the text, up to the next piece."""
 
     kind: Kind
-    start: int
-    end: int
+    text: str
+    gap: str
 
 
 ITEM = re.compile(r"^\s*(?:[-*•+]|\(?\w{1,2}[.)])\s+(?=\S)")
@@ -42,14 +41,30 @@ _RULE = re.compile(r"([-=_*#~])\1{2,}")
 _PAIRS = ("()", "[]", "{}", "“”", "«»")
 _MARKS = ("```", '"""', "'''", '"')
 
-Span = tuple[int, int]
+_Span = tuple[int, int]
+_Starts = list[tuple[int, Kind]]
 
 
 def cut(text: str) -> tuple[Piece, ...]:
-    """The pieces in order; together they are the text without the white space between them."""
+    """The pieces in order; together they are the text without white space in front."""
+    lines = [found.span() for found in re.finditer(r"\S[^\n]*", text)]
+    n = 0  # lines of the cue
+    while n < min(2, len(lines) - 1) and _is_cue(text[slice(*lines[-1 - n])].strip()):
+        n += 1
+    starts, is_open = _starts(text, lines[: len(lines) - n])
+    if n and is_open:  # the last line closes something
+        starts, _ = _starts(text, lines)
+    elif n:
+        starts.append((lines[-n][0], Kind.CUE))
+    ends = [*(start for start, _ in starts[1:]), len(text)]
+    parts = ((kind, text[start:end]) for (start, kind), end in zip(starts, ends, strict=True))
+    return tuple(Piece(kind, part.rstrip(), part[len(part.rstrip()) :]) for kind, part in parts)
+
+
+def _starts(text: str, lines: list[_Span]) -> tuple[_Starts, bool]:
+    """Where pieces begin, and whether a delimiter is left open in the last one."""
     closed = {found[2] for found in _TAG.finditer(text) if found[1]}
-    lines, cue = _without_cue(text, _lines(text), closed)
-    pieces: list[Piece] = []
+    starts: _Starts = []
     start, opened = -1, Counter[str]()
     for number, (low, high) in enumerate(lines):
         start = low if start < 0 else start
@@ -57,27 +72,10 @@ def cut(text: str) -> tuple[Piece, ...]:
         following = lines[number + 1] if number + 1 < len(lines) else None
         if following and (_is_open(opened) or _belongs(text, start, (low, high), following)):
             continue
-        pieces += _of_block(text, start, high)
-        start, opened = -1, Counter()
-    return (*pieces, *(_piece(text, *each, Kind.CUE) for each in cue))
-
-
-def _lines(text: str) -> list[Span]:
-    """The spans of lines that are not blank."""
-    return [found.span() for found in re.finditer(r"[^\n]+", text) if found[0].strip()]
-
-
-def _without_cue(text: str, lines: list[Span], closed: set[str]) -> tuple[list[Span], list[Span]]:
-    """The lines, and the span of the last one or two of them if they begin the reply."""
-    n = 0
-    while n < min(2, len(lines) - 1) and _is_cue(text[slice(*lines[-1 - n])].strip()):
-        n += 1
-    opened = Counter[str]()
-    for span in lines[: len(lines) - n]:
-        opened.update(_opened(text[slice(*span)], closed))
-    if n == 0 or _is_open(opened):  # if open, the last line closes something
-        return lines, []
-    return lines[:-n], [(lines[-n][0], lines[-1][1])]
+        starts += _of_block(text, start, high)
+        if following:
+            start, opened = -1, Counter()
+    return starts, _is_open(opened)
 
 
 def _is_cue(line: str) -> bool:
@@ -101,7 +99,7 @@ def _is_open(opened: Counter[str]) -> bool:
     return is_odd or any(opened[pair] > 0 for pair in (*_PAIRS, "<>"))
 
 
-def _belongs(text: str, start: int, last: Span, following: Span) -> bool:
+def _belongs(text: str, start: int, last: _Span, following: _Span) -> bool:
     """Whether the next line belongs to the piece that begins at start."""
     line = text[slice(*last)].strip()
     if line.endswith(":") or _HEADING.fullmatch(line):
@@ -113,18 +111,10 @@ def _belongs(text: str, start: int, last: Span, following: Span) -> bool:
     return not (is_lead and _ENDED.search(line))
 
 
-def _of_block(text: str, start: int, end: int) -> Iterator[Piece]:
+def _of_block(text: str, start: int, end: int) -> _Starts:
     """One piece, or two: an argument's sentence and the text after it."""
     behind = [found.end() for found in _AFTER_SENTENCE.finditer(text, start, end)]
     is_apart = bool(behind) and SLOT not in text[behind[-1] : end]
     if is_apart and not _is_open(Counter(_opened(text[start : behind[-1]], set()))):
-        yield _piece(text, start, behind[-1], Kind.ARGUMENT)
-        yield _piece(text, behind[-1], end, Kind.TEXT)
-    else:
-        kind = Kind.ARGUMENT if SLOT in text[start:end] else Kind.TEXT
-        yield _piece(text, start, end, kind)
-
-
-def _piece(text: str, start: int, end: int, kind: Kind) -> Piece:
-    body = text[start:end]
-    return Piece(kind, end - len(body.lstrip()), start + len(body.rstrip()))
+        return [(start, Kind.ARGUMENT), (behind[-1], Kind.TEXT)]
+    return [(start, Kind.ARGUMENT if SLOT in text[start:end] else Kind.TEXT)]

@@ -7,16 +7,18 @@ and nothing reads the states within it. This module changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from sgc.ir.analysis.dependencies import Tree, consumed, prompt_tree
 from sgc.ir.analysis.interpreted import deopts
-from sgc.ir.graph import Block, Graph, Loc, Node, Ref
+from sgc.ir.graph import Graph, Node, Ref
 from sgc.ir.op_specs import Flag
 from sgc.passes.changing.movement.pieces import SLOT, Kind, Piece, cut
 from sgc.passes.facts.appended import appended_value, constant_text
+from sgc.passes.facts.text_runs import Run, text_runs
 
 MAX_CHARS = 50_000  # of a prompt's text; longer ones are left alone
 
@@ -25,28 +27,17 @@ _SAME_IN_ALL_RUNS = frozenset({Flag.CONSTANT, Flag.SAME})
 
 @dataclass(frozen=True)
 class Prompt:
-    """nodes: of one block; before: the constant text in front, with a newline between turns.
-
-    frozen: why its text must stay as it is, "" if it may change; is_last: a generation or the end
-    of the turn follows directly.
+    """text: with SLOT for each argument; names: the arguments'; before: the constant text in front,
+    with a newline between turns; frozen: why the text must stay as it is, "" if it may change;
+    is_last: a generation or the end of the turn follows.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: Run
+    text: str
+    names: tuple[str, ...]
     before: str
     frozen: str
     is_last: bool
-
-    @cached_property
-    def text(self) -> str:
-        """The constant texts, with SLOT for each argument."""
-        texts = map(constant_text, self.nodes)
-        return "".join(SLOT if text is None else text for text in texts)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The arguments' names, in order."""
-        values = [value for node in self.nodes if (value := appended_value(node)) is not None]
-        return tuple(value.name if isinstance(value, Ref) else "text" for value in values)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -56,21 +47,36 @@ class Prompt:
     def kinds(self) -> list[Kind]:
         return [piece.kind for piece in self.pieces]
 
-    @property
-    def shown(self) -> list[str]:
+    def shown_pieces(self) -> list[str]:
         """The text of each piece, arguments as `{name}`."""
         names = iter(self.names)
-        return [shown(self.text[piece.start : piece.end], names) for piece in self.pieces]
+        return [_named(piece.text, names) for piece in self.pieces]
 
-    @property
-    def loc(self) -> Loc | None:
-        return self.nodes[0].loc
+    def shown(self, order: Sequence[int] | None = None) -> str:
+        """The text, or its pieces in another order, with arguments as `{name}`."""
+        text = self.text if order is None else self.reordered(order)
+        return _named(text, iter(self.names))
+
+    def reordered(self, order: Sequence[int]) -> str:
+        """The text with its pieces in another order; white space at its start and end stays."""
+        pieces = self.pieces
+        parts = [self.text.removesuffix(self.text.lstrip()), pieces[order[0]].text]
+        for left, right in pairwise(order):
+            parts += [self._gap(left, right), pieces[right].text]
+        return "".join([*parts, pieces[-1].gap])
+
+    def _gap(self, left: int, right: int) -> str:
+        """Former neighbours keep their white space; others get the widest that was beside them."""
+        if right == left + 1:
+            return self.pieces[left].gap
+        # For a piece that moved forward, also the gap before it.
+        beside = [left, right - 1, *([left - 1] if left > right else [])]
+        gaps = [self.pieces[i].gap for i in beside if 0 <= i < len(self.pieces) - 1]
+        return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)), default="") or "\n"
 
 
-def shown(text: str, names: Iterable[str]) -> str:
-    """A text with its arguments as `{name}`."""
-    given = iter(names)
-    return "".join(f"{{{next(given)}}}" if each == SLOT else each for each in text)
+def _named(text: str, names: Iterator[str]) -> str:
+    return "".join(f"{{{next(names, '')}}}" if each == SLOT else each for each in text)
 
 
 def prompts(graph: Graph) -> Iterator[Prompt]:
@@ -80,42 +86,35 @@ def prompts(graph: Graph) -> Iterator[Prompt]:
     tree = prompt_tree(graph)
     reads = [node for node in graph.nodes() if node.op == "text_of" or node.spec.span]
     may_go_on = bool(deopts(graph.nodes()))
-    for block in graph.blocks:
-        for nodes, follower in _runs(block, n_uses):
-            is_argument = [constant_text(node) is None for node in nodes]
-            front = _front(consumed(nodes[0])[0], makers) if any(is_argument) else None
-            if front is None or all(is_argument[is_argument.index(True) :]):
-                continue
-            is_read = any(_reads(tree, each, nodes[-1].results[0].name) for each in reads)
-            is_last = follower is not None and (
-                Flag.ASKS in follower.flags or follower.op == "role_end"
-            )
-            frozen = _frozen(nodes, front[1], is_read, may_go_on)
-            found = Prompt(nodes, front[0], frozen, is_last)
-            if frozen or Kind.TEXT in found.kinds[found.kinds.index(Kind.ARGUMENT) :]:
-                yield found
+    for nodes, follower in (run for block in graph.blocks for run in text_runs(block, n_uses)):
+        texts = [constant_text(node) for node in nodes]
+        front = _front(consumed(nodes[0])[0], makers) if None in texts else None
+        if front is None or not any(texts[texts.index(None) :]):
+            continue
+        is_read = any(_reads(tree, each, nodes[-1].results[0].name) for each in reads)
+        frozen = _frozen("".join(filter(None, texts)), front[1], is_read, may_go_on)
+        operands = filter(None, map(appended_value, nodes))
+        found = Prompt(
+            nodes,
+            "".join(SLOT if text is None else text for text in texts),
+            tuple(each.name if isinstance(each, Ref) else "text" for each in operands),
+            front[0],
+            frozen,
+            follower is not None and (Flag.ASKS in follower.flags or follower.op == "role_end"),
+        )
+        if frozen or Kind.TEXT in found.kinds[found.kinds.index(Kind.ARGUMENT) :]:
+            yield found
 
 
-def _runs(block: Block, n_uses: Counter[str]) -> Iterator[tuple[tuple[Node, ...], Node | None]]:
-    """Runs of constants and arguments, each with the node that takes its last state; None if
-    several nodes do, or none.
-    """
-    following = {name: node for node in block.nodes for name in consumed(node)}
-    seen: set[int] = set()
-    for first in block.nodes:
-        run: list[Node] = []
-        follower: Node | None = first
-        while follower is not None and _is_text(follower) and id(follower) not in seen:
-            run.append(follower)
-            seen.add(id(follower))
-            state = follower.results[0].name
-            follower = following.get(state) if n_uses[state] == 1 else None
-        if run:
-            yield tuple(run), follower
-
-
-def _is_text(node: Node) -> bool:
-    return constant_text(node) is not None or appended_value(node) is not None
+def _frozen(text: str, role: str, is_read: bool, may_go_on: bool) -> str:
+    reasons = {
+        "the program may continue in the interpreter, which uses the original text": may_go_on,
+        "the program reads this text back": is_read,
+        "it is the beginning of the reply": role == "assistant",
+        f"it has over {MAX_CHARS} characters": len(text) > MAX_CHARS,
+        "it holds the character that stands for an argument": SLOT in text,
+    }
+    return next((reason for reason, is_so in reasons.items() if is_so), "")
 
 
 def _front(state: str, makers: dict[str, Node]) -> tuple[str, str] | None:
@@ -130,19 +129,6 @@ def _front(state: str, makers: dict[str, Node]) -> tuple[str, str] | None:
     role = turn.text("role") if turn.op == "role_begin" else ""
     texts = (constant_text(each) for each in reversed(nodes))
     return "".join("\n" if text is None else text for text in texts), role
-
-
-def _frozen(nodes: tuple[Node, ...], role: str, is_read: bool, may_go_on: bool) -> str:
-    if may_go_on:
-        return "the program may continue in the interpreter, which uses the original text"
-    if is_read:
-        return "the program reads this text back"
-    if role == "assistant":
-        return "it is the beginning of the reply"
-    text = "".join(constant_text(node) or "" for node in nodes)
-    if len(text) > MAX_CHARS:
-        return f"it has over {MAX_CHARS} characters"
-    return "it holds the character that stands for an argument" if SLOT in text else ""
 
 
 def _reads(tree: Tree, node: Node, end: str) -> bool:

@@ -1,11 +1,7 @@
 """The rule for simple cases: instructions after all arguments that mean the same in front of them.
 
-Either all text after the last argument moves, except the cue, or none of it. Every argument stands
-alone after a label, in a section or between tags. The text consists of separate paragraphs or
-sections; its sentences are imperatives from a fixed list, questions, or requirements for the reply,
-and one in the first paragraph names an argument. None of it refers to the text around it, speaks to
-or about a person, or may say how to treat an argument. In doubt the text stays. The rule knows
-English only.
+Either all text after the last argument moves, except the cue, or none of it; in doubt it stays.
+docs/code_movement.md lists the conditions. The rule knows words of English, not their meaning.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind, Piece
+from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind
 from sgc.passes.changing.movement.prompts import Prompt
 
 # Verbs for work on a text: one of them must name an argument. OTHER verbs may stand beside it.
@@ -33,16 +29,11 @@ OTHER = """act add adopt apply argue arrange avoid base begin break check copy c
     keep leave limit make mark mask merge number omit open order output prefer present preserve
     print put refer remove replace restrict return round route say sketch skip speak spell start
     stay support think trim update use vary"""
-
-
-def _any(words: str) -> str:
-    return "|".join(words.split())
-
-
+_WORK, _OTHER = ("|".join(words.split()) for words in (WORK, OTHER))
 _PLAIN = re.compile(
     r"(?:(?:if|for|when|in|unless|using|based on|as) (?!not|so)[^,]*, )?"
     r"(?:please |your (?:task|job) is to )?(?:always |briefly |only )?"
-    rf"(?P<no>do not |don't |never )?(?:(?P<work>{_any(WORK)})|{_any(OTHER)})\b|(?P<be>be)\b|"
+    rf"(?P<no>do not |don't |never )?(?:(?P<work>{_WORK})|{_OTHER})\b|(?P<be>be)\b|"
     r"you are (?:an?|the)\b|(?P<norm>(?:the|your|each|every) [^.,]* (?:must|should)\b)|"
     r"(?P<asks>does|do|did|is|are|has|can|what|which|who|how|why|when|where)\b(?=.*\?$)",
     re.I,
@@ -52,7 +43,7 @@ _TITLE = re.compile(
     r"output format|requirements|response format|rules|style|task)(:?\*\*:?|>|:)?",
     re.I,
 )
-_STAYS = {
+STAYS = {
     "may point at what stands around it": r"above|aforementioned|again|already|also|another|back|"
     r"before|below|bottom|continue|each other|earlier|else|finally|first(?! person)|following|"
     r"former|further|here|instead|last|later|latter|more(?! than)|next|now|once|others?|preceding|"
@@ -68,7 +59,6 @@ _STAYS = {
     "may be said to somebody else": r"(?:mon|tues|wednes|thurs|fri|satur|sun|to)day|"
     r"tomorrow|within \w+ \w+",
 }
-STAYS = {why: re.compile(rf"\b(?:{words})\b", re.I) for why, words in _STAYS.items()}
 _ORDER_SAID = re.compile(
     r"\b(?:after|before|below|ends?|first|following|instructions?|last|later|next|then)\b", re.I
 )
@@ -88,65 +78,59 @@ _FIELD = re.compile(
 
 def plan(prompt: Prompt) -> tuple[tuple[int, ...], str]:
     """The order of the pieces, and the reason if nothing moves."""
-    pieces = prompt.pieces
-    same = tuple(range(len(pieces)))
-    arguments = [i for i in same if pieces[i].kind is Kind.ARGUMENT]
-    first, last = arguments[0], arguments[-1]
-    end = len(pieces) - (pieces[-1].kind is Kind.CUE)
-    texts = [prompt.text[piece.start : piece.end] for piece in pieces]
-    if not prompt.is_last:
-        return same, "the prompt goes on in text that is not read here"
-    if last + 1 >= end:
-        return same, "only a cue stands behind the last argument"
-    if len(arguments) <= last - first:
-        return same, "other text stands between arguments"
-    if prompt.text.count("\n", pieces[last].end, pieces[last + 1].start) < 2:
-        return same, "it stands directly behind an argument"
-    lead = prompt.before + "\n".join(texts[:first])
-    cue = re.sub(r"[^\w ]", "", "".join(texts[end:])).strip().lower()
-    fields = [field for i in arguments for field in _fields(prompt, pieces[i])]
-    reason = _refusal(lead, fields, texts[last + 1 : end], cue)
-    order = same[:first] + same[last + 1 : end] + same[first : last + 1] + same[end:]
-    return (same, reason) if reason else (order, "")
+    kinds = prompt.kinds
+    numbers = tuple(range(len(kinds)))
+    arguments = [i for i in numbers if kinds[i] is Kind.ARGUMENT]
+    first, behind = arguments[0], arguments[-1] + 1
+    end = len(kinds) - (kinds[-1] is Kind.CUE)
+    order = numbers[:first] + numbers[behind:end] + numbers[first:behind] + numbers[end:]
+    return order, _refusal(prompt, slice(first, behind), slice(behind, end))
 
 
-# An argument's name in lower case, and the mark of its heading.
-_Field = tuple[str, str]
-
-
-def _fields(prompt: Prompt, piece: Piece) -> Iterator[_Field | None]:
-    """A piece's arguments; None for one that does not stand alone."""
-    position = piece.start
-    while position < piece.end:
-        found = _FIELD.match(prompt.text, position, piece.end)
-        if found is None:
-            yield None
-            return
-        at = prompt.text.index(SLOT, position)
-        own = prompt.names[prompt.text.count(SLOT, 0, at)]
-        name = found["label"] or found["heading"] or found["tag"] or own
-        yield re.sub(r"[_-]", " ", name).lower(), found["mark"] or ""
-        position = found.end()
-
-
-def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) -> str:
+def _refusal(prompt: Prompt, arguments: slice, tail: slice) -> str:
     """Why the text after the arguments stays; "" if it may move."""
-    known = [field for field in fields if field is not None]
-    names, mark = [name for name, _ in known], known[-1][1] if known else ""
-    if len(known) < len(fields):
+    pieces = prompt.pieces
+    if not prompt.is_last:
+        return "the prompt goes on in text that is not read here"
+    if tail.start >= tail.stop:
+        return "only a cue stands behind the last argument"
+    if any(piece.kind is not Kind.ARGUMENT for piece in pieces[arguments]):
+        return "other text stands between arguments"
+    if pieces[arguments][-1].gap.count("\n") < 2:
+        return "it stands directly behind an argument"
+    fields = _fields("".join(each.text + each.gap for each in pieces[arguments]), prompt.names)
+    if fields is None:
         return "an argument does not stand alone behind a label, in a section or between tags"
+    names, mark = [name for name, _ in fields], fields[-1][1]
+    texts = [piece.text for piece in pieces]
+    cue = re.sub(r"[^\w ]", "", "".join(texts[tail.stop :])).strip().lower()
     if len({*names, cue}) <= len(names):
         return "two arguments, or one and the cue, have one name"
-    if not tail[0].startswith(mark):
+    if not texts[tail.start].startswith(mark):
         return "it stands in an argument's section"
+    lead = prompt.before + "\n".join(texts[: arguments.start])
     if found := _ORDER_SAID.search(lead):
         return f"{found[0]!r} in front of the arguments may say what comes when"
-    if any(paragraph in lead for paragraph in tail):
+    if any(paragraph in lead for paragraph in texts[tail]):
         return "it is said in front already"
     named = _named(names)
-    if not any(_works_on(sentence, named) for sentence in _SENTENCE.split(tail[0])):
+    if not any(_works_on(sentence, named) for sentence in _SENTENCE.split(texts[tail.start])):
         return "its first paragraph asks for no work on an argument"
-    return next((reason for each in tail for reason in _not_plain(each, mark, named)), "")
+    return next((reason for each in texts[tail] for reason in _not_plain(each, mark, named)), "")
+
+
+def _fields(text: str, names: Sequence[str]) -> list[tuple[str, str]] | None:
+    """Each argument's name in lower case and its heading's mark; None if one is not alone."""
+    found: list[tuple[str, str]] = []
+    position = 0
+    for own in names:
+        field = _FIELD.match(text, position)
+        if field is None:
+            return None
+        name = field["label"] or field["heading"] or field["tag"] or own
+        found.append((re.sub(r"[_-]", " ", name).lower(), field["mark"] or ""))
+        position = field.end()
+    return found if position == len(text) else None
 
 
 def _named(names: Sequence[str]) -> re.Pattern[str]:
@@ -162,9 +146,8 @@ def _named(names: Sequence[str]) -> re.Pattern[str]:
 
 
 def _works_on(sentence: str, named: re.Pattern[str]) -> bool:
-    lines = [ITEM.sub("", line) for line in sentence.splitlines() if named.search(line)]
-    found = [_PLAIN.match(line) for line in lines]
-    return any(each and (each["work"] or each["asks"]) for each in found)
+    lines = (ITEM.sub("", line) for line in sentence.splitlines() if named.search(line))
+    return any(found and (found["work"] or found["asks"]) for found in map(_PLAIN.match, lines))
 
 
 def _not_plain(paragraph: str, mark: str, named: re.Pattern[str]) -> Iterator[str]:
@@ -178,7 +161,7 @@ def _not_plain(paragraph: str, mark: str, named: re.Pattern[str]) -> Iterator[st
     is_list = bool(title)
     for line in lines[1:] if title else lines:
         if is_list and (ITEM.match(line) or not line[0].isalpha()):
-            yield from _words_that_stay(line)
+            yield from _words_that_stay(_QUOTED.sub("quoted", line))
             continue
         for sentence in _SENTENCE.split(line):
             is_list = sentence.endswith(":") and line is not lines[-1]
@@ -189,27 +172,23 @@ def _of_sentence(sentence: str, announces: bool, named: re.Pattern[str]) -> Iter
     """The reasons why a sentence must stay. announces: a list or a block follows it."""
     if announces and _TITLE.fullmatch(sentence):
         return
+    start = " ".join(sentence.split()[:3])
     bare = _QUOTED.sub("quoted", sentence)
     plain = _PLAIN.match(bare)
     if plain is None:
-        yield f"{_start(sentence)!r} begins no plain instruction"
+        yield f"{start!r} begins no plain instruction"
         return
-    if not re.search(r"[.!?]$", bare) and not announces:
-        yield f"{_start(sentence)!r} is no whole sentence"
+    if not announces and bare[-1] not in ".!?":
+        yield f"{start!r} is no whole sentence"
     if plain["asks"] and not named.search(bare):
-        yield f"{_start(sentence)!r} names no argument"
+        yield f"{start!r} names no argument"
     if (plain["no"] or plain["norm"] or plain["be"]) and named.search(bare):
-        yield f"{_start(sentence)!r} may say how to take an argument"
+        yield f"{start!r} may say how to take an argument"
     bare = named.sub("named", bare)
     yield from _words_that_stay(_ANNOUNCING.sub("a", bare) if announces else bare)
 
 
 def _words_that_stay(text: str) -> Iterator[str]:
-    bare = _QUOTED.sub("quoted", text)
-    for why, pattern in STAYS.items():
-        if found := pattern.search(bare):
+    for why, words in STAYS.items():
+        if found := re.search(rf"\b(?:{words})\b", text, re.I):
             yield f"{found[0].strip()!r} {why}"
-
-
-def _start(sentence: str) -> str:
-    return " ".join(sentence.split()[:3])

@@ -12,7 +12,8 @@ from sgc.errors import UsageError
 from sgc.ir.graph import Graph
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.changing.hoist_prefix import DOC, NAME
-from sgc.passes.changing.movement.move import by_rule, lines, move
+from sgc.passes.changing.movement.move import lines, move
+from sgc.passes.changing.movement.rule import plan
 from sgc.proposer.validation import validate
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import connect, resolve_backend
@@ -53,7 +54,7 @@ class Hoisting:
         # The default engine is not closed here.
         opened = connect(self.engine) if self.engine else nullcontext(resolve_backend(None))
         with opened as endpoint:
-            proposer = by_model(endpoint) if self.proposer == "model" else by_rule
+            proposer = by_model(endpoint) if self.proposer == "model" else plan
             outcomes = {id(each): move(each, proposer) for each in (graph, *graph.called)}
             called = tuple(outcomes[id(each)].graph for each in graph.called)
             after = replace(outcomes[id(graph)].graph, called=called)
