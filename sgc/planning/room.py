@@ -11,9 +11,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sgc.planning.plan import RowSize
 from sgc.runtime.executor.run.record import RunResult
+
+if TYPE_CHECKING:
+    from sgc.planning.plan import RowSize  # makes plans; a batch without one needs none
 
 # Until a row is over: few characters for a token, so that too few rows start, not too many.
 FIRST_CHARS_PER_TOKEN = 2.0

@@ -250,7 +250,7 @@ class Function(Definition, Batched):
             self._row(arguments, chosen, endpoint, None, guards, str(index), sharing)
             for index, arguments in enumerate(bound)
         ]
-        from sgc.runs.planned_batch import make_batch  # loads passes
+        from sgc.runs.planned_batch import make_batch  # loads what plans batches, and passes
 
         return make_batch(made, how, endpoint.backend, chosen.max_tokens)
 

@@ -28,7 +28,6 @@ from sgc.runs.cache_rules import with_marks
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import resolve_backend
 from sgc.runs.options import OPTION_NAMES, known_options, make_options
-from sgc.runs.planned_batch import make_batch
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
@@ -108,6 +107,8 @@ class Program(Batched):
         backend = endpoint.backend
         sharing = self.sharing(backend)
         made = [self.row(row, sharing, chosen, str(key)) for key, row in enumerate(bound)]
+        from sgc.runs.planned_batch import make_batch  # loads what plans batches
+
         return make_batch(made, how, backend, chosen.max_tokens)
 
     def sharing(self, backend: Backend) -> Backend:

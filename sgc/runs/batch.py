@@ -16,15 +16,17 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.errors import BackendError, SgcError, UsageError
 from sgc.ir.graph import Graph
-from sgc.planning.plan import BatchPlan
 from sgc.planning.room import Room
 from sgc.runs.run import RunState
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.record import RunResult
+
+if TYPE_CHECKING:
+    from sgc.planning.plan import BatchPlan
 
 MAX_CONCURRENCY = 1024  # the default number of rows under way
 MAX_THREADS = 96  # for interpreted rows, if no number is given

@@ -14,7 +14,7 @@ from typing import Protocol
 from sgc.errors import BackendError, UsageError
 from sgc.runtime.executor.backends.providers.caches.cache_write_leader import Leaders
 from sgc.runtime.executor.backends.providers.caches.keys import CacheKeys
-from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.models.models import Facts, refusal
 from sgc.runtime.executor.backends.providers.models.prices import Prices
 from sgc.runtime.executor.backends.providers.select import select
 from sgc.runtime.executor.backends.providers.wire.limits import (
@@ -26,7 +26,6 @@ from sgc.runtime.executor.backends.providers.wire.limits import (
 from sgc.runtime.executor.backends.providers.wire.lower import (
     Lowered,
     lower,
-    refusal,
     refused_fields,
 )
 from sgc.runtime.executor.backends.providers.wire.messages import (

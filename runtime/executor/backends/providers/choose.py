@@ -16,14 +16,13 @@ import json
 import re
 from dataclasses import replace
 
-from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.models.models import Facts, refusal
 from sgc.runtime.executor.backends.providers.wire import notes
 from sgc.runtime.executor.backends.providers.wire.lower import (
     ROOM_FOR_JSON,
     Lowered,
     asked_of,
     lower,
-    refusal,
 )
 from sgc.runtime.executor.backends.providers.wire.messages import Conversation
 from sgc.runtime.executor.backends.providers.wire.schema import of_choices

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from sgc.errors import BackendError, EngineUnavailable, UsageError
-from sgc.runtime.executor.backends.providers.backend import MAX_IN_FLIGHT, ProviderBackend
 from sgc.runtime.executor.backends.providers.models.models import (
     Choices,
     Facts,
@@ -33,6 +32,7 @@ from sgc.runtime.executor.backends.providers.wire.addresses import (
 )
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings, check_settings
+from sgc.runtime.executor.interface.backend import Backend
 
 WRONG_ADDRESS = (
     "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
@@ -160,8 +160,11 @@ async def open_backend(
     settings: LimitSettings,
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
-) -> ProviderBackend:
+) -> Backend:
     """Opens the backend; asks a compatible server for its models."""
+    # Endpoints are named in every program; only those that are opened need what asks them.
+    from sgc.runtime.executor.backends.providers.backend import MAX_IN_FLIGHT, ProviderBackend
+
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
     timeout_s = settings.request_timeout_s

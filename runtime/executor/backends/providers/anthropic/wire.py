@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.models.models import Facts, refusal
 from sgc.runtime.executor.backends.providers.wire.errors import ContentRefused, MalformedReply
 from sgc.runtime.executor.backends.providers.wire.fields import count, mapping, put
-from sgc.runtime.executor.backends.providers.wire.lower import Lowered, refusal
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.messages import (
     Message,
     Spot,

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import UnsupportedParameter, UsageError
 from sgc.runtime.executor.backends.providers.models.prices import Prices, prices_of
 
 PREFILLS = ("continue", "trailing", "rewrite", "none")
@@ -152,6 +152,11 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
     _check_one_of("cache", choices.cache, CACHES)
     _check_one_of("server", choices.server, tuple(_table()["compatible"]["servers"]))
     return choices
+
+
+def refusal(facts: Facts, what: str, hint: str = "") -> UnsupportedParameter:
+    default = "leave it out, or run on a model that can; parameters are never dropped"
+    return UnsupportedParameter(f"{facts.model} {what}", hint=hint or default)
 
 
 def facts_for(

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sgc.errors import UnsupportedParameter
-from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.models.models import Facts, refusal
 from sgc.runtime.executor.backends.providers.wire import notes
 from sgc.runtime.executor.backends.providers.wire.messages import (
     Conversation,
@@ -238,8 +237,3 @@ def _top_logprobs(sampling: Sampling, facts: Facts) -> int | None:
     if sampling.logprobs.top > facts.top_logprobs:
         raise refusal(facts, f"tells at most {facts.top_logprobs} alternatives a token")
     return sampling.logprobs.top
-
-
-def refusal(facts: Facts, what: str, hint: str = "") -> UnsupportedParameter:
-    default = "leave it out, or run on a model that can; parameters are never dropped"
-    return UnsupportedParameter(f"{facts.model} {what}", hint=hint or default)

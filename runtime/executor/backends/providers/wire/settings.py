@@ -14,9 +14,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.models.models import Facts, refusal
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
-from sgc.runtime.executor.backends.providers.wire.lower import refusal
 from sgc.runtime.executor.run.options import RunOptions
 
 LIMITS = tuple(row.name for row in fields(LimitSettings))
