@@ -6,7 +6,7 @@ dominance, types). Source lines are not part of a node's identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -193,13 +193,13 @@ def _literal(value: Any) -> Operand:
     return tuple(map(Lit, value)) if isinstance(value, tuple) else Lit(value)
 
 
-def operand_refs(operand: Operand) -> Iterator[str]:
+def operand_refs(operand: Operand) -> Sequence[str]:
     """Names of the values an operand refers to, in order."""
     if isinstance(operand, Ref):
-        yield operand.name
-    elif isinstance(operand, tuple):
-        for item in operand:
-            yield from operand_refs(item)
+        return (operand.name,)
+    if isinstance(operand, tuple):
+        return [name for item in operand for name in operand_refs(item)]
+    return ()
 
 
 def order_fields(op: str, fields: dict[str, Operand]) -> tuple[tuple[str, Operand], ...]:

@@ -37,7 +37,7 @@ def fields(node: Node, context: Context) -> Iterator[str]:
 def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Iterator[str]:
     if row.default is None and operand == Lit(None):
         return
-    if row.static and next(operand_refs(operand), None) is not None:
+    if row.static and operand_refs(operand):
         yield f"field {row.name} takes literals only, found {shown(operand)}"
     elif row.is_list and not isinstance(operand, tuple):
         yield f"field {row.name} takes a list, found {shown(operand)}"

@@ -114,7 +114,7 @@ VERIFIER = (
     ),
     *_of(
         "ir/rules/node.py", RULES,
-        ("if row.static and next(operand_refs(operand), None) is not None:", "if False:"),
+        ("if row.static and operand_refs(operand):", "if False:"),
         ("if row.is_required and row.name not in names:", "if False:"),
         ("if depth > MAX_DEPTH:", "if False:"),
         ("not 0 < seconds < math.inf", "not 0 <= seconds < math.inf"),

@@ -127,7 +127,7 @@ class Walk:
         return self.tree.child_after(place, ("value", names), tokens, self.is_equal(operand))
 
     def _n_tokens(self, operand: Operand) -> int:
-        names = list(operand_refs(operand))
+        names = operand_refs(operand)
         return self._expected.tokens.get(names[0], VALUE) if len(names) == 1 else VALUE
 
     def _n_generated(self, node: Node) -> int:

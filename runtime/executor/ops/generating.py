@@ -184,7 +184,7 @@ def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, Constra
         sampling = decide_sampling(given, options, capabilities.chat.stop)
         plan = plan_constraint(sampling, capabilities)
         found = Decision((node, options, capabilities), given, sampling, plan)
-        is_literal = not any(any(operand_refs(operand)) for _, operand in own)
+        is_literal = not any(operand_refs(operand) for _, operand in own)
         if is_literal:
             if len(_decisions) >= MAX_DECISIONS:
                 _decisions.clear()
