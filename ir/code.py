@@ -21,7 +21,7 @@ MAX_TREE_DEPTH = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Code:
-    """Checked code. body: constants and functions in order; entry: the last function."""
+    """Checked code. body: constants, functions and classes in order; entry: the last function."""
 
     source: str
     imports: dict[str, Import]
@@ -97,10 +97,10 @@ def _parts(tree: ast.Module) -> tuple[dict[str, Import], list[ast.stmt]]:
             imports |= dict(_items(node))
         elif _is_text(node) and number == 0:
             continue
-        elif isinstance(node, (ast.FunctionDef, ast.Assign, ast.AnnAssign)):
+        elif isinstance(node, (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.ClassDef)):
             body.append(node)
         else:
-            raise refuse(node, "imports, constants and functions", name_of(node))
+            raise refuse(node, "imports, constants, functions and classes", name_of(node))
     return imports, body
 
 
@@ -124,10 +124,13 @@ def _modules(node: ast.Import) -> Iterator[tuple[str, Import]]:
 def _items(node: ast.ImportFrom) -> Iterator[tuple[str, Import]]:
     module = node.module or ""
     for alias in node.names:
-        if module in ("typing", "__future__") and not node.level:
+        is_known = alias.name in LIBRARY.get(module, ())
+        if module in ("typing", "__future__") and not node.level and not is_known:
+            if alias.name == "ClassVar" and alias.asname:
+                raise refuse(node, "ClassVar by its own name", f"ClassVar as {alias.asname}")
             yield alias.asname or alias.name, Import(module)
             continue
-        if node.level or alias.name not in LIBRARY.get(module, ()):
+        if node.level or not is_known:
             found = f"from {'.' * node.level}{module} import {alias.name}"
             raise refuse(node, "a name of the whitelist", found)
         yield alias.asname or alias.name, Import(module, alias.name)
@@ -143,8 +146,10 @@ def _check_entry(entry: ast.FunctionDef) -> None:
 def _bound(tree: ast.Module) -> set[str]:
     """Every name that the code binds anywhere."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+    for node in _of_functions(tree):
+        if isinstance(node, ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.FunctionDef):
             found.add(node.name)
@@ -155,3 +160,19 @@ def _bound(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.MatchMapping) and node.rest:
             found.add(node.rest)
     return found
+
+
+def _of_functions(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes that bind names of the module or of functions: a class has names of its own."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, ast.ClassDef):
+            left += ast.iter_child_nodes(node)
+            continue
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef):
+                left += ast.iter_child_nodes(each)
+            elif isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
+                left.append(each.value)

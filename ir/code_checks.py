@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TypeGuard
 
-from sgc.errors import SgcError
-from sgc.ir.code_names import BUILTINS, LIBRARY
+from sgc.ir.code_classes import check_class
+from sgc.ir.code_errors import CodeError, Import, refuse
+from sgc.ir.code_names import BUILTINS, LIBRARY, SPECIAL_METHODS
 
+__all__ = ["MODULES", "Checker", "CodeError", "Import", "name_of", "refuse"]
 MODULES = frozenset(LIBRARY)
-
-
-class CodeError(SgcError, ValueError):
-    """A graph's code is not valid Python, or not in the subset."""
-
-    __str__ = SgcError.__str__
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """An imported name: a module, or an item of it."""
-
-    module: str
-    item: str | None = None
-
-
-def refuse(node: ast.AST, expected: str, found: str) -> CodeError:
-    line = getattr(node, "lineno", None)
-    where = f"line {line}" if line else ""
-    return CodeError(f"expected {expected}, found {found}", where=where)
-
-
 _ALLOWED = (
     ast.FunctionDef, ast.Return, ast.Delete, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
     ast.While, ast.If, ast.Match, ast.match_case, ast.Raise, ast.Try, ast.Assert, ast.Nonlocal,
@@ -44,6 +24,8 @@ _ALLOWED = (
     ast.keyword, ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchMapping,
     ast.MatchClass, ast.MatchStar, ast.MatchAs, ast.MatchOr,
 )  # fmt: skip
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp,
+              ast.DictComp)  # fmt: skip
 _CONSTANTS = (str, bytes, int, float, bool, type(None))
 _MATCHED = frozenset({"bool", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str",
                       "tuple"})  # fmt: skip
@@ -54,13 +36,18 @@ class Checker:
 
     def __init__(self, imports: dict[str, Import], bound: set[str]) -> None:
         self._imports, self._bound = imports, bound
+        self.classes: set[str] = set()
+        self.defined: set[str] = set()  # the classes above
+        self._of_class: set[str] = set()  # the names that the class around has so far
+        self._in_method = False
         shadowed = imports.keys() & bound
         if shadowed:
             raise CodeError(f"expected that imports stay, found {sorted(shadowed)[0]} bound again")
         for name in imports:
-            self._check_name(ast.Module([], []), name.partition(".")[0])
+            self.check_name(ast.Module([], []), name.partition(".")[0])
 
     def check(self, body: list[ast.stmt]) -> None:
+        self.classes |= {node.name for node in body if isinstance(node, ast.ClassDef)}
         for node in body:
             if isinstance(node, ast.Assign) and not all(
                 isinstance(target, ast.Name) for target in node.targets
@@ -68,7 +55,29 @@ class Checker:
                 raise refuse(node, "a constant with a name", "another target")
             if isinstance(node, ast.AnnAssign) and not isinstance(node.target, ast.Name):
                 raise refuse(node, "a constant with a name", "another target")
-            self._see(node, False)
+            if isinstance(node, ast.ClassDef):
+                check_class(node, self)
+            else:
+                self.see(node)
+        _check_bound_once(body)
+
+    def see(self, node: ast.AST, of_class: set[str] | None = None) -> None:
+        """Checks a node outside of functions. of_class: names of the class that it is in."""
+        self._of_class = of_class or set()
+        self._see(node, False)
+        self._of_class = set()
+
+    def see_method(self, node: ast.FunctionDef, of_class: set[str]) -> None:
+        """Checks a method, whose name and decorators are checked."""
+        self._of_class = of_class
+        for default in [*node.args.defaults, *node.args.kw_defaults]:
+            if default is not None:
+                self._see(default, False)
+        self._of_class = set()
+        self._in_method = bool([*node.args.posonlyargs, *node.args.args])
+        for child in _seen(node):
+            self._see(child, True)
+        self._in_method = False
 
     def _see(self, node: ast.AST, in_function: bool, in_loop: bool = False) -> None:
         if isinstance(node, (ast.Break, ast.Continue)) and not in_loop:
@@ -80,8 +89,14 @@ class Checker:
             check(node)
         if isinstance(node, (ast.Yield, ast.YieldFrom)) and not in_function:
             raise refuse(node, "yield in a function", "yield outside")
-        if isinstance(node, ast.Attribute) and self.path(node) is not None:
-            return
+        if isinstance(node, ast.Attribute):
+            if self.path(node) is not None:
+                return
+            if is_super(node.value) and self._in_method:
+                return
+        was_in_method = self._in_method
+        if isinstance(node, _FUNCTIONS):
+            self._in_method = False
         is_function = in_function or isinstance(node, ast.FunctionDef)
         is_loop, outer = isinstance(node, (ast.For, ast.While)), in_loop
         in_loop = (in_loop or is_loop) and not isinstance(node, ast.FunctionDef)
@@ -89,6 +104,7 @@ class Checker:
             is_after = isinstance(node, (ast.For, ast.While)) and child in node.orelse
             may_yield = is_function and not isinstance(node, ast.Lambda)
             self._see(child, may_yield, outer if is_after else in_loop)
+        self._in_method = was_in_method
 
     def path(self, node: ast.expr) -> Import | None:
         """The item of a module that a chain of attributes names, if it does."""
@@ -109,27 +125,41 @@ class Checker:
             raise refuse(node, "a name of the whitelist", f"{module}.{names[-1]}")
         return Import(module, names[-1])
 
-    def _check_name(self, node: ast.AST, name: str) -> None:
+    def imported(self, node: ast.expr) -> Import | None:
+        """The item of a module that an expression names, if it does."""
+        if isinstance(node, ast.Name):
+            return self._imports.get(node.id)
+        return self.path(node)
+
+    def is_bound(self, name: str) -> bool:
+        """Whether the code gives a name a meaning of its own."""
+        return name in self._bound or name in self._imports
+
+    def check_name(self, node: ast.AST, name: str) -> None:
         if name.startswith("__"):
             raise refuse(node, "a name that does not begin with __", repr(name))
 
     def _on_name(self, node: ast.Name) -> None:
-        self._check_name(node, node.id)
+        self.check_name(node, node.id)
         found = self._imports.get(node.id)
         if found is not None and found.item is None:
             raise refuse(node, "a name of the module", f"the module {node.id} as a value")
-        known = found is not None or node.id in self._bound or node.id in BUILTINS
+        if node.id == "super":
+            raise refuse(node, "super().name in a method", "another super")
+        is_bound = node.id in self._bound or node.id in self._of_class
+        known = found is not None or is_bound or node.id in BUILTINS
         if isinstance(node.ctx, ast.Load) and not known:
             raise refuse(node, "a name of the code or of the whitelist", repr(node.id))
 
     def _on_attribute(self, node: ast.Attribute) -> None:
-        if node.attr.startswith("_"):
-            raise refuse(node, "an attribute that does not begin with _", repr(node.attr))
-        if not isinstance(node.ctx, ast.Load):
-            raise refuse(node, "a name or an item", f"a change of the attribute {node.attr!r}")
+        if is_super(node.value) and not isinstance(node.ctx, ast.Load):
+            raise refuse(node, "super().name that is read", "a change of it")
+        of_super = is_super(node.value) and isinstance(node.ctx, ast.Load)
+        if node.attr.startswith("__") and not (of_super and node.attr in SPECIAL_METHODS):
+            raise refuse(node, "an attribute that does not begin with __", repr(node.attr))
 
     def _on_functiondef(self, node: ast.FunctionDef) -> None:
-        self._check_name(node, node.name)
+        self.check_name(node, node.name)
         if node.decorator_list:
             raise refuse(node, "a function without decorators", f"a decorator of {node.name}")
 
@@ -141,34 +171,64 @@ class Checker:
 
     def _on_nonlocal(self, node: ast.Nonlocal) -> None:
         for name in node.names:
-            self._check_name(node, name)
+            self.check_name(node, name)
 
     def _on_arg(self, node: ast.arg) -> None:
-        self._check_name(node, node.arg)
+        self.check_name(node, node.arg)
 
     def _on_keyword(self, node: ast.keyword) -> None:
-        self._check_name(node, node.arg or "")
+        self.check_name(node, node.arg or "")
 
     def _on_constant(self, node: ast.Constant) -> None:
         if type(node.value) not in _CONSTANTS:
             raise refuse(node, "a constant that is data", repr(node.value))
 
     def _on_excepthandler(self, node: ast.ExceptHandler) -> None:
-        self._check_name(node, node.name or "")
+        self.check_name(node, node.name or "")
 
     def _on_matchas(self, node: ast.MatchAs) -> None:
-        self._check_name(node, node.name or "")
+        self.check_name(node, node.name or "")
 
     def _on_matchstar(self, node: ast.MatchStar) -> None:
-        self._check_name(node, node.name or "")
+        self.check_name(node, node.name or "")
 
     def _on_matchmapping(self, node: ast.MatchMapping) -> None:
-        self._check_name(node, node.rest or "")
+        self.check_name(node, node.rest or "")
 
     def _on_matchclass(self, node: ast.MatchClass) -> None:
-        named = isinstance(node.cls, ast.Name) and node.cls.id in _MATCHED - self._bound
-        if not named or node.kwd_patterns or len(node.patterns) > 1:
-            raise refuse(node, "a builtin type with one pattern at most", "another class pattern")
+        name = node.cls.id if isinstance(node.cls, ast.Name) else ""
+        if name in self.classes:
+            for attribute in node.kwd_attrs:
+                self.check_name(node, attribute)
+            return
+        if name not in _MATCHED - self._bound or node.kwd_patterns or len(node.patterns) > 1:
+            expected = "a class of the code, or a builtin type with one pattern at most"
+            raise refuse(node, expected, "another class pattern")
+
+
+def is_super(node: ast.AST) -> bool:
+    """Whether an expression is `super()`."""
+    if not isinstance(node, ast.Call) or node.args or node.keywords:
+        return False
+    return isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _check_bound_once(body: list[ast.stmt]) -> None:
+    """Refuses a class whose name the module gives to something else, too."""
+    classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+    seen: set[str] = set()
+    for node in body:
+        names = [each.id for each in ast.walk(node) if _is_stored(each)]
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names = [node.name]
+        for name in names:
+            if name in seen & classes:
+                raise refuse(node, f"the class {name} alone by its name", "another definition")
+            seen.add(name)
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _seen(node: ast.AST) -> Iterator[ast.AST]:

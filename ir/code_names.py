@@ -1,4 +1,8 @@
-"""The names that a graph's code may use: builtins, and items of modules."""
+"""The names that a graph's code may use: builtins, items of modules, and special methods.
+
+`restored(Class, attributes)` makes an instance without a call of `__init__`; Python has no such
+function.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,10 @@ BUILTINS = frozenset(
     {
         *EXCEPTIONS,
         "abs", "all", "any", "ascii", "bin", "bool", "bytes", "callable", "chr", "dict", "divmod",
-        "enumerate", "filter", "float", "format", "frozenset", "hex", "int", "isinstance", "iter",
-        "len", "list", "map", "max", "min", "next", "oct", "ord", "pow", "range", "repr",
-        "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip",
+        "enumerate", "filter", "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex",
+        "int", "isinstance", "iter", "len", "list", "map", "max", "min", "next", "oct", "ord",
+        "pow", "range", "repr", "restored", "reversed", "round", "set", "setattr", "slice",
+        "sorted", "str", "sum", "tuple", "zip", "NotImplemented",
     }
 )  # fmt: skip
 
@@ -65,10 +70,24 @@ _TABLE = {
     "csv": "reader DictReader writer",
     "io": "StringIO",
     "ast": "literal_eval",
-    "typing": "",
+    "dataclasses": "dataclass field replace asdict astuple fields",
+    "enum": "Enum IntEnum StrEnum auto",
+    "typing": "NamedTuple",
     "urllib": "",
 }
-# Names by module. typing has none, since annotations are not evaluated.
+# Names by module. typing has no others, since annotations are not evaluated.
 LIBRARY: dict[str, frozenset[str]] = {
     module: frozenset(names.split()) for module, names in _TABLE.items()
 }
+
+# Special methods that a class may define.
+_SPECIAL = """
+init post_init repr str format eq ne lt le gt ge hash len iter next contains getitem setitem delitem
+bool call reversed abs neg pos invert int float add radd iadd sub rsub isub mul rmul imul truediv
+rtruediv itruediv floordiv rfloordiv ifloordiv mod rmod imod divmod rdivmod pow rpow ipow lshift
+rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor
+"""
+SPECIAL_METHODS = frozenset(f"__{name}__" for name in _SPECIAL.split())
+# How methods may be decorated, and with what a dataclass.
+DECORATORS = frozenset({"classmethod", "property", "staticmethod"})
+DATACLASS_OPTIONS = frozenset({"eq", "frozen", "init", "kw_only", "order", "repr", "unsafe_hash"})

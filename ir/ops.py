@@ -436,7 +436,9 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "evaluate",
         "Runs a small Python module (`ir/code.py`), which is data, on values; gives what its last "
-        "function returns. A failure is told by `outcome`.",
+        "function returns. It may define classes, and give and take their instances: a class is "
+        "the same in all modules that define it, and what it uses, by the same text. A failure is "
+        "told by `outcome`.",
         (
             _static("code", Kind.TEXT, "the module's text"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),

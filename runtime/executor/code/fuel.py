@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sgc.errors import ProgramError
+from sgc.runtime.executor.interface.records import record_of, walked_parts
 from sgc.runtime.executor.interface.value_limits import (
     LimitExceeded,
     check_bits,
@@ -40,14 +41,17 @@ class NotAllowed(ProgramError):
 
 
 class Run:
-    """The state of one run of a graph's code. left: its remaining steps; depth: of its calls."""
+    """The state of one run of a graph's code. left: its remaining steps; depth: of its calls;
+    classes: those in use, by key; named: the keys of those that its text defines, by name.
+    """
 
-    __slots__ = ("depth", "globals", "handled", "kept", "left", "nested", "patterns")
+    __slots__ = ("classes", "depth", "handled", "kept", "left", "named", "nested", "patterns")
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
         self.depth = 0
-        self.globals: list[Any] = []
+        self.classes: dict[str, Any] = {}
+        self.named: dict[str, str] = {}
         self.handled: list[BaseException] = []
         self.kept: list[Any] = []
         self.nested: dict[int, tuple[Any, int]] = {}
@@ -178,6 +182,9 @@ def _items(kind: type, value: Any) -> list[Any] | tuple[Any, ...]:
         return [*value.keys(), *value.values()]
     if kind in CONTAINERS or kind in VIEWS:
         return value if kind is list or kind is tuple else list(value)
+    record = record_of(kind)
+    if record is not None:
+        return walked_parts(record, value)
     return value.args if isinstance(value, BaseException) else ()
 
 

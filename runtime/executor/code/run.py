@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,23 +12,19 @@ from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
 from sgc.runtime.executor.code.library import library_value
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
 from sgc.runtime.executor.code.mutation import may_change
+from sgc.runtime.executor.code.room import room
 from sgc.runtime.executor.code.tree import (
     calls,
+    classes,
     displays,
     expressions,
     fstrings,
     statements,
     trying,
 )
-from sgc.runtime.executor.code.tree.compiling import (
-    Context,
-    Do,
-    Names,
-    compile_statement,
-    head_weight,
-)
+from sgc.runtime.executor.code.tree.compiling import Names, compile_module
 from sgc.runtime.executor.code.tree.driving import Closing
-from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
+from sgc.runtime.executor.code.tree.scopes import UNSET
 from sgc.runtime.executor.code.values import (
     Originals,
     check_arguments,
@@ -43,9 +35,7 @@ from sgc.runtime.executor.code.values import (
 )
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
-ROOMS = (calls, displays, expressions, fstrings, statements, trying)
-# Python frames that a run may add to its caller's; a nested call of the code takes about ten.
-_MAX_FRAMES = 6000
+ROOMS = (calls, classes, displays, expressions, fstrings, statements, trying)
 
 
 def run_code(
@@ -62,10 +52,11 @@ def run_code(
     """
     program = _program(source)
     run = Run()
+    run.named = program.classes
     kept: set[int] = set()
     outer, here.run = here.run, run
     try:
-        with _room():
+        with room():
             given = args
             if program.may_change or not check_arguments(args):
                 given = [
@@ -96,65 +87,32 @@ def run_code(
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """Compiled code. call: runs the module, and calls its last function."""
+    """Compiled code. call: runs the module, and calls its last function; classes: the keys of its
+    classes, by name.
+    """
 
     call: Callable[[Run, Sequence[Any]], Any]
     may_change: bool
+    classes: dict[str, str]
 
 
 @lru_cache(maxsize=128)
 def _program(source: str) -> _Program:
     code = parse_code(source)
-    with _room():
-        return _Program(_compiled(code), may_change(code))
+    with room():
+        return _compiled(code)
 
 
-def _compiled(code: Code) -> Callable[[Run, Sequence[Any]], Any]:
-    scope = Scope(None)
-    body: list[ast.AST] = list(code.body)
-    for name in bound_names(body):
-        scope.add(name, False)
-    at = Context(scope, Names(code.imports, _value))
-    steps: list[Do] = [compile_statement(each, at) for each in code.body]
-    cost = sum(head_weight(each) for each in code.body)
+def _compiled(code: Code) -> _Program:
+    names = Names(code.imports, _value, code.body)
+    scope, module = compile_module(code.body, names)
     entry = scope.places[code.entry.name].slot
 
     def call(run: Run, args: Sequence[Any]) -> Any:
-        frame: Frame = [UNSET] * scope.n_slots
-        frame[0], run.globals = run, frame
-        run.charge(cost)
-        for step in steps:
-            step(frame)
-        return frame[entry](*args)
+        return module(run)[entry](*args)
 
-    return call
+    return _Program(call, may_change(code), names.classes)
 
 
 def _value(module: str | None, name: str) -> Any:
     return library_value(module, name) if module else BUILTIN_VALUES.get(name, UNSET)
-
-
-class _Depth:
-    """The recursion limit of the process, raised while any code runs."""
-
-    lock = threading.Lock()
-    n_runs = 0
-    before = 0
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    """Raises the recursion limit for the frames of a run."""
-    with _Depth.lock:
-        if _Depth.n_runs == 0:
-            _Depth.before = sys.getrecursionlimit()
-        _Depth.n_runs += 1
-        if sys.getrecursionlimit() < _Depth.before + _MAX_FRAMES:
-            sys.setrecursionlimit(_Depth.before + _MAX_FRAMES)
-    try:
-        yield
-    finally:
-        with _Depth.lock:
-            _Depth.n_runs -= 1
-            if _Depth.n_runs == 0:
-                sys.setrecursionlimit(_Depth.before)

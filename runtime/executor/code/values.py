@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
+from dataclasses import Field
 from io import StringIO
 from random import Random
 from typing import Any
 
 from sgc.errors import ProgramError
+from sgc.runtime.executor.code.classes.copying import copied_instance
 from sgc.runtime.executor.code.fuel import (
     CONTAINERS,
     MAPPINGS,
@@ -21,6 +23,7 @@ from sgc.runtime.executor.code.fuel import (
 )
 from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 from sgc.runtime.executor.functions.own_texts import as_value
+from sgc.runtime.executor.interface.records import held_parts, record_of
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
 Originals = dict[int, Any]
@@ -46,32 +49,55 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
-    if kind not in CONTAINERS:
+    if kind not in CONTAINERS and record_of(kind) is None:
         return _other(value, memo, depth)
     if id(value) in memo:
         return memo[id(value)][1]
     if depth > MAX_VALUE_DEPTH:
         raise LimitExceeded(f"an argument is nested more than {MAX_VALUE_DEPTH} deep")
-    made = _copy(value, kind, memo, depth + 1)
-    if kind in (deque, defaultdict):
-        current().kept.append(made)
+    return _copy(value, kind, memo, depth + 1)
+
+
+def _copy(value: Any, kind: type, memo: dict[int, Any], depth: int) -> Any:
+    """A copy, which is in the memo before what it holds is copied, if it can be: that may hold it
+    again.
+    """
+    record = record_of(kind)
+    if record is not None:
+        return copied_instance(value, record, memo, lambda item: _copied(item, memo, depth))
+    if kind in (list, deque) or kind in MAPPINGS:
+        made = _empty(value, kind)
+        memo[id(value)] = (value, made)
+        _fill(made, value, memo, depth)
+        return made
+    is_plain = set(map(type, value)) <= _ATOMS
+    made = kind(value) if is_plain else kind([_copied(item, memo, depth) for item in value])
     memo[id(value)] = (value, made)
     return made
 
 
-def _copy(value: Any, kind: type, memo: dict[int, Any], depth: int) -> Any:
-    if kind not in MAPPINGS:
-        if set(map(type, value)) <= _ATOMS:
-            return kind(value) if kind is not deque else value.copy()
-        items = [_copied(item, memo, depth) for item in value]
-        return deque(items, value.maxlen) if kind is deque else kind(items)
-    pairs = [(_copied(key, memo, depth), _copied(item, memo, depth)) for key, item in value.items()]
+def _empty(value: Any, kind: type) -> Any:
+    made: Any = kind()
     if kind is defaultdict:
-        return defaultdict(value.default_factory, pairs)
-    made = kind()
-    for key, item in pairs:
-        dict.__setitem__(made, key, item) if kind is Counter else made.__setitem__(key, item)
+        made = defaultdict(value.default_factory)
+    elif kind is deque:
+        made = deque(maxlen=value.maxlen)
+    if kind in (deque, defaultdict):
+        current().kept.append(made)
     return made
+
+
+def _fill(made: Any, value: Any, memo: dict[int, Any], depth: int) -> None:
+    if type(made) not in MAPPINGS:
+        is_plain = set(map(type, value)) <= _ATOMS
+        made.extend(value if is_plain else [_copied(item, memo, depth) for item in value])
+        return
+    for key, item in value.items():
+        at_key, at_item = _copied(key, memo, depth), _copied(item, memo, depth)
+        if type(made) is Counter:
+            dict.__setitem__(made, at_key, at_item)
+        else:
+            made[at_key] = at_item
 
 
 def _other(value: Any, memo: dict[int, Any], depth: int) -> Any:
@@ -121,13 +147,18 @@ def _check(value: Any, seen: set[int], depth: int) -> None:
         return
     if depth > MAX_VALUE_DEPTH:
         raise LimitExceeded(f"a result is nested more than {MAX_VALUE_DEPTH} deep")
-    if kind not in CONTAINERS:
+    record = record_of(kind)
+    if kind not in CONTAINERS and record is None:
         _check_other(value, kind)
         return
     seen.add(id(value))
+    if record is not None:
+        for item in held_parts(record, value):
+            _check(item, seen, depth + 1)
+        return
     if kind is defaultdict:
         value.default_factory = FACTORIES.get(value.default_factory, value.default_factory)
-    if kind is defaultdict and not isinstance(value.default_factory, (type, type(None))):
+    if kind is defaultdict and not _is_data_factory(value.default_factory):
         raise NotAllowed("code gives a defaultdict with a function of its own", hint=_HINT)
     items = [*value.keys(), *value.values()] if kind in MAPPINGS else value
     if not set(map(type, items)) <= _ATOMS:
@@ -135,11 +166,16 @@ def _check(value: Any, seen: set[int], depth: int) -> None:
             _check(item, seen, depth + 1)
 
 
+def _is_data_factory(factory: Any) -> bool:
+    return factory is None or (isinstance(factory, type) and record_of(factory) is None)
+
+
 _HINT = "give a list, a dict or another value that is data"
 
 
 def _check_other(value: Any, kind: type) -> None:
     is_data = kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception)
+    is_data = is_data and kind is not Field
     if not is_data or hasattr(kind, "__next__") or isinstance(value, type):
         raise NotAllowed(f"code gives a {kind.__name__}", hint=_HINT)
 
@@ -147,7 +183,8 @@ def _check_other(value: Any, kind: type) -> None:
 def held_by(error: BaseException) -> set[int]:
     """The ids of the containers in an error that leaves a run."""
     seen: set[int] = set()
-    for each in error.args:
+    record = record_of(type(error))
+    for each in error.args if record is None else held_parts(record, error):
         with suppress(ProgramError):
             _check(each, seen, 0)
     return seen
@@ -157,6 +194,10 @@ def grew(before: Any, after: Any) -> bool:
     """Whether a defaultdict in a copy of a value has more keys than the original."""
     if before is after or type(before) is not type(after):
         return False
+    record = record_of(type(before))
+    if record is not None:
+        pair = held_parts(record, before), held_parts(record, after)
+        return len(pair[0]) == len(pair[1]) and any(map(grew, *pair))
     if isinstance(before, defaultdict) and len(before) != len(after):
         return True
     if isinstance(before, dict):

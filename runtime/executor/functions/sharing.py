@@ -13,6 +13,7 @@ from sgc.errors import ProgramError
 from sgc.ir.analysis.dependencies import places, uses
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
+from sgc.runtime.executor.interface.records import held_parts, record_of
 
 _FIXED = (str, int, float, bool, type(None), bytes, complex, range)
 
@@ -79,6 +80,12 @@ def changeable(values: Iterable[Any]) -> dict[int, Any]:
     while queue:
         value = queue.pop()
         if isinstance(value, (*_FIXED, Several)) or id(value) in found:
+            continue
+        record = record_of(type(value))
+        if record is not None:
+            if not (record.is_tuple or record.is_frozen or record.is_enum):
+                found[id(value)] = value
+            queue += held_parts(record, value)
             continue
         if not isinstance(value, (tuple, frozenset)):
             found[id(value)] = value

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 from sgc.runtime.executor.code.run import run_code
 
 Outcome = tuple[str, Any, Any]
+# The module of classes of code, and here of those that Python makes of the same text.
+MODULE = "program"
+
+
+def restored(kind: Any, attributes: dict[str, Any]) -> Any:
+    """What the code's builtin of this name does."""
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, attributes.values())
+    made = kind.__new__(kind)
+    vars(made).update(attributes)
+    if "args" in attributes:
+        made.args = vars(made).pop("args")
+    return made
 
 
 def entry_of(source: str) -> Any:
     """The last function of a source, by Python's own exec."""
-    space: dict[str, Any] = {}
+    module = ModuleType(MODULE)
+    space = vars(module)
+    space["restored"] = restored
+    sys.modules[MODULE] = module  # where `dataclass` looks for what annotations mean
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(source, space)
+    sys.modules.pop(MODULE, None)
     functions = [each for each in space.values() if getattr(each, "__globals__", None) is space]
     return functions[-1]
 
@@ -32,7 +51,17 @@ def shown(value: Any) -> str:
         return f"{kind}({sorted(map(shown, value))})"
     if isinstance(value, (list, tuple)) or kind == "deque":
         return f"{kind}({', '.join(map(shown, value))})"
+    if type(value).__module__ == MODULE:
+        held = {**vars(value), "args": getattr(value, "args", ())}
+        return f"{kind}({', '.join(f'{name}={shown(each)}' for name, each in held.items())})"
     return f"{kind}:{value!r}"
+
+
+def _kind(error: Exception) -> Any:
+    """The class of an error, by name if it is the code's."""
+    kind = type(error)
+    own = [each.__name__ for each in kind.__mro__ if each.__module__ == MODULE]
+    return (*own, shown(error)) if own else kind
 
 
 def by_python(source: str, args: list[Any]) -> Outcome:
@@ -45,11 +74,11 @@ def _by_python(source: str, args: list[Any]) -> Outcome:
     try:
         return "value", shown(entry_of(source)(*copy.deepcopy(args))), None
     except Exception as error:
-        return "error", type(error), str(error)
+        return "error", _kind(error), str(error).replace(f"{MODULE}.", "")
 
 
 def by_us(source: str, args: list[Any]) -> Outcome:
     try:
         return "value", shown(run_code(source, args)), None
     except Exception as error:
-        return "error", type(error), str(error)
+        return "error", _kind(error), str(error)

@@ -11,10 +11,12 @@ import warnings
 
 import pytest
 from executor.code.comparing import by_python, by_us
+from executor.code.random_classes import ClassWriter
 from executor.code.random_code import Writer
 from executor.code.random_generators import GeneratorWriter
 
 from sgc.errors import SgcError
+from sgc.runtime.executor.code import fuel
 
 FIRST, END = map(int, os.environ.get("SEEDS", "0:400").split(":"))
 each_hundred = pytest.mark.parametrize(
@@ -55,5 +57,23 @@ def test_random_generators_do_what_python_does(first: int, monkeypatch: pytest.M
             if ours[0] == "error" and issubclass(ours[1], SgcError):
                 continue  # too long, or a GeneratorExit leaves it
             assert ours == by_python(source, args), f"seed {seed}, {args}\n{source}"
+            n_compared += 1
+    assert n_compared > 100
+
+
+@pytest.mark.parametrize("first", range(FIRST, END, 100))
+def test_random_classes_do_what_pythons_do(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuel, "MAX_STEPS", 20_000)
+    n_compared = 0
+    for seed in range(first, min(first + 100, END)):
+        source = ClassWriter(seed).module()
+        for args in ([1, "ab"], [[1], None]):
+            ours = by_us(source, args)
+            if ours[0] == "error" and isinstance(ours[1], type) and issubclass(ours[1], SgcError):
+                continue  # it depends on identity, or is too large
+            python = by_python(source, args)
+            if "0x" in str(python) or python[1] is RecursionError:
+                continue
+            assert ours == python, f"seed {seed}, {args}\n{source}"
             n_compared += 1
     assert n_compared > 100

@@ -21,9 +21,6 @@ exec("1")
 compile("1", "", "eval")
 open("x")
 input()
-getattr(1, "real")
-setattr(1, "a", 2)
-hasattr(1, "a")
 delattr(1, "a")
 vars()
 globals()
@@ -32,7 +29,6 @@ type(1)
 object()
 dir()
 id(1)
-hash(1)
 print(1)
 super()
 memoryview(b"")
@@ -58,7 +54,6 @@ undefined_name
 x.__dict__
 {}.__init__
 f(__a=1)
-x._private
 (__x := 1)
 (x.a, x.b)[0].__doc__
 a @ b
@@ -108,7 +103,8 @@ from . import x
 from copy import Error
 from textwrap import re
 from random import _os
-class A: pass
+class A(int): pass
+class A(metaclass=type): pass
 async def f(): pass
 with x: pass
 global x
@@ -132,9 +128,9 @@ with x: pass
 global x
 import os
 from os import path
-x.a = 1
-del x.a
-x.a += 1
+x.__class__ = 1
+del x.__dict__
+x.__dict__ += 1
 def __g(): pass
 def g(__a): pass
 def g(__class__): pass
@@ -169,6 +165,14 @@ RUN = """
 str.format("{0.__class__}", x)
 list(map("{0.__class__}".format, [x]))
 (lambda: 0).func_globals
+x._private
+getattr(x, "__class__")
+hasattr(x, "__class__")
+setattr(x, "__class__", 1)
+setattr(x, "a", 2)
+setattr(Counter(), "a", 2)
+setattr(lambda: 0, "a", 2)
+getattr(re.compile("a"), "_outer")
 (i for i in [1]).gi_frame
 (i for i in [1]).gi_code
 (i for i in [1]).throw(ValueError)

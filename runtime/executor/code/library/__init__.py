@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.runtime.executor.code.library.collections_names import COLLECTIONS
+from sgc.runtime.executor.code.library.dataclasses_names import DATACLASSES, ENUM, TYPING
 from sgc.runtime.executor.code.library.functions_names import (
     BISECT,
     COPY,
@@ -41,9 +42,11 @@ TABLES: dict[str, dict[str, Any]] = {
     "collections": COLLECTIONS,
     "copy": COPY,
     "csv": CSV,
+    "dataclasses": DATACLASSES,
     "datetime": DATETIME,
     "decimal": DECIMAL,
     "difflib": DIFFLIB,
+    "enum": ENUM,
     "fractions": FRACTIONS,
     "functools": FUNCTOOLS,
     "hashlib": HASHLIB,
@@ -59,7 +62,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "statistics": STATISTICS,
     "string": STRING,
     "textwrap": TEXTWRAP,
-    "typing": {},
+    "typing": TYPING,
     "unicodedata": UNICODEDATA,
     "urllib": {},
     "urllib.parse": URLLIB_PARSE,

@@ -7,9 +7,10 @@ import copy
 import functools
 import heapq
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from sgc.runtime.executor.code.classes.copying import shallow_copy
 from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
 from sgc.runtime.executor.code.iterators import drained, is_iterable, is_lazy, metered, taken
 from sgc.runtime.executor.code.methods.attributes import guarded
@@ -17,6 +18,7 @@ from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
 from sgc.runtime.executor.code.methods.operators import BINARY, UNARY, subscript
 from sgc.runtime.executor.code.values import copied
+from sgc.runtime.executor.interface.records import record_of
 from sgc.runtime.executor.interface.value_limits import check_items
 
 
@@ -97,7 +99,9 @@ _COMPARED = {"lt": "Lt", "le": "LtE", "eq": "Eq", "ne": "NotEq", "gt": "Gt", "ge
 OPERATOR: dict[str, Any] = {
     **{name: _operation(name, BINARY[row], 2) for name, row in _BINARY.items()},
     **{name: _operation(name, COMPARED[row], 2) for name, row in _COMPARED.items()},
-    **{name: getattr(operator, name) for name in ("abs", "is_", "is_not", "not_", "truth")},
+    **{name: getattr(operator, name) for name in ("abs", "not_", "truth")},
+    "is_": COMPARED["Is"],
+    "is_not": COMPARED["IsNot"],
     "concat": _operation("concat", _concat, 2),
     "contains": _operation("contains", lambda items, item: contains(item, items), 2),
     "getitem": _operation("getitem", subscript, 2),
@@ -180,13 +184,34 @@ def _copy(value: Any) -> Any:
     if type(value) in CONTAINERS:
         charge(4 + len(value))
         return copy.copy(value)
-    return copied(value)
+    record = record_of(type(value))
+    if record is None:
+        return copied(value)
+    _check_copied([value])
+    return shallow_copy(value, record)
+
+
+def _check_copied(values: Iterable[Any]) -> None:
+    """Python copies an error by calling its class with what `args` holds, and a NamedTuple with
+    what iterating it gives.
+    """
+    for value in values:
+        kind: Any = type(value)
+        record = record_of(kind)
+        if record is not None and (
+            record.is_error or (record.is_tuple and kind.__iter__ is not tuple.__iter__)
+        ):
+            raise NotAllowed(f"a copy of {record.name} is not allowed in a graph's code")
 
 
 def _deepcopy(value: Any) -> Any:
     try:
         charge(4 + 2 * (measure(value) >> 1))
-        return copied(value)
+        originals: dict[int, Any] = {}
+        made = copied(value, originals)
+        charge(8 * len(originals))
+        _check_copied(originals.values())
+        return made
     except RecursionError as error:
         raise NotAllowed("the value is nested too deeply to be copied") from error
 

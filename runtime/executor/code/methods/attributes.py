@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sgc.runtime.executor.code.classes.access import is_own, own_class_attribute
 from sgc.runtime.executor.code.fuel import NotAllowed, charge
+from sgc.runtime.executor.interface.records import MARK, Record
 
 # Methods, as functions that take the object first; data attributes; attributes of types themselves.
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {}
@@ -13,6 +15,7 @@ DATA: dict[type, frozenset[str]] = {}
 OF_TYPES: dict[Any, dict[str, Any]] = {}
 # The guarded version of a type or function, which is called in its place.
 GUARDS: dict[Any, Callable[..., Any]] = {}
+GUARDED: frozenset[type] = frozenset({type, type(len), type(lambda: None)})
 _ERROR_DATA = frozenset(
     {"args", "colno", "doc", "end", "lineno", "msg", "name", "obj", "pos", "reason", "start",
      "value"}
@@ -25,6 +28,10 @@ def attribute(of: Any, name: str) -> Any:
     table = METHODS.get(type(of))
     if table is not None and name in table:
         return table[name].__get__(of)
+    if table is None:
+        record = getattr(of, MARK, None)
+        if record is not None:
+            return _of_own(of, record, name)
     if name in DATA.get(type(of), ()):
         return getattr(of, name)
     if isinstance(of, BaseException) and name in _ERROR_DATA:
@@ -37,6 +44,20 @@ def attribute(of: Any, name: str) -> Any:
         return own[name]
     if isinstance(of, type) and name in METHODS.get(of, ()):
         return METHODS[of][name]
+    return _missing(of, name)
+
+
+def _of_own(of: Any, record: Record, name: str) -> Any:
+    """An attribute of a class of the code, or of an instance of it."""
+    if isinstance(of, type):
+        return own_class_attribute(of, record, name)
+    if is_own(of, record, name):
+        return getattr(of, name)
+    of_native = METHODS.get(record.native, {})
+    if name in of_native:
+        return of_native[name].__get__(of)
+    if record.is_error and name in _ERROR_DATA and hasattr(of, name):
+        return _of_error(of, name)
     return _missing(of, name)
 
 
@@ -71,10 +92,7 @@ def method(of: Any, name: str) -> Callable[..., Any]:
 
 def guarded(function: Any) -> Any:
     """The guarded version of a function that code passes to C, or the function itself."""
-    try:
-        return GUARDS.get(function, function)
-    except TypeError:
-        return function
+    return GUARDS.get(function, function) if type(function) in GUARDED else function
 
 
 def bounded_method(

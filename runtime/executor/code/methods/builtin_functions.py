@@ -14,6 +14,7 @@ from sgc.runtime.executor.code.fuel import (
     SMALL,
     NotAllowed,
     charge,
+    check_key,
     check_power,
     checked,
     measure,
@@ -30,6 +31,12 @@ from sgc.runtime.executor.code.iterators import (
 from sgc.runtime.executor.code.methods.attributes import GUARDS, guarded
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
 from sgc.runtime.executor.code.methods.formatting import check_encoding, format_value, show, to_text
+from sgc.runtime.executor.code.methods.instances import (
+    get_attribute,
+    has_attribute,
+    put_attribute,
+    restored,
+)
 from sgc.runtime.executor.code.methods.operators import add, power
 from sgc.runtime.executor.code.methods.text_methods import text_to_int
 from sgc.runtime.executor.interface.value_limits import check_bits, check_length
@@ -259,6 +266,13 @@ def _format(*args: Any) -> str:
     return format_value(*args) if 0 < len(args) < 3 else format(*args)
 
 
+def _hash(*args: Any) -> int:
+    for each in args[:1]:
+        charge(1)
+        check_key(each, 0)
+    return hash(*args)
+
+
 def _float(*args: Any) -> float:
     charge(1)
     if args and isinstance(args[0], str):
@@ -269,17 +283,18 @@ def _float(*args: Any) -> float:
 _GUARDED: dict[str, Callable[..., Any]] = {
     "all": _consumed(all), "any": _consumed(any), "ascii": _shown(ascii), "bytes": _bytes,
     "dict": _dict, "divmod": _divmod, "enumerate": _enumerate, "filter": _filter,
-    "float": _float, "format": _format, "frozenset": _made(frozenset), "int": text_to_int,
+    "float": _float, "format": _format, "frozenset": _made(frozenset), "getattr": get_attribute,
+    "hasattr": has_attribute, "hash": _hash, "int": text_to_int,
     "iter": _iter, "list": _made(list), "map": _map, "max": _extreme(max), "min": _extreme(min),
     "pow": _pow, "repr": _shown(repr), "reversed": _reversed, "round": _round,
-    "set": _made(set), "slice": _slice, "sorted": _sorted, "str": to_text, "sum": _sum,
-    "tuple": _made(tuple),
-    "zip": _zip,
+    "set": _made(set), "setattr": put_attribute, "slice": _slice, "sorted": _sorted,
+    "str": to_text, "sum": _sum, "tuple": _made(tuple), "zip": _zip,
 }  # fmt: skip
-_PLAIN = ("abs", "bin", "bool", "callable", "chr", "hex", "isinstance", "len", "next", "oct", "ord",
-          "range")  # fmt: skip
+_PLAIN = ("NotImplemented", "abs", "bin", "bool", "callable", "chr", "hex", "isinstance", "len",
+          "next", "oct", "ord", "range")  # fmt: skip
 BUILTIN_VALUES: dict[str, Any] = {
     name: getattr(builtins, name) for name in (*_PLAIN, *_GUARDED, *EXCEPTIONS)
 }
+BUILTIN_VALUES["restored"] = restored
 GUARDS.update({BUILTIN_VALUES[name]: guard for name, guard in _GUARDED.items()})
 GUARDS.update({BUILTIN_VALUES[name]: _error(BUILTIN_VALUES[name]) for name in EXCEPTIONS})

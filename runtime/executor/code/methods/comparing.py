@@ -10,12 +10,14 @@ from sgc.runtime.executor.code.fuel import (
     CONTAINERS,
     MAPPINGS,
     SMALL,
+    NotAllowed,
     charge,
     check_key,
     check_keys,
     measure,
 )
 from sgc.runtime.executor.code.iterators import metered
+from sgc.runtime.executor.interface.records import record_of
 
 _SETS = frozenset({set, frozenset})
 
@@ -52,10 +54,35 @@ def contains(a: Any, b: Any) -> bool:
     elif hasattr(kind, "__next__"):
         measure(a)
         return a in metered(b)
+    elif record_of(kind) is not None:
+        measure(a)
+        return _own_contains(a, b)
     elif kind not in SMALL:
         measure(a)
         charge(len(b) >> 2 if hasattr(kind, "__len__") else 1)
     return a in b
+
+
+def _own_contains(a: Any, b: Any) -> bool:
+    """`a in b` for an instance of the code's own class, which may be without end."""
+    kind: Any = type(b)
+    if hasattr(kind, "__contains__") or not hasattr(kind, "__iter__"):
+        return a in b
+    return a in metered(iter(b))
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """`a is b`. Of objects of one class it is not told: one may be a copy of the other."""
+    if a is b:
+        return True
+    record = record_of(type(a)) if type(a) is type(b) else None
+    if record is not None and not record.is_enum:
+        name = type(a).__name__
+        raise NotAllowed(
+            f"code asks whether two objects of {name} are one by `is`",
+            hint="compare what they hold, such as a number or a name",
+        )
+    return False
 
 
 def charge_search(items: Any, item: Any) -> None:
@@ -88,8 +115,8 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "LtE": _compared(operator.le),
     "Gt": _compared(operator.gt),
     "GtE": _compared(operator.ge),
-    "Is": operator.is_,
-    "IsNot": operator.is_not,
+    "Is": is_same,
+    "IsNot": lambda a, b: not is_same(a, b),
     "In": contains,
     "NotIn": lambda a, b: not contains(a, b),
 }

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import NotAllowed, charge, checked, measure, number_checks
+from sgc.runtime.executor.code.methods.attributes import attribute
 from sgc.runtime.executor.code.methods.operators import check_shown
+from sgc.runtime.executor.interface.records import record_of
 from sgc.runtime.executor.interface.value_limits import check_length
 
 _UNMEASURED = frozenset({float, bool, type(None)})
@@ -100,6 +102,9 @@ class _Formatter(string.Formatter):
         first, rest = _split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, key in rest:
+            if is_attribute and record_of(type(value)) is not None:
+                value = attribute(value, str(key))
+                continue
             if is_attribute:
                 raise NotAllowed(f"the field {field_name[:40]!r} reads an attribute")
             value = value[key]

@@ -6,6 +6,7 @@ import operator
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from enum import EnumType
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import (
@@ -21,6 +22,7 @@ from sgc.runtime.executor.code.fuel import (
     measure,
 )
 from sgc.runtime.executor.code.iterators import drained, entries, is_iterable, more_for
+from sgc.runtime.executor.interface.records import record_of, shown_parts
 from sgc.runtime.executor.interface.value_limits import (
     MAX_ITEMS,
     check_bits,
@@ -29,7 +31,7 @@ from sgc.runtime.executor.interface.value_limits import (
 )
 
 _BIG = 1 << 64
-_REPEATED = frozenset({str, bytes, list, tuple, deque})
+_REPEATED = (str, bytes, list, tuple, deque)
 _SETS = frozenset({set, frozenset})
 
 
@@ -67,7 +69,7 @@ def mul(a: Any, b: Any) -> Any:
 
 def _check_repeat(a: Any, b: Any) -> None:
     for items, times in ((a, b), (b, a)):
-        if type(items) in _REPEATED and isinstance(times, int):
+        if isinstance(items, _REPEATED) and isinstance(times, int):
             n = len(items) * max(times, 0)
             (check_length if isinstance(items, (str, bytes)) else check_items)(n)
 
@@ -85,11 +87,12 @@ def power(a: Any, b: Any) -> Any:
 def lshift(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int) and a and b > 0:
         check_bits(a.bit_length() + b)
-    return checked(a << b if a or not isinstance(b, int) or b < 0 else 0)
+    is_zero = type(a) is int and a == 0 and isinstance(b, int) and b >= 0
+    return checked(0 if is_zero else a << b)
 
 
 def mod(a: Any, b: Any) -> Any:
-    if type(a) is str:
+    if isinstance(a, str):
         return percent(a, b)
     if type(a) is bytes:
         raise NotAllowed("% of bytes is not allowed in a graph's code")
@@ -135,6 +138,12 @@ def check_shown(value: Any, depth: int = 0) -> None:
             for item in value:
                 if type(item) is each:
                     check_shown(item)
+        return
+    record = record_of(kind)
+    if record is not None:
+        check_shown(shown_parts(record, value))
+    elif isinstance(value, BaseException):
+        check_shown(value.args)
     elif kind not in _SHOWN and has_address(value):
         raise NotAllowed(f"a {kind.__name__} is no text in a graph's code")
 
@@ -207,12 +216,22 @@ def _other_inplace(
 
 
 def _list_inplace(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    if operation is operator.iadd and record_of(type(b)) is not None:
+        result = _reflected(a, b)
+        if result is not NotImplemented:
+            return checked(result)
     if operation is operator.iadd and is_iterable(b):
         b = more_for(a, b)
     elif operation is operator.imul:
         _check_repeat(a, b)
         charge(len(a))
     return operation(a, b)
+
+
+def _reflected(a: Any, b: Any) -> Any:
+    """What `__radd__` of an object gives, which Python asks before it extends a list."""
+    reflected = getattr(type(b), "__radd__", None)
+    return NotImplemented if reflected is None else reflected(b, a)
 
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -265,7 +284,7 @@ def subscript(items: Any, key: Any) -> Any:
         return items[key]
     if type(key) is slice:
         return checked(items[key]) if kind is not range else items[key]
-    if isinstance(items, type):
+    if isinstance(items, type) and not isinstance(items, EnumType):
         raise NotAllowed(f"{items.__name__}[...] is not allowed in a graph's code")
     if kind is deque:
         charge(len(items) >> 8)

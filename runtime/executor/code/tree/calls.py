@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from sgc.ir.code_checks import is_super
 from sgc.runtime.executor.code.iterators import drained, is_iterable
-from sgc.runtime.executor.code.methods.attributes import GUARDS, METHODS, method
+from sgc.runtime.executor.code.methods.attributes import GUARDED, GUARDS, METHODS, method
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Ev,
@@ -20,7 +21,7 @@ from sgc.runtime.executor.code.tree.scopes import Frame
 
 @on_expression(ast.Call)
 def _call(node: ast.Call, at: Context) -> Ev:
-    if isinstance(node.func, ast.Attribute) and module_value(node.func, at) is None:
+    if isinstance(node.func, ast.Attribute) and not _is_known(node.func, at):
         return _method_call(node, node.func, at)
     function = compile_expression(node.func, at)
     if _is_simple(node):
@@ -30,14 +31,16 @@ def _call(node: ast.Call, at: Context) -> Ev:
     def call(f: Frame) -> Any:
         called = function(f)
         args, kwargs = arguments(f, called)
-        if type(called) in _GUARDED:
+        if type(called) in GUARDED:
             called = GUARDS.get(called, called)
         return called(*args, **kwargs)
 
     return call
 
 
-_GUARDED = frozenset({type, type(len), type(lambda: None)})
+def _is_known(func: ast.Attribute, at: Context) -> bool:
+    """Whether what is called is found in another way than an attribute of a value."""
+    return is_super(func.value) or module_value(func, at) is not None
 
 
 def _is_simple(node: ast.Call) -> bool:
@@ -51,7 +54,7 @@ def _simple_call(function: Ev, args: list[Ev]) -> Ev:
         def call_one(f: Frame) -> Any:
             called = function(f)
             arg = only(f)
-            if type(called) in _GUARDED:
+            if type(called) in GUARDED:
                 called = GUARDS.get(called, called)
             return called(arg)
 
@@ -60,7 +63,7 @@ def _simple_call(function: Ev, args: list[Ev]) -> Ev:
     def call(f: Frame) -> Any:
         called = function(f)
         values = [arg(f) for arg in args]
-        if type(called) in _GUARDED:
+        if type(called) in GUARDED:
             called = GUARDS.get(called, called)
         return called(*values)
 

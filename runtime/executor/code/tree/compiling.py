@@ -1,14 +1,17 @@
-"""The tables of what makes closures of nodes; each module of this room adds its rows."""
+"""The tables of what makes closures of nodes, to which each module of this room adds its rows; and
+blocks and modules of statements.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from sgc.ir.code import Import
-from sgc.runtime.executor.code.fuel import NotAllowed
-from sgc.runtime.executor.code.tree.scopes import Frame, Scope
+from sgc.runtime.executor.code.classes.closure import Uses
+from sgc.runtime.executor.code.fuel import NotAllowed, Run, spent
+from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
 
 Ev = Callable[[Frame], Any]
 # What a statement gives: nothing, `BREAK`, `CONTINUE`, or a tuple with what is returned.
@@ -22,19 +25,27 @@ _WEIGHTS: dict[type[ast.AST], int] = {
     ast.Call: 4, ast.Lambda: 40, ast.FunctionDef: 40, ast.GeneratorExp: 16, ast.List: 2,
     ast.Dict: 4, ast.Set: 5, ast.ListComp: 3, ast.SetComp: 6, ast.DictComp: 4, ast.Tuple: 2,
     ast.Subscript: 2, ast.FormattedValue: 3, ast.Try: 2, ast.Raise: 6, ast.Load: 0, ast.Store: 0,
-    ast.Del: 0,
+    ast.Del: 0, ast.ClassDef: 20,
 }  # fmt: skip
 # Their bodies are paid for when they run.
-_DEFERRED = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp)
+_DEFERRED = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp, ast.ClassDef)
 
 
 class Names:
-    """What a code's free names mean. imports: its own; values: of the evaluator's tables."""
+    """What a code's free names mean. imports: its own; values: of the evaluator's tables; body:
+    the module's, of whose definitions `uses` tells what they use; classes: the
+    keys of its classes.
+    """
 
     def __init__(
-        self, imports: dict[str, Import], values: Callable[[str | None, str], Any]
+        self,
+        imports: dict[str, Import],
+        values: Callable[[str | None, str], Any],
+        body: Sequence[ast.stmt],
     ) -> None:
         self.imports, self.values = imports, values
+        self.uses = Uses(body, imports)
+        self.classes: dict[str, str] = {}
 
 
 class Context:
@@ -117,3 +128,61 @@ def head_weight(node: ast.stmt) -> int:
     if heads is None:
         return weight_of(node)
     return 2 + weight_of(*(getattr(node, head) for head in heads))
+
+
+def compile_block(body: Sequence[ast.stmt], at: Context) -> Do:
+    """Statements one after the other, paid for at once; an `else` that is not there is free."""
+    if not body:
+        return lambda f: None
+    statements = [
+        compile_statement(each, at) for each in body if not isinstance(each, ast.Nonlocal)
+    ]
+    cost = 1 + sum(head_weight(each) for each in body)
+    if len(statements) == 1:
+        return paid(cost, statements[0])
+
+    def block(f: Frame) -> Any:
+        run = f[0]
+        run.left -= cost
+        if run.left < 0:
+            raise spent()
+        for statement in statements:
+            result = statement(f)
+            if result is not None:
+                return result
+        return None
+
+    return block
+
+
+def paid(cost: int, do: Ev) -> Ev:
+    """What takes steps before it does a thing."""
+
+    def pay(f: Frame) -> Any:
+        run = f[0]
+        run.left -= cost
+        if run.left < 0:
+            raise spent()
+        return do(f)
+
+    return pay
+
+
+def compile_module(body: Sequence[ast.stmt], names: Names) -> tuple[Scope, Callable[[Run], Frame]]:
+    """The scope of a module, and what runs its statements and gives its frame."""
+    scope = Scope(None)
+    for name in bound_names([*body]):
+        scope.add(name, False)
+    at = Context(scope, names)
+    steps: list[Do] = [compile_statement(each, at) for each in body]
+    cost = sum(head_weight(each) for each in body)
+
+    def execute(run: Run) -> Frame:
+        frame: Frame = [UNSET] * scope.n_slots
+        frame[0], frame[1] = run, frame
+        run.charge(cost)
+        for step in steps:
+            step(frame)
+        return frame
+
+    return scope, execute

@@ -240,7 +240,7 @@ def _generator(node: ast.GeneratorExp, at: Context) -> Ev:
         value = first(f)
         items = iter(value)
         frame: Frame = [UNSET] * scope.n_slots
-        frame[0] = f[0]
+        frame[0], frame[1] = f[0], f[1]
         for slot in scope.cells:
             frame[slot] = [UNSET]
         for slot, outer_slot in scope.captured:

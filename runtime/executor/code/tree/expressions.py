@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from sgc.ir.code import MODULES
+from sgc.ir.code import MODULES, Import
+from sgc.ir.code_checks import is_super
 from sgc.runtime.executor.code.methods.attributes import attribute
 from sgc.runtime.executor.code.methods.comparing import COMPARED
+from sgc.runtime.executor.code.methods.instances import super_attribute
 from sgc.runtime.executor.code.methods.operators import BINARY, UNARY, subscript
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
@@ -71,7 +73,7 @@ def load(name: str, place: Place) -> Ev:
 
 def _load_global(name: str, slot: int) -> Ev:
     def load_global(f: Frame) -> Any:
-        value = f[0].globals[slot]
+        value = f[1][slot]
         if value is UNSET:
             raise NameError(f"name {name!r} is not defined", name=name)
         return value
@@ -166,7 +168,7 @@ def _walrus(node: ast.NamedExpr, at: Context) -> Ev:
     def store(f: Frame) -> Any:
         result = value(f)
         if is_global:
-            f[0].globals[slot] = result
+            f[1][slot] = result
         elif is_cell:
             f[slot][0] = result
         else:
@@ -204,12 +206,38 @@ def _attribute(node: ast.Attribute, at: Context) -> Ev:
     found = module_value(node, at)
     if found is not None:
         return constant(found[0])
+    if is_super(node.value):
+        return super_value(node, at)
     of, name = compile_expression(node.value, at), node.attr
     return lambda f: attribute(of(f), name)
 
 
+def super_value(node: ast.Attribute, at: Context) -> Ev:
+    """`super().name` in a method, whose first parameter is the object."""
+    method, name = at.scope, node.attr
+    assert method.parent is not None
+    first = next(iter(method.places))
+    read, key = load(first, method.places[first]), method.parent.owner
+    return lambda f: super_attribute(f[0].classes[key].kind, read(f), name)
+
+
+def imported(node: ast.expr, at: Context) -> Import | None:
+    """The item of a module that an expression names, if it does."""
+    if isinstance(node, ast.Name):
+        return at.names.imports.get(node.id) if at.scope.find(node.id) is None else None
+    return _item_of_module(node, at) if isinstance(node, ast.Attribute) else None
+
+
 def module_value(node: ast.Attribute, at: Context) -> tuple[Any] | None:
     """The value that a chain of attributes of a module stands for."""
+    found = _item_of_module(node, at)
+    if found is None:
+        return None
+    value = at.names.values(found.module, found.item or "")
+    return None if value is UNSET else (value,)
+
+
+def _item_of_module(node: ast.Attribute, at: Context) -> Import | None:
     names: list[str] = []
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
@@ -221,7 +249,4 @@ def module_value(node: ast.Attribute, at: Context) -> tuple[Any] | None:
     if found is None or found.item is not None:
         return None
     module = ".".join([found.module, *names[:-1]])
-    if module not in MODULES:
-        return None
-    value = at.names.values(module, names[-1])
-    return None if value is UNSET else (value,)
+    return Import(module, names[-1]) if module in MODULES else None

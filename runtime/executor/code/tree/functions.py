@@ -9,13 +9,13 @@ from typing import Any
 
 from sgc.ir.code import CodeError
 from sgc.runtime.executor.code.fuel import MAX_CALLS, Run
-from sgc.runtime.executor.code.tree.blocks import paid
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Do,
     Ev,
     compile_expression,
     on_expression,
+    paid,
     weight_of,
 )
 from sgc.runtime.executor.code.tree.driving import driven
@@ -71,7 +71,7 @@ class Layout:
 
 def open_scope(parameters: Parameters, body: list[ast.AST], at: Context) -> Layout:
     """Opens the scope of a function; its body is compiled in it."""
-    scope = Scope(at.scope, qualified(at.scope, parameters.name), globals=at.scope.globals)
+    scope = Scope(at.scope, qualified(at.scope, parameters.name))
     inner, outer = inner_names(body), nonlocal_names(body)
     for name in parameters.all:
         scope.add(name, name in inner)
@@ -100,7 +100,7 @@ def maker(layout: Layout, begin: Callable[[Frame], Any], args: ast.arguments, at
     parameters, n_slots = layout.parameters, layout.scope.n_slots
     name = layout.scope.name
     captured = list(layout.scope.captured)
-    first_free = 1 + len(parameters.all)
+    first_free = 2 + len(parameters.all)
     has_defaults = bool(defaults or named)
     plain = Binding(parameters, name, (), {})
 
@@ -112,14 +112,16 @@ def maker(layout: Layout, begin: Callable[[Frame], Any], args: ast.arguments, at
         if has_defaults:
             values = tuple([each(f) for each in defaults])
             binding = Binding(parameters, name, values, {key: ev(f) for key, ev in named})
-        return _function(layout, begin, f[0], rest, binding)
+        return _function(layout, begin, f, rest, binding)
 
     return make
 
 
 def _function(
-    layout: Layout, begin: Callable[[Frame], Any], run: Run, rest: list[Any], binding: Binding
+    layout: Layout, begin: Callable[[Frame], Any], around: Frame, rest: list[Any], binding: Binding
 ) -> Callable[..., Any]:
+    run: Run = around[0]
+    module: Frame = around[1]
     parameters = layout.parameters
     n_plain = len(parameters.positional)
     is_plain = n_plain == len(parameters.all)
@@ -129,7 +131,7 @@ def _function(
     def call(*args: Any, **kwargs: Any) -> Any:
         if not is_plain or kwargs or len(args) != n_plain:
             args = binding.bind(args, kwargs)
-        frame = [run, *args, *rest]
+        frame = [run, module, *args, *rest]
         if has_cells:
             for slot in parameter_cells:
                 frame[slot] = [frame[slot]]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import MAPPINGS, NotAllowed, charge, check_key
+from sgc.runtime.executor.code.methods.attributes import attribute
 from sgc.runtime.executor.code.methods.comparing import COMPARED
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
@@ -143,6 +144,8 @@ def _mapping(node: ast.MatchMapping, at: Context) -> Matches:
 
 
 def _class(node: ast.MatchClass, at: Context) -> Matches:
+    if isinstance(node.cls, ast.Name) and at.scope.find(node.cls.id) is not None:
+        return _own_class(node, at)
     kind = compile_expression(node.cls, at)
     inner = _pattern(node.patterns[0], at) if node.patterns else None
 
@@ -150,6 +153,43 @@ def _class(node: ast.MatchClass, at: Context) -> Matches:
         return isinstance(value, kind(f)) and (inner is None or inner(f, value))
 
     return matches
+
+
+def _own_class(node: ast.MatchClass, at: Context) -> Matches:
+    """A pattern of a class of the code, with patterns of its attributes."""
+    kind = compile_expression(node.cls, at)
+    placed = [_pattern(each, at) for each in node.patterns]
+    named = [_pattern(each, at) for each in node.kwd_patterns]
+
+    def matches(f: Frame, value: Any) -> bool:
+        found = kind(f)
+        if not isinstance(found, type):
+            raise TypeError("called match pattern must be a class")
+        if not isinstance(value, found):
+            return False
+        names = [*_placed_names(found, len(placed)), *node.kwd_attrs]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                shown = found.__name__
+                raise TypeError(f"{shown}() got multiple sub-patterns for attribute {name!r}")
+        try:
+            parts = [attribute(value, name) for name in names]
+        except AttributeError:
+            return False
+        return all(each(f, part) for each, part in zip([*placed, *named], parts, strict=True))
+
+    return matches
+
+
+def _placed_names(kind: type, n_placed: int) -> tuple[str, ...]:
+    names: tuple[str, ...] = getattr(kind, "__match_args__", ())
+    if n_placed > len(names):
+        plural = "" if len(names) == 1 else "s"
+        raise TypeError(
+            f"{kind.__name__}() accepts {len(names)} positional sub-pattern{plural} "
+            f"({n_placed} given)"
+        )
+    return names[:n_placed]
 
 
 _PATTERNS: dict[type[ast.AST], Callable[..., Matches]] = {

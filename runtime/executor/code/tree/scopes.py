@@ -1,8 +1,8 @@
 """Where the names of a graph's code live: each function has a frame, a list with a slot a name.
 
-Slot 0 holds the run. A name that an inner function uses lives in a cell, a list of one. A
-comprehension is part of its function and has slots of its own there; a generator expression is a
-function.
+Slot 0 holds the run, slot 1 the frame of the module. A name that an inner function uses lives in a
+cell, a list of one. A comprehension is part of its function and has slots of its own there; a
+generator expression is a function.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Place:
 
 @dataclass(slots=True)
 class Scope:
-    """A function, or the module. blocks: names of comprehensions around, the innermost last."""
+    """A function, a class, or the module. blocks: names of comprehensions around, the innermost
+    last; owner: the key of the class that it is.
+    """
 
     parent: Scope | None
     name: str = ""
@@ -44,9 +46,13 @@ class Scope:
     blocks: list[dict[str, Place]] = field(default_factory=list)
     captured: list[tuple[int, int]] = field(default_factory=list)
     cells: list[int] = field(default_factory=list)
-    n_slots: int = 1
+    n_slots: int = 2
     nonlocals: set[str] = field(default_factory=set)
-    globals: Scope | None = None
+    owner: str = ""
+
+    @property
+    def is_class(self) -> bool:
+        return bool(self.owner)
 
     def new_slot(self) -> int:
         self.n_slots += 1
@@ -71,7 +77,7 @@ class Scope:
         for block in reversed(self.blocks):
             if name in block:
                 return block[name]
-        if name in self.places:
+        if name in self.places and not (self.is_class and self.blocks):
             place = self.places[name]
             if self.blocks and not place.is_global:
                 return Place(place.slot, place.is_cell, True)
@@ -85,7 +91,8 @@ class Scope:
     def _outer(self, name: str) -> Place | None:
         if self.parent is None:
             return None
-        found = self.parent.find(name)
+        around = self.parent.parent if self.parent.is_class else self.parent
+        found = around.find(name) if around is not None else None
         if found is None or found.is_global:
             return found
         place = Place(self.new_slot(), True, True)
@@ -96,7 +103,9 @@ class Scope:
 
 def qualified(scope: Scope, name: str) -> str:
     """The qualified name of a function that is defined in a scope."""
-    return f"{scope.name}.<locals>.{name}" if scope.name else name
+    if not scope.name:
+        return name
+    return f"{scope.name}.{name}" if scope.is_class else f"{scope.name}.<locals>.{name}"
 
 
 def bound_names(body: list[ast.AST]) -> dict[str, None]:
@@ -111,7 +120,7 @@ def bound_names(body: list[ast.AST]) -> dict[str, None]:
 def _bound_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return [node.id]
-    if isinstance(node, ast.FunctionDef):
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
     if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
         return [node.name] if node.name else []
@@ -123,6 +132,8 @@ def _bound_by(node: ast.AST) -> list[str]:
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function's own scope; of inner scopes what they evaluate or bind in it."""
     yield node
+    if isinstance(node, ast.ClassDef):
+        return
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from sgc.runtime.executor.code.methods.attributes import attribute
+from sgc.runtime.executor.code.methods.instances import set_attribute
 from sgc.runtime.executor.code.methods.operators import AUGMENTED, put, subscript
-from sgc.runtime.executor.code.tree.blocks import compile_block
 from sgc.runtime.executor.code.tree.compiling import (
     BREAK,
     CONTINUE,
     Context,
     Do,
     Ev,
+    compile_block,
     compile_expression,
     has_yield,
     on_statement,
@@ -109,6 +111,14 @@ def _augmented(node: ast.AugAssign, at: Context) -> Do:
         read = compile_expression(ast.Name(node.target.id, ast.Load()), at)
         store = compile_store(node.target, at)
         return lambda f: store(f, operation(read(f), value(f)))
+    if isinstance(node.target, ast.Attribute):
+        owner, name = compile_expression(node.target.value, at), node.target.attr
+
+        def do_attribute(f: Frame) -> None:
+            of = owner(f)
+            set_attribute(of, name, operation(attribute(of, name), value(f)))
+
+        return do_attribute
     assert isinstance(node.target, ast.Subscript)
     items = compile_expression(node.target.value, at)
     key = compile_expression(node.target.slice, at)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from sgc.runtime.executor.code.iterators import drained, is_iterable
+from sgc.runtime.executor.code.methods.instances import delete_attribute, set_attribute
 from sgc.runtime.executor.code.methods.operators import put, remove
 from sgc.runtime.executor.code.tree.compiling import Context, compile_expression
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Place
@@ -22,6 +23,8 @@ def compile_store(node: ast.AST, at: Context) -> Store:
         return store_name(place_of(node.id, at))
     if isinstance(node, (ast.Tuple, ast.List)):
         return _store_many(node.elts, at)
+    if isinstance(node, ast.Attribute):
+        return _store_attribute(node, at)
     assert isinstance(node, ast.Subscript)
     items, key = compile_expression(node.value, at), compile_expression(node.slice, at)
 
@@ -33,6 +36,11 @@ def compile_store(node: ast.AST, at: Context) -> Store:
             put(of, at_key, value)
 
     return store
+
+
+def _store_attribute(node: ast.Attribute, at: Context) -> Store:
+    of, name = compile_expression(node.value, at), node.attr
+    return lambda f, value: set_attribute(of(f), name, value)
 
 
 def compile_stores(targets: list[ast.expr], at: Context) -> Store:
@@ -59,7 +67,7 @@ def store_name(place: Place) -> Store:
     slot = place.slot
 
     def store_global(f: Frame, value: Any) -> None:
-        f[0].globals[slot] = value
+        f[1][slot] = value
 
     def store_cell(f: Frame, value: Any) -> None:
         f[slot][0] = value
@@ -149,6 +157,9 @@ def _compile_delete(node: ast.expr, at: Context) -> Delete:
             store(f, UNSET)
 
         return delete
+    if isinstance(node, ast.Attribute):
+        of, attribute = compile_expression(node.value, at), node.attr
+        return lambda f: delete_attribute(of(f), attribute)
     assert isinstance(node, ast.Subscript)
     items, key = compile_expression(node.value, at), compile_expression(node.slice, at)
     return lambda f: remove(items(f), key(f))

@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from sgc.runtime.executor.code.tree.blocks import compile_block
-from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expression, on_statement
+from sgc.runtime.executor.code.tree.compiling import (
+    Context,
+    Do,
+    compile_block,
+    compile_expression,
+    on_statement,
+)
 from sgc.runtime.executor.code.tree.driving import CAUGHT, UNCATCHABLE
 from sgc.runtime.executor.code.tree.handling import (
     Handler,

@@ -1,0 +1,93 @@
+"""What is known of a class of a graph's code, which is a class of Python's made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+# The attribute of such a class, and of its instances, that holds its record: no name of code.
+MARK = "__sgc_record__"
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """key: the text of the class and of all that it uses; load: runs that text for a run, and
+    gives the class there; native: the first of its bases that is Python's; names: its attributes
+    that code may use; walked, shown: the fields that generated methods go through, and that a
+    generated `repr` shows.
+    """
+
+    name: str
+    key: str
+    load: Callable[[Any], Bound]
+    native: Any = object
+    names: frozenset[str] = frozenset()
+    walked: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    is_tuple: bool = False
+    is_error: bool = False
+    is_frozen: bool = False
+    is_enum: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Bound:
+    """A class in one run. methods: closures of the run; values: its attributes, made in the run."""
+
+    kind: Any
+    methods: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def record_of(kind: type) -> Record | None:
+    """The record of a class, if it is one of a graph's code."""
+    found: Record | None = getattr(kind, MARK, None)
+    return found
+
+
+def held_by(value: Any) -> dict[str, Any]:
+    """An instance's own attributes; a NamedTuple has none."""
+    return getattr(value, "__dict__", None) or {}
+
+
+def walked_parts(record: Record, value: Any) -> list[Any]:
+    """What a comparison or `repr` that is not the code's own goes through."""
+    parts = list(tuple.__iter__(value)) if record.is_tuple else []
+    if record.is_error:
+        parts += value.args
+    held = held_by(value)
+    return [*parts, *(held[name] for name in record.walked if name in held)]
+
+
+def shown_parts(record: Record, value: Any) -> list[Any]:
+    """What a `repr` that is not the code's own shows."""
+    parts = list(tuple.__iter__(value)) if record.is_tuple else []
+    held = held_by(value)
+    return [*parts, *(held[name] for name in record.shown if name in held)]
+
+
+def held_parts(record: Record, value: Any) -> list[Any]:
+    """All that an instance holds; a member of an Enum is itself in all runs."""
+    if record.is_enum:
+        return []
+    parts = list(tuple.__iter__(value)) if record.is_tuple else []
+    if record.is_error:
+        parts += value.args
+    return [*parts, *held_by(value).values()]
+
+
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether nothing can change a value: all runs may share it."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_fixed, value))
+    record = record_of(kind)
+    if record is None or not (record.is_tuple or record.is_frozen or record.is_enum):
+        return False
+    return all(map(is_fixed, held_parts(record, value)))
