@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.places import user_loc_of
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import Lit, Loc
-from sgc.tracing.code.frames import Opaque
+from sgc.tracing.code.bytecode import info_of
+from sgc.tracing.code.frames import Opaque, stack_of
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
@@ -20,8 +22,10 @@ from sgc.tracing.paths.segments import Widened
 from sgc.tracing.paths.snapshot import Snapshot, Widening
 from sgc.tracing.paths.snapshot_reader import Reader
 from sgc.tracing.values.abstract import abstract
+from sgc.tracing.values.abstract_json import AbstractObject, without_none
 from sgc.tracing.values.abstract_list import frozen, refuse_changed
 from sgc.tracing.values.naming import Made
+from sgc.tracing.values.row_types import OptionalType
 
 WIDENED = "widened"  # the op noted for widened values
 
@@ -39,6 +43,7 @@ class Merging(MapRecorder):
     ended: BaseException | None
     is_testing: bool
     made: dict[str, Made]
+    has_optional: bool = False  # whether a value was widened that may be None
 
     @abstractmethod
     def refuse_changed_objects(self) -> None:
@@ -74,6 +79,18 @@ class Merging(MapRecorder):
                 reader.read(frames, self.loops)
             self._apply(widened, reader.places)
 
+    def before_line(self, frame: FrameType) -> None:
+        """Decides for variables that a line reads and that may be None whether they are."""
+        if not self.has_optional or self.ended is not None or self.is_over or self.is_testing:
+            return
+        names = info_of(frame.f_code).read_on(frame.f_lineno)
+        loaded = info_of(frame.f_code).loaded(stack_of(frame, is_innermost=True))
+        local = frame.f_locals
+        for name in sorted(names - loaded):
+            value = local.get(name)
+            if type(value) is AbstractObject and isinstance(value.symbol.type, OptionalType):
+                Place(frame, name).put(without_none(value, value.symbol.type))
+
     def reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
         assert self.path is not None
         assert self.loops is not None
@@ -99,7 +116,7 @@ class Merging(MapRecorder):
     def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
         """Whether a list to be widened is being iterated; if so, it is never widened."""
         assert self.path is not None
-        for number, _ in widening.leaves:
+        for number, _, _ in widening.leaves:
             leaf, place = snapshot.leaves[number], reader.places[number][0]
             if leaf.is_list and leaf.data is not None and is_iterated(place.value):
                 self.path.exploration.keep(leaf.label)
@@ -114,9 +131,9 @@ class Merging(MapRecorder):
         for unsure in widening.names:
             symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
             names.append((self.states.index(reader.states[unsure.number]), symbol, unsure))
-        for number, type_ in widening.leaves:
+        for number, type_, is_own in widening.leaves:
             symbol = Symbol(self.namer.fresh(reader.places[number][0].name), type_)
-            leaves.append((number, symbol, snapshot.leaves[number]))
+            leaves.append((number, symbol, replace(snapshot.leaves[number], is_own=is_own)))
         widened = Widened(
             self.loops.n_events, tuple(names), tuple(leaves), widening.facts,
             frozenset(self.retired),
@@ -127,6 +144,7 @@ class Merging(MapRecorder):
     def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
         for number, symbol, leaf in widened.leaves:
             self.note_type(symbol)
+            self.has_optional = self.has_optional or isinstance(symbol.type, OptionalType)
             if leaf.symbol is not None:
                 self.note_widened(leaf.symbol, symbol)
             op = WIDENED if leaf.is_own else ""

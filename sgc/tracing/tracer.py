@@ -242,6 +242,7 @@ class _Trace:
                 lambda: path.answers,
                 lambda: len(session.states),
                 session.at_statement,
+                session.before_line,
                 lambda n_events: path.is_fresh or n_events in path.widened,
                 session.events,
             )

@@ -149,6 +149,12 @@ CARRIED = (
         "if {t} is None or len({x}) > len({t}):\n    {t} = {x}", "if {t} is None:\n    {t} = {x}",
         'if {x} != "no":\n    {t} = {x}', "{t} = {t} or {x}",
     ), ("str({t})", '({t} or "none")', 'str({t} is None)')),
+    Carried("number or none", ("None", "0"), (
+        'if {x} == "yes":\n    {t} = len({x})', 'if {x} == "no":\n    {t} = None',
+        "if {t} is not None:\n    {t} += 1", '{t} = None if {x} == "" else i',
+        'if {t}:\n    {s} += str({t} % 3)\nelse:\n    {t} = 7',
+        "{n}_d = {t}\nif {n}_d is not None and {n}_d > 2:\n    {t} = {n}_d // 2",
+    ), ("str({t})", 'str({t} is None)', "str({t} == 1)", "str(-1 if {t} is None else {t} + 1)")),
     Carried("count by key", ("{{}}", '{{"yes": 0, "no": 0}}'), (
         '{n}_d = "yes" if {x} == "yes" else "no"\n{t}[{n}_d] = {t}.get({n}_d, 0) + 1',
         '{t}["last"] = {x}', '{t}["n"] = {t}.get("n", 0) + 1',

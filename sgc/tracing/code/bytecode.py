@@ -86,6 +86,7 @@ class CodeInfo:
         self._callees = {op.offset: self._callee(op, stacks) for op in instructions}
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
+        self._read = _reads_by_line(instructions, {*code.co_cellvars, *code.co_freevars})
         self._alike = dict(self._copies())
 
     def before(self, offset: int) -> Place:
@@ -100,6 +101,10 @@ class CodeInfo:
         """The local variables from which entries of a stack follow."""
         of = (Slot.LOADED, Slot.MEMBER)
         return frozenset().union(*(self._loaded[at] for slot, at in stack or () if slot in of))
+
+    def read_on(self, line: int) -> frozenset[str]:
+        """The local variables that a line reads and that no other function can set."""
+        return self._read.get(line, frozenset())
 
     def owners(self, stack: Stack | None) -> frozenset[str]:
         """The local variables of whose values a stack has attributes."""
@@ -336,6 +341,15 @@ def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
     reads = opcodes.READS_LOCAL.get(op.opname, ())
     names = op.argval if len(reads) > 1 and isinstance(op.argval, tuple) else (op.argval,) * 2
     return list(zip(names, reads, strict=False))
+
+
+def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | None, frozenset[str]]:
+    found: dict[int | None, frozenset[str]] = {}
+    for op in ops:
+        names = {name for name, is_read in _locals_of(op) if is_read}
+        line = op.positions.lineno if op.positions is not None else None
+        found[line] = found.get(line, frozenset()) | (names - cells)
+    return found
 
 
 def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:

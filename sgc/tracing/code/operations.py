@@ -1,4 +1,4 @@
-"""Finds operations in a traced program that call no method of a value, such as `is`."""
+"""Finds operations in a traced program that call no method of a value, such as patterns."""
 
 from __future__ import annotations
 
@@ -29,13 +29,8 @@ def function_has(code: CodeType, names: frozenset[str]) -> bool:
 def _instructions(code: CodeType) -> frozenset[str]:
     """The names of the instructions of a function and of the functions inside it."""
     # dis.get_instructions would run Python code of its own inside the trace.
-    found = {_plain(dis.opname[op]) for op in code.co_code[::2]}
+    found = {dis.opname[op] for op in code.co_code[::2]}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found |= _instructions(constant)
     return frozenset(found)
-
-
-def _plain(name: str) -> str:
-    """An instruction's name; a jump on None counts as `is None`."""
-    return "IS_OP" if name.startswith("POP_JUMP") and "NONE" in name else name

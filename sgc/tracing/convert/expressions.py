@@ -20,6 +20,7 @@ from sgc.tracing.code.operator_names import (
     ITEM,
     MODULO,
     OPERATORS,
+    OR_NONE,
     OVER,
     RETURNED,
     SAME,
@@ -103,8 +104,9 @@ class _Expressions(ast.NodeTransformer):
                 operands[n] = _call(WHOLE, operands[n], operands[n])
             elif not (_is_identity(op) and _is_identity(following)):
                 operands[n] = _operand(operands[n])
-            elif not any(map(_is_none, operands[max(n - 1, 0) : n + 2])):
-                operands[n] = _same(operands[n])
+            else:
+                beside = operands[max(n - 1, 0) : n + 2]
+                operands[n] = _same(operands[n], OR_NONE if any(map(_is_none, beside)) else SAME)
         node.left, *node.comparators = operands
         return node
 
@@ -210,8 +212,8 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _same(node: ast.expr) -> ast.expr:
-    return node if isinstance(node, ast.Constant) else _call(SAME, node, node)
+def _same(node: ast.expr, name: str) -> ast.expr:
+    return node if isinstance(node, ast.Constant) else _call(name, node, node)
 
 
 def _operand(node: ast.expr) -> ast.expr:

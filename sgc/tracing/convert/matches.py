@@ -1,4 +1,4 @@
-"""Rewrites `match` statements that look into sequences as `if` statements.
+"""Rewrites `match` statements that look into sequences, or test by `is`, as `if` statements.
 
 Python takes a sequence's length and items itself, without asking a list known only at run time.
 
@@ -41,7 +41,7 @@ class _Matches(ast.NodeTransformer):
             for each in ast.walk(case.pattern)
             if isinstance(each, ast.pattern)
         ]
-        if not any(isinstance(each, ast.MatchSequence) for each in patterns):
+        if not any(isinstance(each, (ast.MatchSequence, ast.MatchSingleton)) for each in patterns):
             return node
         if not all(isinstance(each, _PATTERNS) for each in patterns):
             return node

@@ -18,6 +18,7 @@ from sgc.tracing.code.operator_names import (
     ITEM,
     LOOPS,
     MODULO,
+    OR_NONE,
     OVER,
     PARTS,
     PIECE,
@@ -34,7 +35,7 @@ from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
-from sgc.tracing.operators.texts import as_ascii, compared, returned, same, text, whole
+from sgc.tracing.operators.texts import as_ascii, compared, or_none, returned, same, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -46,6 +47,7 @@ OPERATORS: dict[str, Any] = {
     WHOLE: whole,
     RETURNED: returned,
     SAME: same,
+    OR_NONE: or_none,
     ITEM: item,
     SLICE: sliced_by,
     PARTS: parts,

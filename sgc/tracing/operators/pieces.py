@@ -34,6 +34,7 @@ from sgc.tracing.values.abstract import (
     abstract,
     is_abstract,
 )
+from sgc.tracing.values.abstract_json import without_none
 from sgc.tracing.values.abstract_list import frozen, type_of
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.row_types import (
@@ -132,7 +133,7 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
         name = found.targets[0] if found.is_statement else ""
         type_ = _type_of(found, name, known.type, given)
         symbol = _evaluated(session, code, type_, changed, annotation_of(type_))
-        value = _without_none(abstract(symbol, session), type_)
+        value = without_none(abstract(symbol, session), type_)
         if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
         return _taken(session, found, name, value, given)
@@ -149,7 +150,7 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
     _hold(session, symbol, kept, code)
     taken = [computed(session, "item", whole, n, type_=type_) for n, type_ in enumerate(each)]
     return tuple(
-        _taken(session, found, name, _without_none(value, type_), given)
+        _taken(session, found, name, without_none(value, type_), given)
         for name, value, type_ in zip(found.targets, taken, each, strict=True)
     )
 
@@ -163,23 +164,6 @@ def _gives_of(each: Sequence[Type]) -> str:
 def _at_most(each: list[Type]) -> list[Type]:
     """The types of several values, if a graph can say as many."""
     return each if len(annotation_of(row_of(each))) <= MAX_TYPE else [OBJECT] * len(each)
-
-
-def _without_none(value: Any, type_: Type) -> Any:
-    """A value that may be None, by a decision: None, or a value of its other type."""
-    if not isinstance(type_, OptionalType):
-        return value
-    session = value.session
-    session.has_untyped = True
-    if computed(session, "is_a", value, "NoneType"):
-        return None
-    return computed(session, "as", value, _NAMES[type_.of.kind], "", type_=type_.of)
-
-
-_NAMES = {
-    Kind.TEXT: "str", Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.LIST: "list",
-    Kind.JSON: "tuple",
-}  # fmt: skip
 
 
 def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:

@@ -63,8 +63,14 @@ def returned(value: Any) -> Any:
     return value
 
 
+def or_none(value: Any) -> Any:
+    """An operand of `is None`; whether an abstract value is None is decided."""
+    return value.or_none() if isinstance(value, AbstractJson) else value
+
+
 def same(value: Any) -> Any:
-    """An operand of `is`; an abstract bool is decided, so that it is True or False itself."""
+    """An operand of `is`; None and bools are decided, so that they are None, True or False."""
+    value = or_none(value)
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):

@@ -384,7 +384,7 @@ class Path:
             if match(segment.snapshot, snapshot, view) is not None:
                 return None
         for view in views(snapshot):
-            alike = self._alike(snapshot, view)
+            alike = [each for each in self._alike(snapshot, view) if each.is_near(snapshot, view)]
             for segment in alike if len(alike) >= APART else ():
                 assert segment.snapshot is not None
                 widening = widen(segment.snapshot, snapshot, view, self.exploration.kept)

@@ -19,10 +19,10 @@ from sgc.core.symbols import Namer, Symbol
 from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.op_specs import TEXTUAL
-from sgc.ir.types import Kind, Type
+from sgc.ir.types import Type
 from sgc.tracing.values.row_types import joined, joined_item, plain, row_of
 
-Plain = str | int | float | bool
+Plain = str | int | float | bool | None
 Parts = tuple[Plain | Symbol, ...]  # the pieces of a text; a number or bool itself
 
 
@@ -46,9 +46,9 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """An abstract list converted to a wider item type."""
+    """A value converted to a wider type: a list to one of its item type, others to JSON."""
 
-    name: str
+    of: str | Lit | Text
     type: Type
 
 
@@ -144,10 +144,6 @@ class Leaf:
     is_own: bool = True
 
     @property
-    def kind(self) -> Kind:
-        return Kind.LIST if self.is_list or self.type is None else self.type.kind
-
-    @property
     def symbol(self) -> Symbol | None:
         """The leaf's symbol, if it is one abstract value."""
         lone = self.parts[0] if len(self.parts) == 1 and self.data is None else None
@@ -158,18 +154,17 @@ class Leaf:
         symbol = self.symbol
         if symbol is not None and symbol.type == type_:
             return symbol.name
-        if self.is_list:
-            if joined(self.type, type_) != type_:
-                return None
-            if symbol is not None:
-                is_same_there = plain(symbol.type) == plain(type_)
-                return symbol.name if is_same_there else Cast(symbol.name, plain(type_))
-            return replace(self.data, type=type_.item) if self.data is not None else None
-        if self.type != type_:
+        if joined(self.type, type_) != type_:
             return None
+        if symbol is not None:
+            is_same_there = plain(symbol.type) == plain(type_)
+            return symbol.name if is_same_there else Cast(symbol.name, plain(type_))
+        if self.is_list:
+            return replace(self.data, type=type_.item) if self.data is not None else None
         first = self.parts[0] if self.parts else ""
         is_plain = len(self.parts) < 2 and not isinstance(first, Symbol)
-        return Lit(first) if is_plain else Text(self.parts)  # type: ignore[arg-type]
+        given = Lit(first) if is_plain else Text(self.parts)  # type: ignore[arg-type]
+        return given if first is None or self.type == type_ else Cast(given, plain(type_))
 
 
 def type_of(data: Data) -> Type:
@@ -195,6 +190,8 @@ def bind(mine: Leaf, other: Leaf, found: dict[str, Any]) -> bool:
     """Whether a block traced with `mine` can take `other`; adds the arguments to `found`."""
     symbol = mine.symbol
     if symbol is not None and symbol.type == mine.type:
+        if mine.is_own and not other.is_own:
+            return False
         given = other.given(symbol.type)
         return given is not None and is_same(found.setdefault(symbol.name, given), given)
     return is_alike(mine, other) and all(
@@ -242,7 +239,11 @@ def operand_of(
         fields = {"parts": tuple(map(_part, given.parts))}
     elif isinstance(given, Cast):
         op, type_ = "compute", given.type
-        fields = {"fn": Lit("plus"), "args": (Ref(given.name), ())}
+        of = operand_of(given.of, namer, loc, nodes)
+        is_list = given.type.item is not None
+        fields = {"fn": Lit("plus"), "args": (of, ())}
+        if not is_list:
+            fields = {"fn": Lit("item"), "args": ((of,), Lit(0))}
     else:
         op = "list" if given.keys is None else "record"
         type_ = types.JSON

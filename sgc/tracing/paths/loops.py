@@ -42,7 +42,7 @@ class _Loop:
 
 class Loops:
     """The loops that a run is in. at_statement: called at the beginning of a statement if
-    `is_asked` is true of the line's number among those run.
+    `is_asked` is true of the line's number among those run; before_line: called before each line.
     """
 
     def __init__(
@@ -51,12 +51,14 @@ class Loops:
         entry: Callable[[], object],
         n_states: Callable[[], int],
         at_statement: Callable[[list[FrameType]], None],
+        before_line: Callable[[FrameType], None],
         is_asked: Callable[[int], bool],
         events: Events,
     ) -> None:
         self._root = root
         self._entry, self._n_states = entry, n_states
         self._at_statement, self._is_asked = at_statement, is_asked
+        self._before_line = before_line
         self._events = events
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
@@ -151,12 +153,12 @@ class Loops:
 
     def _look(self, frame: FrameType) -> None:
         self._count(frame)
-        if not self._is_asked(self.n_events):
-            return
-        frames = self.frames_from(frame)
-        self.frame = frame
-        if is_clean(frames, self._continues):
-            self._at_statement(frames)
+        if self._is_asked(self.n_events):
+            frames = self.frames_from(frame)
+            self.frame = frame
+            if is_clean(frames, self._continues):
+                self._at_statement(frames)
+        self._before_line(frame)
 
     def frames_from(self, frame: FrameType | None) -> list[FrameType]:
         """The user's frames of this run, innermost first."""

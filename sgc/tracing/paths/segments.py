@@ -10,6 +10,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.graph import Loc, Node
 from sgc.tracing.paths.leaves import Leaf
 from sgc.tracing.paths.snapshot import Mapped, Snapshot, Unsure, View
+from sgc.tracing.values.row_types import joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,15 @@ class Segment:
     end: Goto | Branch | Stop | None = None
     widened: Widened | None = None  # what was widened at its beginning
     instead: Goto | None = None  # the wider segment that has replaced this one
+
+    def is_near(self, snapshot: Snapshot, view: View) -> bool:
+        """Whether the types of its leaves and of another state's can be joined."""
+        assert self.snapshot is not None
+        pairs = zip(self.snapshot.view(view), snapshot.view(view), strict=True)
+        return all(
+            None in (mine.type, other.type) or joined(mine.type, other.type) is not None
+            for (_, mine), (_, other) in pairs
+        )
 
     @property
     def way(self) -> Goto | Branch | Stop | None:

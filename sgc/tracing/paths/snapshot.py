@@ -81,7 +81,7 @@ class Snapshot:
         leaves = [leaf for _, leaf in self.view(view)]
         ends = [(0, 0), *(leaf.tokens for leaf in leaves), (len(self.whole.shape), 0)]
         between = (self.whole.shape[end:start] for (_, end), (start, _) in pairwise(ends))
-        return (view, tuple(leaf.kind for leaf in leaves), *between)
+        return (view, tuple(leaf.is_list for leaf in leaves), *between)
 
     def fixed(self, view: View) -> Iterator[Symbol]:
         """The symbols of `whole` that are in no leaf."""
@@ -111,12 +111,12 @@ class Unsure:
 @dataclass(frozen=True, slots=True)
 class Widening:
     """How a run's state is widened to include another's: the variables that may have other values
-    or be not set, the leaves that differ, by number, with their wider types, and the facts that
-    hold in both.
+    or be not set, the leaves that differ, by number, with their wider types and whether the program
+    may change them, and the facts that hold in both.
     """
 
     names: tuple[Unsure, ...]
-    leaves: tuple[tuple[int, Type], ...]
+    leaves: tuple[tuple[int, Type, bool], ...]
     facts: Mapping[Any, bool]
 
 
@@ -163,9 +163,9 @@ def _pair_wholes(ours: Snapshot, theirs: Snapshot, found: Mapped, view: View | N
 
 def _unlike(
     ours: Snapshot, theirs: Snapshot, found: Mapped, back: Mapped, view: View, kept: Collection[str]
-) -> list[tuple[int, Type]] | None:
-    """The leaves in which two states differ, by number, with their joined types; None if they
-    differ elsewhere, or in leaves that are kept.
+) -> list[tuple[int, Type, bool]] | None:
+    """The leaves in which two states differ, by number, with their joined types and whether both
+    may be changed; None if they differ elsewhere, or in leaves that are kept.
     """
     if not _pair_symbols(ours.fixed(view), theirs.fixed(view), found):
         return None
@@ -181,7 +181,7 @@ def _unlike(
         type_ = joined(mine.type, other.type)
         if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):
             return None
-        differing.append((number, type_))
+        differing.append((number, type_, mine.is_own and other.is_own))
     return differing
 
 
@@ -195,7 +195,7 @@ def widen(
     """
     found: Mapped = {}
     back: Mapped = {}
-    leaves: list[tuple[int, Type]] = []
+    leaves: list[tuple[int, Type, bool]] = []
     if view is not None:
         differing = _unlike(ours, theirs, found, back, view, kept)
         if differing is None:
@@ -235,7 +235,7 @@ def widen(
     if view is None:
         staying = {slot.name for slot in theirs.whole.slots}
     else:
-        widened = {number for number, _ in leaves}
+        widened = {number for number, _, _ in leaves}
         kept_leaves = (leaf for number, leaf in theirs.view(view) if number not in widened)
         staying = {slot.name for slot in theirs.fixed(view)} | symbols_of(kept_leaves)
     facts = {

@@ -57,6 +57,7 @@ from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.row_types import NOTHING
 from sgc.tracing.values.text_types import Known
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ _ABSTRACT = frozenset({
 MAX_NESTED = 20
 _DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
-_LEAVES = frozenset({str, int, float, bool, AbstractText, AbstractNumber, AbstractBool})
+_LEAVES = frozenset({
+    str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
+})  # fmt: skip
+_JSONS = frozenset({AbstractJson, AbstractObject})
 
 
 class Reader:
@@ -236,12 +240,13 @@ class Reader:
             self._tokens.append("session")
         elif id(value) in self._seen:
             self._again(value, Place(holder, key))
+        elif holder is not None and kind in _JSONS:
+            self._json(value, Place(holder, key))
         else:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
             is_own = kind is not AbstractList or self._session.is_made(value.symbol)
-            if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
-                self._tokens.append(self._session.view_state(value.symbol))
+            self._view(value)
             if not is_own:  # lists that the program may change merge only with such lists
                 self._tokens.append("of others")
             if holder is not None and (kind is list or kind is AbstractList):
@@ -274,11 +279,35 @@ class Reader:
             type_, parts = TYPES[str], self._pieces(value)
         elif isinstance(value, AbstractNumber):
             type_, parts = value.symbol.type, (value.symbol,)
+        elif value is None:
+            type_, parts = NOTHING, (None,)
         else:
             type_, parts = TYPES[type(value)], (value,)
         tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
         self._leaves.append(Leaf(type_, parts, place.label, tokens, slots))
         self.places.append([place])
+
+    def _json(self, value: Any, place: Place) -> None:
+        """Reads a value out of JSON that may be widened. Its number is that of its place, so that
+        None in its place changes no other's.
+        """
+        inside = self._inside[0] if self._inside else -1
+        self._seen[id(value)] = (inside, len(self._leaves), -1)
+        self._keep.append(value)
+        self._lists[id(value)] = len(self._leaves)
+        self._view(value)
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._tokens.append(type(value))
+        self._value(value.symbol)
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        is_own = self._session.is_given(value.symbol)
+        leaf = Leaf(value.symbol.type, (value.symbol,), place.label, tokens, slots, is_own=is_own)
+        self._leaves.append(leaf)
+        self.places.append([place])
+
+    def _view(self, value: Any) -> None:
+        if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
+            self._tokens.append(self._session.view_state(value.symbol))
 
     def _pieces(self, text: str) -> Parts:
         return tuple(

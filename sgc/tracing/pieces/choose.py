@@ -149,7 +149,13 @@ def _joins(node: ast.AST) -> bool:
 
 
 def _around(node: ast.AST | None, function: Function, tree: Tree) -> Iterator[ast.stmt | ast.expr]:
-    """The nodes around a node in its function, innermost first; a comprehension only as a whole."""
+    """The nodes around a node in its function, innermost first; a comprehension only as a whole,
+    and no pattern, which computes nothing.
+    """
+    if node is not None:
+        patterns = (each for each in _within(node, function, tree) if isinstance(each, ast.pattern))
+        for pattern in patterns:
+            node = tree.parents.get(pattern)
     while node is not None and node is not function:
         inside = [each for each in _within(node, function, tree) if isinstance(each, _SCOPES)]
         if inside:

@@ -1,8 +1,6 @@
 """Abstract values out of JSON, whose types are known only at run time.
 
 Tests of their types are decisions; operations that their type does not allow fail as in Python.
-`is` calls no method: in a program that uses it, whether a value is None is decided when the value
-is read.
 """
 
 from __future__ import annotations
@@ -16,14 +14,14 @@ from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
 from sgc.errors import AppendError
 from sgc.ir import types
+from sgc.ir.types import Kind
 from sgc.lang.words import Expr
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
-from sgc.tracing.values.row_types import OBJECT
+from sgc.tracing.values.row_types import OBJECT, OptionalType
 from sgc.tracing.values.text_types import known_of
 
-_IDENTITY = frozenset({"IS_OP"})
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
     type(None): "NoneType", bool: "bool", dict: "dict", float: "float", int: "int", list: "list",
@@ -32,11 +30,10 @@ NAMES: dict[Any, str] = {
 
 
 def seen(value: Any) -> Any:
-    """A value as the program reads it; in a program with `is`, whether it is None is decided."""
-    if not isinstance(value, AbstractJson):
-        return value  # known while tracing
-    refuse_patterns()
-    return value.or_none() if program_has(_IDENTITY) else value
+    """A value as the program reads it."""
+    if isinstance(value, AbstractJson):
+        refuse_patterns()
+    return value
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -275,6 +272,23 @@ class AbstractJson(AbstractList):
             f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
             hint="wrap the dict, sgc.table({…})[str(v)]; or " + INTERPRET,
         )
+
+
+def without_none(value: Any, type_: types.Type) -> Any:
+    """A value that may be None, by a decision: None, or a value of its other type."""
+    if not isinstance(type_, OptionalType):
+        return value
+    session = value.session
+    session.has_untyped = True
+    if computed(session, "is_a", value, "NoneType"):
+        return None
+    return computed(session, "as", value, _OF_KINDS[type_.of.kind], "", type_=type_.of)
+
+
+_OF_KINDS = {
+    Kind.TEXT: "str", Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.LIST: "list",
+    Kind.JSON: "tuple",
+}  # fmt: skip
 
 
 def _operation(expression: str, type_: types.Type = OBJECT) -> Callable[..., Any]:

@@ -120,7 +120,7 @@ class AbstractList:
         return self._read(self._told(item))
 
     def _read(self, item: Any) -> Any:
-        """An item as the program reads it; whether it is None may be decided."""
+        """An item as the program reads it."""
         return self.session.seen(item) if self.item_type.kind is Kind.JSON else item
 
     def _told(self, item: Any) -> Any:

@@ -95,12 +95,8 @@ def known_json(value: Any, schema_text: str) -> Any:
 
 
 def argument(value: Any, schema_text: str) -> Any:
-    """An argument with its schema known, which is checked before the run. If it may be None, that
-    is decided at once, because it is not known yet whether the program will test it by `is`.
-    """
-    found = _checked(value, _Shape(json.loads(schema_text), {}, True))
-    is_open = isinstance(found, AbstractJson) and found.told() is None
-    return found.or_none() if is_open else found
+    """An argument with its schema known, which is checked before the run."""
+    return _checked(value, _Shape(json.loads(schema_text), {}, True))
 
 
 def known_dict(value: AbstractJson, schema: Any) -> Any:

@@ -43,11 +43,15 @@ class Recorder(Session):
 
     @abstractmethod
     def seen(self, value: Any) -> Any:
-        """A value out of JSON as the program reads it; whether it is None may be decided."""
+        """A value out of JSON as the program reads it."""
 
     @abstractmethod
     def is_made(self, symbol: Symbol) -> bool:
         """Whether the program has made a list itself, so that it is no part of another value."""
+
+    @abstractmethod
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether code may change a value: nothing else holds it, as far as tracing knows."""
 
     @abstractmethod
     def is_code(self, symbol: Symbol) -> bool:

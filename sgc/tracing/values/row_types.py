@@ -37,6 +37,15 @@ class OptionalType(ObjectType):
     of: Type = OBJECT
 
 
+@dataclass(frozen=True, slots=True)
+class NothingType(ObjectType):
+    """The type of None."""
+
+
+NOTHING = NothingType(Kind.JSON)
+_SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+
+
 def optional(of: Type) -> Type:
     return OBJECT if isinstance(of, ObjectType) else OptionalType(Kind.JSON, of=of)
 
@@ -86,8 +95,25 @@ def joined(one: Type | None, other: Type | None) -> Type | None:
     if one is None or other is None or one == other:
         return one or other
     if one.item is None or other.item is None:
-        return None
+        return _joined_values(one, other)
     return types.list_of(joined_item((one.item, other.item)))
+
+
+def _joined_values(one: Type, other: Type) -> Type | None:
+    """The type of a value that may be None, a text or a number, or any value out of JSON."""
+    found = {one, other}
+    if types.JSON in found and all(map(_is_simple, found - {types.JSON})):
+        return types.JSON
+    inner = {each.of if isinstance(each, OptionalType) else each for each in found} - {NOTHING}
+    if found <= inner or len(inner) != 1:
+        return None  # without None, they are of two types
+    (of,) = inner
+    return optional(of) if of in _SCALARS else None
+
+
+def _is_simple(type_: Type) -> bool:
+    """Whether a value is None or a text, number or bool, as far as its type says."""
+    return type_ == NOTHING or type_ in _SCALARS or isinstance(type_, OptionalType)
 
 
 def joined_item(found: Iterable[Type]) -> Type:

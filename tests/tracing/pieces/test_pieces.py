@@ -249,3 +249,20 @@ def test_what_is_put_somewhere_is_evaluated_once_and_first():
         return found, order
 
     agree(program, REPLIES, q="x")
+
+
+def test_no_pattern_becomes_code():
+    @sgc.function
+    def program(s, q: str):
+        counts = Counter()
+        for i in range(12):
+            s += f"{i}?" + sgc.gen("x", max_tokens=4)
+            counts[s["x"]] += 1
+            match s["x"]:
+                case "yes":
+                    s += "Y"
+                case "no":
+                    s += "N"
+
+    for work in (4_000, 20_000):  # once it is spent, data that is decided on becomes code
+        trace(program, budget=Budget(work=work))
