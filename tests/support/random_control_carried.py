@@ -182,7 +182,7 @@ KINDS = tuple(each.kind for each in CARRIED)
 HEADS = (
     "for i in range(3):", "for i in range(5):", "for i in range(8):", "for i in range(1, 8, 3):",
     "for i in range(4, 0, -1):", "for i in range(0):", "for _ in sgc.turns(4):",
-    "for _ in range(n):",
+    "for _ in range(n):", "for i in range(6, -1, n - 3 or 1):",
     'for _ in ("a", "b", "c", "d", "e"):', "while (k := k + 1) % 6:", "for i in [1, 2, 3, 4]:",
     'for i in each_of(w.split(",")):', 'for i, _ in enumerate(counting([w, "no", "yes"])):',
 )  # fmt: skip
@@ -223,7 +223,7 @@ def carrying(rng: random.Random, name: str, x: str, stream: str, is_called: bool
             after += rng.choice(each.reads).format(**given).split("\n")
         after.append(f"{stream} += " + rng.choice(each.shown).format(**given))
     head = rng.choice(HEADS)
-    if is_called and "range(n)" in head:
+    if is_called and ("range(n)" in head or "n - 3" in head):
         head = "for i in range(7):"
     inside = rng.choice(INSIDE).format(s=stream, x=x).split("\n")
     return Carrying(tuple(kinds), before, head, turn, inside, after)

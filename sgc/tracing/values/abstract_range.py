@@ -16,27 +16,29 @@ from sgc.tracing.values.recorder import Recorder
 
 
 class AbstractRange:
-    """The numbers from `start` up to, but without, `end`; `step` is known and not 0."""
+    """The numbers from `start` up or down to, but without, `end`; `step` is not 0."""
 
-    def __init__(self, session: Recorder, start: Any, end: Any, step: int) -> None:
+    def __init__(self, session: Recorder, start: Any, end: Any, step: Any, is_up: bool) -> None:
         self._session = session
-        self._start, self._end, self._step = start, end, step
+        self._start, self._end, self._step, self._is_up = start, end, step, is_up
 
     def __iter__(self) -> Iterator[Any]:
         if not is_for_of(sys._getframe(1)):
             self._needs_numbers()
-        return self._session.looped(Counted(self._session, self._start, self._end, self._step))
+        counted = Counted(self._session, self._start, self._end, self._step, self._is_up)
+        return self._session.looped(counted)
 
     def __reversed__(self) -> AbstractRange:
         step = self._step
-        if abs(step) != 1:
+        if isinstance(step, AbstractNumber) or abs(step) != 1:
             self._needs_numbers()
-        return AbstractRange(self._session, self._end - step, self._start - step, -step)
+        start, end = self._end - step, self._start - step
+        return AbstractRange(self._session, start, end, -step, not self._is_up)
 
     def _needs_numbers(self, *args: Any) -> NoReturn:
         name = next(
             self._session.name_of(each.symbol)
-            for each in (self._end, self._start)
+            for each in (self._end, self._start, self._step)
             if isinstance(each, AbstractNumber)
         )
         bind = f"give its value when compiling, --bind {name}=N; or "
@@ -86,14 +88,9 @@ def range_of(*args: Any) -> Any:
     if found is None or len(numbers) > 3:
         return range(*args)
     start, end, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
-    if isinstance(step, AbstractNumber):
-        stop(
-            "range() with a step known only at run time",
-            hint="write the step as a number, and compute from it; or " + INTERPRET,
-        )
-    if step == 0:
+    if step == 0:  # a decision, if it is abstract
         return range(0, 0, 0)  # raises Python's own error
-    return AbstractRange(found.session, start, end, step)
+    return AbstractRange(found.session, start, end, step, is_up=bool(step > 0))
 
 
 def _number(value: Any) -> Any:

@@ -16,16 +16,22 @@ MAX_PREFIXED = 4  # the number of instructions in one with its prefixes
 
 
 class Counted(Iterator[Any]):
-    """Counts by `step` up to, but without, `end`, which may be abstract. Every turn is a test,
-    except a first one that is certain.
+    """Counts by `step` up or down to, but without, `end`, which may be abstract. Every turn is a
+    test, except a first one that is certain.
     """
 
     def __init__(
-        self, session: Recorder, start: Any, end: Any, step: int = 1, is_first_sure: bool = False
+        self,
+        session: Recorder,
+        start: Any,
+        end: Any,
+        step: Any = 1,
+        is_up: bool = True,
+        is_first_sure: bool = False,
     ) -> None:
         self._session = session
         self._start, self._end, self._step = start, end, step
-        self._is_first_sure = is_first_sure
+        self._is_up, self._is_first_sure = is_up, is_first_sure
         self.index: Any = None
 
     def __next__(self) -> Any:
@@ -36,7 +42,7 @@ class Counted(Iterator[Any]):
         else:
             self.index = session.compute("add", self.index, self._step, type_=types.INT)
             is_sure = False
-        if not is_sure and not session.compute(_IS_BEFORE[self._step > 0], self.index, self._end):
+        if not is_sure and not session.compute(_IS_BEFORE[self._is_up], self.index, self._end):
             raise StopIteration
         return self.index
 

@@ -83,6 +83,30 @@ def test_ranges_count_up_and_down():
 
 
 @sgc.function
+def by_steps(s, a: int, b: int):
+    try:
+        for i in range(a, 3 - a, b):
+            s += f"{i}: " + sgc.gen("x", max_tokens=2)
+            if s["x"] == "stop":
+                break
+        else:
+            s += "all"
+        s += " ".join(str(i) for i in range(4, b, a))
+        for i in range(-5, 5, a * b):
+            s += f"{i};"
+    except ValueError as error:
+        s += str(error)
+    for k in range(2):
+        for i in range(2 * k, 5, abs(b) + 1):
+            s += f"{k}{i}"
+
+
+def test_steps_known_only_at_run_time():
+    graph = agree_on(by_steps, "ab").graph
+    assert sum(node.op == "gen" for node in graph.all_nodes()) == 4  # up and down, first and later
+
+
+@sgc.function
 def of_replies(s, n: int):
     s += "How many?" + sgc.gen("n", regex="[0-9]", max_tokens=1)
     for _ in range(min(int(s["n"]), n)):
@@ -97,7 +121,8 @@ def test_a_range_of_what_was_generated():
 AS_CODE = (
     "xs = list(range(n))", "x = len(range(1, n))", "x = 2 in range(n)",
     "xs = {i for i in range(n)}",
-    "for i in reversed(range(0, n, 3)): pass", "for i in range(0, 9, n): pass",
+    "for i in reversed(range(0, n, 3)): pass", "for i in reversed(range(0, 9, n)): pass",
+    "xs = list(range(0, 9, n))",
     "x = range(n) == range(n)",
 )  # fmt: skip
 
