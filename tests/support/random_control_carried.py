@@ -183,6 +183,7 @@ HEADS = (
     "for i in range(3):", "for i in range(5):", "for i in range(8):", "for i in range(1, 8, 3):",
     "for i in range(4, 0, -1):", "for i in range(0):", "for _ in sgc.turns(4):",
     "for _ in range(n):", "for i in range(6, -1, n - 3 or 1):",
+    'for _ in filter(len, w.split(",")):', 'for _ in map(str.upper, each_of(w.split(","))):',
     'for _ in ("a", "b", "c", "d", "e"):', "while (k := k + 1) % 6:", "for i in [1, 2, 3, 4]:",
     'for i in each_of(w.split(",")):', 'for i, _ in enumerate(counting([w, "no", "yes"])):',
 )  # fmt: skip

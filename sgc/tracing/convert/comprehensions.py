@@ -37,7 +37,7 @@ _SCOPES = (
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
 # Functions that consume a generator at once, and treat it as a list.
-_USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
+USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
                       "Counter", "dict", "deque", "fsum", "mean", "median"})  # fmt: skip
 _DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
@@ -201,7 +201,7 @@ class _First:
                 self._saw(_Before.READS)
         else:
             node.func = self.visit(node.func)
-        uses_up = _name_of(node.func) in _USES_UP
+        uses_up = _name_of(node.func) in USES_UP
         for n, arg in enumerate(node.args):
             is_used = uses_up and isinstance(arg, ast.GeneratorExp)
             taken = self._taken(arg, arg) if is_used else None  # type: ignore[arg-type]

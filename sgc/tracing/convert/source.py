@@ -18,6 +18,7 @@ from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.tracing.convert.expressions import convert
+from sgc.tracing.convert.mapped import is_added
 from sgc.tracing.pieces.piece import Piece
 
 MAX_KEPT = 1 << 16
@@ -138,4 +139,6 @@ def _pairs(original: CodeType, made: CodeType) -> Iterator[tuple[CodeType, CodeT
 
 
 def _inside(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    """The functions directly inside a code object, except generators that conversion has added."""
+    inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return [each for each in inside if not is_added(each)]

@@ -73,6 +73,9 @@ _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({
     str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
+_SAME_EVERYWHERE = (
+    type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,
+)  # fmt: skip
 _JSONS = frozenset({AbstractJson, AbstractObject})
 
 
@@ -232,7 +235,7 @@ class Reader:
         elif kind is AbstractNumber or kind is AbstractBool:
             self._tokens.append(kind)
             self._value(value.symbol)
-        elif isinstance(value, (type, pytypes.ModuleType)):
+        elif isinstance(value, _SAME_EVERYWHERE):
             self._identity(value)
             if isinstance(value, type) and id(value) not in self._seen:
                 self._class(value)

@@ -1,0 +1,166 @@
+"""Rewrites loops over `map` and `filter`, whose function Python would call without a statement.
+
+    for x in map(f, xs):          for item in xs:
+        …                             x = f(item)
+                                      …
+
+`list(map(f, xs))` and the like become `list(f(item) for item in xs)`, which `comprehensions.py`
+rewrites as a loop, if `f` is a function of the program. Calls with several iterables stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator, Set
+from types import CodeType
+from typing import NamedTuple, TypeVar
+
+from sgc.tracing.convert.comprehensions import USES_UP
+
+_NAMES = frozenset({"map", "filter"})
+_ITEM = "__sgc_mapped_item_"
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+class _Call(NamedTuple):
+    """A call of `map` or `filter` on one iterable."""
+
+    is_map: bool
+    function: ast.expr
+    items: ast.expr
+
+    def given(self, item: Callable[[], ast.expr], function: ast.expr) -> ast.expr:
+        """What the function gives for an item; for `filter(None, xs)`, the item."""
+        is_none = isinstance(function, ast.Constant) and function.value is None
+        if is_none and not self.is_map:
+            return item()
+        return _at(ast.Call(function, [item()], []), function)
+
+
+def is_added(code: CodeType) -> bool:
+    """Whether a code object is that of a generator made here."""
+    names = code.co_varnames if code.co_name == "<genexpr>" else ()
+    return any(name.startswith(_ITEM) for name in names)
+
+
+def with_mapped(tree: ast.Module) -> ast.Module:
+    """Rewrites the tree in place, unless it binds these names itself."""
+    bound = frozenset(_bound(tree))
+    own = _NAMES - bound
+    if not own or "*" in bound:
+        return tree
+    declares = (ast.Global, ast.Nonlocal)
+    shared = {n for each in ast.walk(tree) if isinstance(each, declares) for n in each.names}
+    return _Mapped(own, bound, shared).visit(tree)  # type: ignore[no-any-return]
+
+
+class _Mapped(ast.NodeTransformer):
+    """names: of `map` and `filter`; bound: the names that the module binds; shared: those that
+    functions bind by `nonlocal` or `global`."""
+
+    def __init__(self, names: Set[str], bound: Set[str], shared: Set[str]) -> None:
+        self._names, self._bound, self._shared, self._n = names, bound, shared, 0
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        call = self._call(node.iter)
+        if call is None:
+            return node
+        before: list[ast.stmt] = []
+        function = call.function
+        if not self._is_kept(function, node):
+            name = self._fresh("function")
+            before.append(_at(ast.Assign([_stored(name, node)], function), node))
+            function = _loaded(name, call.function)
+        name = self._fresh("item")
+
+        def item() -> ast.expr:
+            return _loaded(name, node.iter)
+
+        given = call.given(item, function)
+        head: list[ast.stmt] = []
+        if not call.is_map:
+            skipped = _at(ast.UnaryOp(ast.Not(), given), node.iter)
+            head.append(_at(ast.If(skipped, [_at(ast.Continue(), node.iter)], []), node.iter))
+            given = item()
+        head.append(_at(ast.Assign([node.target], given), node.iter))
+        node.target, node.iter = _stored(name, node.target), call.items
+        node.body = [*head, *node.body]
+        return [*before, node]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        called = node.func.id if isinstance(node.func, ast.Name) else called
+        call = self._call(node.args[0]) if len(node.args) == 1 and called in USES_UP else None
+        if call is None or not self._is_users(call.function):
+            return node
+        at, name = node.args[0], self._fresh("item")
+
+        def item() -> ast.expr:
+            return _loaded(name, at)
+
+        given = call.given(item, call.function)
+        elt, tests = (given, []) if call.is_map else (item(), [given])
+        over = ast.comprehension(_stored(name, at), call.items, tests, 0)
+        node.args = [_at(ast.GeneratorExp(elt, [over]), at)]
+        return node
+
+    def _call(self, node: ast.expr) -> _Call | None:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            return None
+        are_plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
+        if node.func.id not in self._names or len(node.args) != 2 or not are_plain:
+            return None
+        return _Call(node.func.id == "map", *node.args)
+
+    def _is_users(self, function: ast.expr) -> bool:
+        """Whether this names one of the program's functions, the same for all items."""
+        if not isinstance(function, ast.Name) or function.id in self._shared:
+            return False
+        return function.id not in vars(builtins)
+
+    def _is_kept(self, function: ast.expr, loop: ast.For) -> bool:
+        """Whether an expression gives the same function at each turn of a loop."""
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            of = function.value.id
+            return of in vars(builtins) and of not in self._bound
+        if isinstance(function, ast.Name):
+            return function.id not in self._shared and function.id not in {*_bound(loop)}
+        return isinstance(function, (ast.Lambda, ast.Constant))
+
+    def _fresh(self, name: str) -> str:
+        self._n += 1
+        return f"__sgc_mapped_{name}_{self._n}__"
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """The names that code binds, in any scope."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest
+
+
+def _loaded(name: str, at: ast.AST) -> ast.Name:
+    return _at(ast.Name(name, ast.Load()), at)
+
+
+def _stored(name: str, at: ast.AST) -> ast.Name:
+    return _at(ast.Name(name, ast.Store()), at)
+
+
+def _at(node: _Node, at: ast.AST) -> _Node:
+    return ast.copy_location(node, at)  # type: ignore[type-var]
