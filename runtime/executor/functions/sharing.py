@@ -11,7 +11,7 @@ from typing import Any
 
 from sgc.errors import ProgramError
 from sgc.ir.analysis.dependencies import places, uses
-from sgc.ir.graph import Graph, Node
+from sgc.ir.graph import Graph, Loc, Node
 from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.interface.records import held_parts, record_of
 
@@ -32,19 +32,31 @@ class Sharing:
 
     def note_display(self, node: Node, value: Any) -> None:
         """Notes a list or dict that a node made, if one other node alone gets it."""
-        if id(node) in self._used_once:
+        if key_of(node) in self._used_once and id(value) not in self._shared:
             self._displays[id(value)] = value
 
     def note(
-        self, result: Any, args: Iterable[Any], originals: Mapping[int, Any] | None = None
+        self,
+        result: Any,
+        args: Iterable[Any],
+        originals: Mapping[int, Any] | None = None,
+        node: Node | None = None,
     ) -> None:
         """Notes what the result of a function shares with its arguments.
 
-        originals: if the function was given copies, what each container in them is a copy of.
+        originals: if the function was given copies, what each container in them is a copy of; node:
+        that made the result.
         """
         found = changeable([result])
         if not found:
             return
+        self._note_shared(found, args, originals)
+        if node is not None and id(result) in found:
+            self.note_display(node, result)
+
+    def _note_shared(
+        self, found: dict[int, Any], args: Iterable[Any], originals: Mapping[int, Any] | None
+    ) -> None:
         given = changeable(args).keys()
         displays = self._displays.keys() & given
         shared = found.keys() & (given - displays)
@@ -96,22 +108,33 @@ def changeable(values: Iterable[Any]) -> dict[int, Any]:
     return found
 
 
-def used_once(graph: Graph) -> frozenset[int]:
-    """The ids of `list` and `record` nodes whose result one function alone gets, itself or in
-    another such value, once for each time that it is made.
+def used_once(graph: Graph) -> frozenset[_Key]:
+    """The nodes that make a value which one function alone gets, itself or in a list or record,
+    once for each time that it is made.
     """
     found: set[int] = set()
     for each in (graph, *graph.called):
         used = uses(each)
         for place, node in reversed([*places(each)]):
             users = [user for value in node.results for user in used.get(value.name, ())]
-            if node.op not in _DISPLAYS or len(users) != 1 or users[0].block != place.block:
+            if node.op not in _MAKING or len(users) != 1 or users[0].block != place.block:
                 continue
             user = each.blocks[place.block].nodes[users[0].index]
             is_inner = user.op in _DISPLAYS
             if id(user) in found or not (is_inner or Flag.TERMINATOR in user.flags):
                 found.add(id(node))
-    return frozenset(found)
+    nodes = [node for each in (graph, *graph.called) for _, node in places(each) if node.results]
+    others = {key_of(node) for node in nodes if id(node) not in found}
+    return frozenset(key_of(node) for node in nodes if id(node) in found) - others
+
+
+_Key = tuple[str, Loc | None]
+
+
+def key_of(node: Node) -> _Key:
+    """What a node and its copies in a loop's turns have in common (`run/blocks.py`)."""
+    return node.results[0].name.partition("#")[0], node.loc
 
 
 _DISPLAYS = frozenset({"list", "record"})
+_MAKING = _DISPLAYS | {"compute", "evaluate"}

@@ -49,7 +49,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     if gives:
         _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
     if sharing is not None:
-        sharing.note(value, args, originals or {})
+        sharing.note(value, args, originals or {}, node)
     if node.get("is_several") == Lit(True):
         value = Several(value)
         if sharing is not None:

@@ -84,7 +84,8 @@ def _compute(run: Run, node: Node) -> tuple[Any, ...]:
     except Exception as error:
         raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
     if run.context.sharing is not None:
-        run.context.sharing.note(value, args[1:] if fn in TAKES_PLACE else args)
+        given = args[1:] if fn in TAKES_PLACE else args
+        run.context.sharing.note(value, given, node=node)
     return (value,)
 
 

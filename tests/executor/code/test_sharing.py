@@ -8,7 +8,7 @@ import pytest
 
 import sgc
 from sgc.errors import ProgramError
-from sgc.runtime.executor.functions.sharing import Sharing
+from sgc.runtime.executor.functions.sharing import Sharing, key_of
 from sgc.tracing.tracer import trace
 
 
@@ -25,7 +25,7 @@ def made() -> tuple[Sharing, Any]:
     graph = trace(program)
     sharing = Sharing(graph)
     nodes = [node for node in graph.all_nodes() if node.op == "list"]
-    return sharing, next(node for node in nodes if id(node) in sharing._used_once)
+    return sharing, next(node for node in nodes if key_of(node) in sharing._used_once)
 
 
 def test_a_part_of_what_was_pushed_is_held_by_both():
