@@ -63,6 +63,7 @@ class Loops:
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
         self._walked: dict[FrameType, dict[int, tuple[tuple[Walked, ...], Iterator[Any]]]] = {}
+        self._begun: dict[FrameType, dict[int, int]] = {}  # n_states, until a loop is seen
         self._hidden: dict[FrameType, set[int]] = {}  # loops whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
@@ -148,7 +149,7 @@ class Loops:
             for loop in self._notice(frame, info.after(offset).stack).values():
                 loop.n_turns += 1  # a loop on one line may go on without an event of its line
             return
-        for found in (self._loops, self._own, self._walked, self._hidden):
+        for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
             found.pop(frame, None)  # type: ignore[attr-defined]
 
     def _look(self, frame: FrameType) -> None:
@@ -198,7 +199,9 @@ class Loops:
                 del found[head]  # type: ignore[attr-defined]
         self._hidden.get(frame, set()).intersection_update(inside)
         for head in inside - loops.keys():
-            loops[head] = _Loop((self._entry(), self.n_events), self._n_states())
+            # A loop on one line is seen only when its first turn ends.
+            begun = self._begun.get(frame, {}).pop(head, self._n_states())
+            loops[head] = _Loop((self._entry(), self.n_events), begun)
         return loops
 
     # -- what it knows --------------------------------------------------------------------
@@ -214,11 +217,13 @@ class Loops:
         """Called by one of the language's loops when it begins, with what holds its state."""
         for frame, head in _beginning(sys._getframe(1)):
             self._own.setdefault(frame, {})[head] = iterator
+            self._begun.setdefault(frame, {})[head] = self._n_states()
 
     def note_walked(self, found: tuple[Walked, ...], iterator: Iterator[Any]) -> None:
         """Called by another loop when it begins, with what it iterates."""
         for frame, head in _beginning(sys._getframe(1)):
             self._walked.setdefault(frame, {})[head] = found, iterator
+            self._begun.setdefault(frame, {})[head] = self._n_states()
 
     def is_caught(self) -> bool:
         """Whether the program itself handles an error raised at its current place."""

@@ -181,3 +181,24 @@ def test_a_while_with_a_call_in_its_condition():
         s += sgc.gen("z")
 
     agree(program, YES_NO, q="x")
+
+
+@sgc.function
+def interview(s, who: str):
+    said = []
+    for question in ("when", "where"):
+        s += question + who + sgc.gen("x", max_tokens=4)
+        said.append(s["x"])
+    return said
+
+
+def test_a_comprehension_on_one_line_that_calls_is_a_loop_from_its_first_turn():
+    @sgc.function
+    def program(s, names: list[str]):
+        said = {name: interview(name).ret_value for name in names}
+        s += "; ".join(f"{name}: {' '.join(words)}" for name, words in said.items())
+        s += sgc.gen("z", max_tokens=2)
+        return len(said)
+
+    graph = agree(program, YES_NO, names=["a", "b", "c"])
+    assert graph.n_nodes < 150
