@@ -17,7 +17,7 @@ from sgc.ir.limits import MAX_CALLED, MAX_NESTING
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.lang.definition import Definition
-from sgc.tracing.values.row_types import joined_item
+from sgc.tracing.kinds.row_types import joined_item
 from sgc.tracing.watch.guards import plain
 
 

@@ -14,6 +14,7 @@ from sgc.ir.code import CodeError
 from sgc.ir.functions import FUNCTION_TABLE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
+from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
@@ -21,6 +22,7 @@ from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, mad
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
+from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_loops import Items
 
 MAKES_LISTS = frozenset(
@@ -56,8 +58,8 @@ class Coding(Merging):
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""
         if self.is_outside_changed():
-            return made(self.originals, piece, values, names)
-        return made_again(self.sites.written, self.originals, piece, values, names)
+            return self.sites.note(made(self.originals, piece, values, names))
+        return made_again(self.sites, self.originals, piece, values, names)
 
     def characters(self, text: str) -> Iterator[str]:
         if self.max_turns:  # turns of loops in loops are counted together
@@ -74,15 +76,25 @@ class Coding(Merging):
                 "keys(), values() or items() of a dict that has changed since are read",
                 hint="make a list of them first, list(d.items()); or " + INTERPRET,
             )
-        if type(value) not in DISPLAYED or (type(value) is dict and all(map(_is_text, value))):
+        is_json = type(value) is dict and all(map(_is_text, value))
+        if not is_record(value) and (type(value) not in DISPLAYED or is_json):
             return super().operand(value)
         try:
-            code = displayed(self.originals, value)
+            code = self.sites.note(displayed(self.originals, value))
         except (NotData, CodeError):
             return super().operand(value)
         operands = tuple(map(self.operand, code.args))
-        (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
+        type_ = type_of(value) if is_record(value) else types.JSON
+        (symbol,) = self.emit("evaluate", [("v", type_)], code=Lit(code.code), args=operands)
         return Ref(symbol.name)
+
+    def record_code(self, record: Any) -> str:
+        parts = tuple(parts_of(record))
+        stand_in = restored(type(record), dict.fromkeys(parts, ""))
+        try:
+            return self.sites.note(displayed(self.originals, stand_in)).code
+        except (NotData, CodeError):
+            return ""
 
     # -- views of dicts -------------------------------------------------------------------
 

@@ -28,10 +28,10 @@ from sgc.runtime.executor.ops.maps import no_list
 from sgc.runtime.executor.run.map_places import call_path
 from sgc.tracing.callees import Callee, joined_type
 from sgc.tracing.code.operations import function_has
+from sgc.tracing.kinds.row_types import outer
 from sgc.tracing.values.abstract import AbstractList, abstract
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import outer
 from sgc.tracing.watch.guards import plain
 
 if TYPE_CHECKING:

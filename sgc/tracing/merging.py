@@ -13,6 +13,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.graph import Lit, Loc
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import Opaque, stack_of
+from sgc.tracing.kinds.row_types import OptionalType
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
@@ -25,7 +26,6 @@ from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_json import AbstractObject, without_none
 from sgc.tracing.values.abstract_list import frozen, refuse_changed
 from sgc.tracing.values.naming import Made
-from sgc.tracing.values.row_types import OptionalType
 
 WIDENED = "widened"  # the op noted for widened values
 

@@ -29,6 +29,8 @@ from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.coding import Coding
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
+from sgc.tracing.kinds.text_types import Known, domain, known_text
 from sgc.tracing.maps import map_traced
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed
@@ -61,8 +63,6 @@ from sgc.tracing.values.abstract_list import is_changed, refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
-from sgc.tracing.values.row_types import OBJECT, holds_objects, outer, plain
-from sgc.tracing.values.text_types import Known, domain, known_text
 from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
 

@@ -25,6 +25,7 @@ from sgc.tracing import told_arguments
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.kinds import row_types
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
     Budget,
@@ -43,7 +44,6 @@ from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
-from sgc.tracing.values import row_types
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch

@@ -94,9 +94,10 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
     problems = []
     if not names:
         found, why = _compiled(function, {}, types_of, is_full=True)
-        if found is not None:
+        names = sorted({name for row in rows for name in row} - _taken(found)) if found else []
+        if found is not None and not names:
             return _compared(module, n_seeds, lambda _: found, "whole", "")
-        problems.append(why)
+        problems.append(why or f"fixed to their defaults: {', '.join(names)}")
     else:
         problems.append(f"must be known: {', '.join(names)}")
     data = [p.name for p in function.signature.parameters if p.schema]
@@ -159,8 +160,7 @@ def _compared(
         whole = compiled(index)
         if whole is None:
             continue
-        taken = {param.value.name for param in whole.graph.params}
-        arguments = {name: value for name, value in row.items() if name in taken}
+        arguments = {name: value for name, value in row.items() if name in _taken(whole)}
         for program in at_levels(whole):
             for seed in range(n_seeds):
                 wanted = run_of(module, module.program, row, seed)
@@ -169,6 +169,11 @@ def _compared(
                 if wanted != found and all(each == wanted for each in again):
                     return Outcome("wrong", f"seed {seed} of row {index}: {wanted} is {found}")
     return Outcome(kind, why)
+
+
+def _taken(program: Program | None) -> set[str]:
+    """The arguments that a program takes; those that it does not were fixed when compiling."""
+    return set() if program is None else {param.value.name for param in program.graph.params}
 
 
 def at_levels(program: Program) -> Iterator[Program]:

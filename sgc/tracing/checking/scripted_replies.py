@@ -13,8 +13,8 @@ from typing import Any
 from sgc.errors import SgcError
 from sgc.runtime.executor.interface.backend import Sampling
 from sgc.runtime.executor.patterns.schemas import schema_check
+from sgc.tracing.kinds.text_types import texts_of
 from sgc.tracing.values.known_json import resolved
-from sgc.tracing.values.text_types import texts_of
 
 MAX_DEPTH = 8
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from sgc.tracing.inference.cells import DICTS, Cell
-from sgc.tracing.inference.library_calls import LibraryCalls
 from sgc.tracing.inference.places import Known, Scope
+from sgc.tracing.inference.records import Records
 from sgc.tracing.inference.results import BUILTINS, LIBRARY, METHODS, OF_ANY, result
 
 
-class Calls(LibraryCalls):
+class Calls(Records):
     """The types of what calls of functions and methods give."""
 
     def constant(self, module: str, item: str) -> Cell | None:
@@ -29,6 +29,9 @@ class Calls(LibraryCalls):
                     if not self._is_function(each.value, scope)]  # fmt: skip
         if known is not None:
             return self._own(known, node, scope)
+        own = self.own_class(function, scope)
+        if own is not None:
+            return self.made(node, own, scope)
         target = self.target(function, scope)
         if target is None or any(isinstance(each, ast.Starred) for each in node.args):
             return self._method_or_unknown(node, scope, keywords)
@@ -111,13 +114,17 @@ class Calls(LibraryCalls):
         keywords: Sequence[Cell],
     ) -> Cell:
         receiver = self.cells.found(self.of(function.value, scope))
+        named = [(each.arg, self.of(each.value, scope)) for each in node.keywords]
         self.call_functions(node, scope, given)
         found = self.at(node, "method")
         is_known = not receiver.is_any and not any(isinstance(e, ast.Starred) for e in node.args)
         for name in receiver.names - {"None"} if is_known else ():
             kind = name.rstrip("0123456789")
             row = METHODS.get(kind, {}).get(function.attr)
-            if row is not None:
+            own = self.called_method(name, function.attr, receiver, given, named)
+            if own is not None:
+                self.cells.flow(own, found)
+            elif row is not None:
                 env = {**self._arguments(node, given), **self._parts(receiver, name)}
                 self.cells.flow(self._given(result(row), env, node), found)
             elif not self._special_method(node, function, receiver, name, given, found):
@@ -187,11 +194,12 @@ _BUILTINS: Mapping[str, _Special] = {
     "abs": Calls._rounded, "dict": Calls._made_dict, "divmod": Calls._divided,
     "filter": Calls._filtered, "map": Calls._mapped, "max": Calls._extreme,
     "min": Calls._extreme, "pow": Calls._power, "round": Calls._rounded, "sum": Calls._sum,
-    "zip": Calls._zipped,
+    "restored": Calls.restored, "zip": Calls._zipped,
 }  # fmt: skip
 _LIBRARY: Mapping[str, _Special] = {
     "collections.Counter": Calls._counter, "collections.OrderedDict": Calls._made_dict,
-    "collections.defaultdict": Calls._defaultdict, "functools.reduce": Calls._reduced,
+    "collections.defaultdict": Calls._defaultdict, "dataclasses.replace": Calls.replaced,
+    "functools.reduce": Calls._reduced,
     "itertools.accumulate": Calls._accumulated, "itertools.chain": Calls._chained,
     "itertools.count": Calls._counted, "itertools.groupby": Calls._grouped,
     "itertools.product": Calls._zipped, "itertools.zip_longest": Calls._zipped,

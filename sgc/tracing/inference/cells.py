@@ -8,11 +8,19 @@ grow, so that inferring ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
-from sgc.tracing.values.row_types import OBJECT, OptionalType, RowType, optional, row_of
+from sgc.tracing.kinds.row_types import (
+    OBJECT,
+    OptionalType,
+    RecordType,
+    RowType,
+    optional,
+    row_of,
+)
 
 MAX_DEPTH, MAX_PARTS = 6, 64  # of a type
 
@@ -40,11 +48,28 @@ class Cell:
         return {*self.kinds, *self.parts}
 
 
+RECORD = "object "  # begins the name of a class of the user's among the parts
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The cells of the attributes of a class's objects."""
+
+    name: str
+    keys: tuple[str, ...]
+    form: str
+    cells: tuple[Cell, ...]
+
+    def cell(self, key: str) -> Cell | None:
+        return self.cells[self.keys.index(key)] if key in self.keys else None
+
+
 class Cells:
     """Makes cells and what flows between them. n_changes: grows whenever a cell does."""
 
     def __init__(self) -> None:
         self.n_changes = 0
+        self.records: dict[str, Record] = {}
 
     def new(self, *kinds: str) -> Cell:
         cell = Cell()
@@ -129,6 +154,22 @@ class Cells:
             found |= inner
         return found
 
+    def record(self, name: str, keys: tuple[str, ...], form: str, parts: Iterable[Cell]) -> Cell:
+        """An object of a class of the user's: all objects of a class share the cells of their
+        attributes; any object, if another one of the class has other attributes."""
+        cells = tuple(parts)
+        known = self.records.setdefault(name, Record(name, keys, form, cells))
+        if known.keys != keys:
+            return self.any()
+        for own, cell in zip(known.cells, cells, strict=True):
+            self._unify(own, cell)
+        return self.holding(f"{RECORD}{name}", *known.cells)
+
+    def is_row(self, name: str) -> bool:
+        """Whether a kind of container is a tuple, whose items have cells of their own."""
+        of = self.records.get(name.removeprefix(RECORD)) if name.startswith(RECORD) else None
+        return name.startswith("tuple") or (of is not None and of.form == "tuple")
+
     # -- from and to types ----------------------------------------------------------------------
 
     def of_type(self, type_: Type) -> Cell:
@@ -141,6 +182,8 @@ class Cells:
         if isinstance(type_, RowType) and type_.keys is None:
             row = [self.of_type(each) for each in type_.row]
             return self.holding(f"tuple{len(row)}", *row)
+        if isinstance(type_, RecordType):
+            return self.record(type_.name, type_.keys, type_.form, map(self.of_type, type_.row))
         if isinstance(type_, OptionalType):
             cell = self.of_type(type_.of)
             cell.kinds.add("None")
@@ -163,4 +206,7 @@ class Cells:
             found = types.list_of(parts[0])
         elif name.startswith("tuple") and parts and name != "tuple":
             found = row_of(parts)
+        elif name.startswith(RECORD):
+            known = self.records[name.removeprefix(RECORD)]
+            found = RecordType.of(known.name, known.keys, tuple(parts), known.form)
         return optional(found) if "None" in cell.kinds else found

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from sgc.tracing.inference.calls import Calls
 from sgc.tracing.inference.cells import DICTS, NUMBERS, Cell
-from sgc.tracing.inference.places import Function, Known, Scope
+from sgc.tracing.inference.places import Scope
 from sgc.tracing.pieces.names import names_of
 
 
@@ -16,10 +15,6 @@ class Expressions(Calls):
     """The types of expressions."""
 
     _scopes: dict[int, Scope]  # of comprehensions
-
-    @abstractmethod
-    def known(self, node: Function, outer: Scope) -> Known:
-        """A function of the code."""
 
     def bind(
         self, target: ast.expr, value: Cell, scope: Scope, node: ast.expr | None = None
@@ -37,14 +32,18 @@ class Expressions(Calls):
             rest = self.at(target, "rest")
             self.cells.flow(self.cells.holding("list", self.item(value, target)), rest)
             self.bind(target.value, rest, scope)
+        elif isinstance(target, ast.Attribute):
+            self.set_attribute(target, value, scope)
         else:
             self.cells.spoil(value)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Cell, scope: Scope) -> None:
         has_star = any(isinstance(each, ast.Starred) for each in target.elts)
         whole = self.cells.found(value)
-        row = () if has_star else whole.parts.get(f"tuple{len(target.elts)}", ())
-        if row and not whole.is_any and whole.names <= {f"tuple{len(target.elts)}", "None"}:
+        kinds = [*(whole.names - {"None"})]
+        is_row = len(kinds) == 1 and kinds[0] != "tuple" and self.cells.is_row(kinds[0])
+        row = whole.parts[kinds[0]] if is_row and not has_star else ()
+        if len(row) == len(target.elts) and not whole.is_any:
             for each, cell in zip(target.elts, row, strict=True):
                 self.bind(each, cell, scope)
             return
@@ -233,8 +232,7 @@ class Expressions(Calls):
             if imported is not None and imported.item is None:
                 found = self.constant(imported.module, node.attr)
                 return self.cells.any() if found is None else found
-        self.cells.spoil(self.of(node.value, scope))
-        return self.cells.any()
+        return self.attribute(node, self.of(node.value, scope))
 
     def _yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope) -> Cell:
         given = self.cells.new("None") if node.value is None else self.of(node.value, scope)

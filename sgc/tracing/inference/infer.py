@@ -16,8 +16,8 @@ from sgc.ir.types import Type
 from sgc.tracing.inference.cells import DICTS, Cell
 from sgc.tracing.inference.expressions import Expressions
 from sgc.tracing.inference.places import Function, Known, Scope
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.pieces.names import names_of, parameters
-from sgc.tracing.values.row_types import OBJECT
 
 MAX_ROUNDS = 16
 
@@ -85,6 +85,7 @@ class Inference(Expressions):
                 for node in ast.walk(target):
                     if isinstance(node, ast.Name):
                         self.module.cells[node.id] = self.cells.new()
+        self.read_classes()
         for function in self.code.functions:
             self.module.functions[function.name] = self.known(function, self.module)
         entry = self.module.functions[self.code.entry.name]

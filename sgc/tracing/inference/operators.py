@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from sgc.tracing.inference.cells import DICTS, NUMBERS, Cell
+from sgc.tracing.inference.cells import DICTS, NUMBERS, RECORD, Cell
 from sgc.tracing.inference.places import Places
 
 _SEQUENCES = frozenset({"str", "list", "deque"})
@@ -39,7 +39,9 @@ class Operators(Places):
             elif name == "Match":
                 is_whole = isinstance(node.slice, ast.Constant) and node.slice.value == 0
                 self.cells.flow(self.cells.new("str", *([] if is_whole else ["None"])), found)
-            elif name.startswith("tuple"):
+            elif name.startswith(RECORD) and not self.cells.is_row(name):
+                self.cells.make_any(found)
+            elif self.cells.is_row(name):
                 self._part_of_row(node, cells, name, found)
         return found
 

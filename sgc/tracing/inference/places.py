@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sgc.ir.code import Code
 from sgc.ir.code_checks import Import
-from sgc.tracing.inference.cells import Cell, Cells
+from sgc.tracing.inference.cells import RECORD, Cell, Cells
 
 MAX_TUPLE = 16  # items of a tuple whose types are told apart
 Function = ast.FunctionDef | ast.Lambda
@@ -112,6 +112,9 @@ class Places(ABC):
         if "str" in whole.kinds:
             self.add(found, "str")
         for name, cells in list(whole.parts.items()):
-            for cell in cells if name.startswith("tuple") else cells[:1]:
+            if name.startswith(RECORD) and not self.cells.is_row(name):
+                self.cells.make_any(found)
+                continue
+            for cell in cells if self.cells.is_row(name) else cells[:1]:
                 self.cells.flow(cell, found)
         return found

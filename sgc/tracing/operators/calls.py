@@ -24,6 +24,7 @@ from sgc.core.stops import stop
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
 from sgc.tracing.operators.reading import by_name, carries, guarded
+from sgc.tracing.operators.records import LOOKING
 from sgc.tracing.operators.texts import compared, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
@@ -183,6 +184,7 @@ _CALLING: dict[Callable[..., Any], int] = {
 }  # fmt: skip
 for _caller, _place in _CALLING.items():
     KNOWING[_caller] = _calling(_caller, _place)
+KNOWING |= LOOKING
 KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
 for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
     KNOWING[_function] = _comparing(_function)

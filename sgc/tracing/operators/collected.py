@@ -9,10 +9,10 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.kinds.row_types import OBJECT, RowType
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
 from sgc.tracing.values.abstract_list import type_of
-from sgc.tracing.values.row_types import OBJECT, RowType
 
 _UNKNOWN = object()
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}

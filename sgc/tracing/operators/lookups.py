@@ -11,13 +11,13 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
+from sgc.tracing.kinds.row_types import OBJECT, joined_item
+from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.operators.texts import compared, is_plain, seeing, text
 from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, AbstractText, is_abstract
 from sgc.tracing.values.abstract_list import argument, type_of
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
-from sgc.tracing.values.row_types import OBJECT, joined_item
-from sgc.tracing.values.text_types import domain
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
 _MAPS = (dict,)

@@ -22,6 +22,18 @@ from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.row_types import (
+    OBJECT,
+    OptionalType,
+    RecordType,
+    RowType,
+    annotation_of,
+    joined_item,
+    optional,
+    plain,
+    row_of,
+)
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.module_text import NotData
@@ -37,16 +49,6 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_json import without_none
 from sgc.tracing.values.abstract_list import frozen, type_of
 from sgc.tracing.values.computing import computed
-from sgc.tracing.values.row_types import (
-    OBJECT,
-    OptionalType,
-    RowType,
-    annotation_of,
-    joined_item,
-    optional,
-    plain,
-    row_of,
-)
 
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred
@@ -65,6 +67,8 @@ def _holds(values: Iterable[Any], depth: int = MAX_DEPTH) -> bool:
 
 
 def _is_part_held(value: Any, depth: int) -> bool:
+    if depth and is_record(value):
+        return _holds(parts_of(value).values(), depth - 1)
     if not depth or not isinstance(value, (dict, list, tuple, set, frozenset, deque)):
         return False
     parts = (*value, *value.values()) if isinstance(value, dict) else value
@@ -242,4 +246,6 @@ def _type(of: Type) -> Type:
         return row_of(map(_type, of.row))
     if isinstance(of, OptionalType):
         return optional(_type(of.of))
+    if isinstance(of, RecordType):
+        return of.with_row(map(_type, of.row))
     return of if of in (types.INT, types.FLOAT, types.BOOL) else OBJECT

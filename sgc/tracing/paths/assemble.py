@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from sgc.core.symbols import Namer
 from sgc.ir import types
 from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
+from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.paths.segments import Branch, Goto, Segment, reached_from, targets
-from sgc.tracing.values.row_types import plain
 
 Env = Mapping[str, str]  # from a symbol's name to the value that it has in this block
 

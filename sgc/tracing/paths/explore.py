@@ -45,6 +45,7 @@ SPENT_EVERY = 16  # tests of one run between two checks of the budget
 REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
 APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
+PATIENCE = 0.25  # the share of the steps after which two such paths are widened
 
 
 class PathEnd(BaseException):
@@ -167,6 +168,11 @@ class Exploration:
         reached = reached_from(self.entry)
         for known in self.alike.values():
             known[:] = [each for each in known if each.number in reached]
+
+    @property
+    def apart(self) -> int:
+        """How many paths that differ in plain values stay apart."""
+        return APART if self.work < PATIENCE * self.budget.work else 1
 
     def ask(self, names: Iterable[str | None]) -> None:
         """From now on paths merge only if they agree on whether these variables are set."""
@@ -385,7 +391,7 @@ class Path:
                 return None
         for view in views(snapshot):
             alike = [each for each in self._alike(snapshot, view) if each.is_near(snapshot, view)]
-            for segment in alike if len(alike) >= APART else ():
+            for segment in alike if len(alike) >= self.exploration.apart else ():
                 assert segment.snapshot is not None
                 widening = widen(segment.snapshot, snapshot, view, self.exploration.kept)
                 if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):

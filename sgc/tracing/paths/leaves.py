@@ -20,7 +20,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Type
-from sgc.tracing.values.row_types import joined, joined_item, plain, row_of
+from sgc.tracing.kinds.row_types import joined, joined_item, plain, row_of
 
 Plain = str | int | float | bool | None
 Parts = tuple[Plain | Symbol, ...]  # the pieces of a text; a number or bool itself
@@ -36,12 +36,13 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list; with keys, the values of a dict; with empty keys, a tuple. type: of a list's items;
-    None if there are none.
+    None if there are none; of an object of the user's, its own, and `code` makes it of its parts.
     """
 
     items: tuple[Data, ...]
     keys: tuple[str, ...] | None = None
     type: Type | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,9 @@ def type_of(data: Data) -> Type:
         return types.TEXT
     if isinstance(data, Lit):
         return TYPES.get(type(data.value), types.JSON)
+    if data.code:
+        assert data.type is not None
+        return data.type
     if data.keys is not None:
         return row_of(map(type_of, data.items), data.keys or None)
     return types.list_of(data.type or types.JSON)
@@ -244,6 +248,10 @@ def operand_of(
         fields = {"fn": Lit("plus"), "args": (of, ())}
         if not is_list:
             fields = {"fn": Lit("item"), "args": ((of,), Lit(0))}
+    elif given.code:
+        op, type_ = "evaluate", types.JSON
+        args = tuple(operand_of(item, namer, loc, nodes) for item in given.items)
+        fields = {"code": Lit(given.code), "args": args}
     else:
         op = "list" if given.keys is None else "record"
         type_ = types.JSON

@@ -8,9 +8,9 @@ from typing import Any
 
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import Loc, Node
+from sgc.tracing.kinds.row_types import joined
 from sgc.tracing.paths.leaves import Leaf
 from sgc.tracing.paths.snapshot import Mapped, Snapshot, Unsure, View
-from sgc.tracing.values.row_types import joined
 
 
 @dataclass(frozen=True, slots=True)

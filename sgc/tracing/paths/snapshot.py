@@ -16,9 +16,9 @@ from typing import Any
 
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
+from sgc.tracing.kinds.row_types import joined
+from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.paths.leaves import Given, Leaf, bind, is_alike, symbols_of
-from sgc.tracing.values.row_types import joined
-from sgc.tracing.values.text_types import Known
 
 Shape = tuple[object, ...]
 _LONE_SHAPES: set[Shape] = {("%",)}

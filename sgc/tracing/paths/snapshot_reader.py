@@ -28,6 +28,9 @@ from sgc.tracing.code.frames import (
     stack_of,
     waits_clean,
 )
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
+from sgc.tracing.kinds.row_types import NOTHING, RecordType
+from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.paths.leaves import (
     TYPES,
     Data,
@@ -37,6 +40,7 @@ from sgc.tracing.paths.leaves import (
     Place,
     Text,
     item_type,
+    type_of,
 )
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.objects import (
@@ -54,18 +58,17 @@ from sgc.tracing.paths.tool_failures import TOLD, TracedTold
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
+from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import NOTHING
-from sgc.tracing.values.text_types import Known
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
 
 MAX_VALUES = 20_000
 _ABSTRACT = frozenset({
-    AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject,
+    AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject, AbstractRecord,
 })  # fmt: skip
 MAX_NESTED = 20
 _DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
@@ -88,6 +91,7 @@ class Reader:
         self._slots: list[Symbol] = []
         self._seen: dict[int, tuple[int, ...]] = {}
         self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
+        self._n_leaves: dict[int, int] = {}  # of leaves beside each other, likewise
         self._keep: list[Any] = []
         self._known: list[Any] = []
         self.states: list[ProgramState] = []
@@ -263,6 +267,12 @@ class Reader:
         self._n_seen[inside] = self._n_seen.get(inside, -1) + 1
         return (inside, self._n_seen[inside])
 
+    def _leaf_number(self) -> tuple[int, ...]:
+        """A number for a leaf among those beside it; those inside a list do not count behind it."""
+        inside = self._inside[0] if self._inside else -1
+        self._n_leaves[inside] = self._n_leaves.get(inside, -1) + 1
+        return (inside, self._n_leaves[inside], -1)
+
     def _again(self, value: Any, place: Place) -> None:
         """Reads an object again that has another place too."""
         number = self._seen[id(value)]
@@ -276,6 +286,7 @@ class Reader:
     def _leaf(self, value: Any, place: Place) -> None:
         """Reads a value that may be widened, as part of the whole and as a leaf."""
         n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._leaf_number()
         self._value(value)
         parts: Parts
         if isinstance(value, str):
@@ -294,8 +305,7 @@ class Reader:
         """Reads a value out of JSON that may be widened. Its number is that of its place, so that
         None in its place changes no other's.
         """
-        inside = self._inside[0] if self._inside else -1
-        self._seen[id(value)] = (inside, len(self._leaves), -1)
+        self._seen[id(value)] = self._leaf_number()
         self._keep.append(value)
         self._lists[id(value)] = len(self._leaves)
         self._view(value)
@@ -357,6 +367,8 @@ class Reader:
         if kind in _ABSTRACT:
             found: Symbol = value.symbol
             return found
+        if is_record(value):
+            return self._record(value, n_left - 1) if n_left else None
         if kind not in (list, dict, tuple) or not n_left or (kind is not list and not value):
             return None
         keys = None if kind is list else tuple(value) if kind is dict else ()
@@ -365,6 +377,18 @@ class Reader:
         items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
         made = tuple(item for item in items if item is not None)
         return Items(made, keys, item_type(made)) if len(made) == len(items) else None
+
+    def _record(self, value: Any, n_left: int) -> Data | None:
+        """An object of a class of the user's, if code can make one."""
+        code = self._session.record_code(value)
+        parts = parts_of(value)
+        items = [self._data(item, n_left) for item in parts.values()]
+        made = tuple(item for item in items if item is not None)
+        if not code or len(made) != len(items):
+            return None
+        row = tuple(map(type_of, made))
+        type_ = RecordType.of(type(value).__name__, tuple(parts), row, form_of(value))
+        return Items(made, tuple(parts), type_, code)
 
     def _start(self, symbol: Symbol) -> None:
         """Reads the symbol where something open began, which cannot become a parameter."""

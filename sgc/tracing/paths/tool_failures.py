@@ -14,9 +14,9 @@ from sgc.ir import types
 from sgc.ir.graph import Ref
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
+from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.values.computing import computed, is_ours
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import plain
 
 TOLD = ("why", "kind", "classes", "value", "is_code")  # the attributes of a failure
 _KNOWN = frozenset({"args", "with_traceback", "add_note"})

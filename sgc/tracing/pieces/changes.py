@@ -33,22 +33,32 @@ def may_change(node: ast.AST) -> bool:
 def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
     """The names in `given` whose values code may change; all of them if that is not clear."""
     made = made_inside(node)
-    roots = [_root(each, made) for each in _changed(node)]
+    roots = list(changed_roots(node, made))
     if all(root in given or root in made for root in roots):
         return frozenset(root for root in roots if root is not None and root in given)
     return frozenset(given)
 
 
-def changes_outside(function: ast.FunctionDef, is_entry: bool) -> bool:
+def changes_outside(
+    function: ast.FunctionDef, is_entry: bool, changing: Collection[str] = ()
+) -> bool:
     """Whether a function may change objects that it has not made; the entry may change its
-    arguments.
+    arguments. changing: methods of the user's classes that change their object.
     """
     made = made_inside(function)
     own = made | (parameters(function.args) if is_entry else set())
-    return any(_root(each, made) not in own for each in _changed(function))
+    return any(root not in own for root in changed_roots(function, made, changing))
 
 
-def _changed(node: ast.AST) -> Iterator[ast.expr]:
+def changed_roots(
+    node: ast.AST, made: Collection[str], changing: Collection[str] = ()
+) -> Iterator[str | None]:
+    """The variables whose values, or parts of them, are changed; None for one that is unknown.
+    made: variables that hold only new objects; changing: methods that change their object."""
+    return (_root(each, made) for each in _changed(node, changing))
+
+
+def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr]:
     """The expressions whose values are changed."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
@@ -57,7 +67,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr]:
             yield each.target
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
             yield each.value
-        elif isinstance(each, ast.Attribute) and each.attr in CHANGING:
+        elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
             yield each.value  # the object of a method, even if the method is called later
 
 
@@ -112,8 +122,17 @@ def root_of(node: ast.expr) -> str | None:
 
 
 def _by_function(node: ast.Call) -> Iterator[ast.expr]:
-    if _method(node) in CHANGERS and node.args:
+    if _method(node) in CHANGERS and node.args and not _is_lazy(node.args[0]):
         yield node.args[0]
+
+
+def _is_lazy(node: ast.expr) -> bool:
+    """Whether an expression makes a new iterator: `next` changes only that."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return isinstance(node, ast.GeneratorExp) or (is_call and node.func.id in _LAZY)  # type: ignore[attr-defined]
+
+
+_LAZY = frozenset({"enumerate", "filter", "iter", "map", "range", "reversed", "zip"})
 
 
 def _root(node: ast.expr, made: Collection[str]) -> str | None:
@@ -126,11 +145,21 @@ def _root(node: ast.expr, made: Collection[str]) -> str | None:
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
+        elif is_super(node):
+            return SUPER
         elif isinstance(node, ast.Name):
             return None if is_part and node.id in made else node.id
         else:
             return None
         is_part = True
+
+
+SUPER = "super()"  # stands for the object of a method
+
+
+def is_super(node: ast.expr) -> bool:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return is_call and node.func.id == "super" and not node.args  # type: ignore[attr-defined]
 
 
 def made_inside(node: ast.AST) -> set[str]:

@@ -175,7 +175,7 @@ def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Posit
         return False
     try:
         given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
-        made_again(session.sites.written, session.originals, piece, given, frame.f_globals)
+        made_again(session.sites, session.originals, piece, given, frame.f_globals)
     except (NotData, CodeError, KeyError):
         return False
     return True

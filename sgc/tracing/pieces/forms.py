@@ -7,6 +7,7 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
 
@@ -57,8 +58,11 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
         return (kind, value.maxlen, form_of(list(value), args, depth - 1))
     if kind in (set, frozenset) and all(type(item) in _SCALARS for item in value):
         return (kind, *sorted((type(item).__name__, repr(item)) for item in value))
+    if is_record(value):
+        parts = parts_of(value)
+        return (kind, *parts, *(form_of(item, args, depth - 1) for item in parts.values()))
     if kind in _MAPPINGS and all(type(key) in _SCALARS for key in value):
         keys = tuple((type(key), repr(key)) for key in value)
-        parts = tuple(form_of(item, args, depth - 1) for item in value.values())
-        return (kind, getattr(value, "default_factory", None), keys, *parts)
+        items = tuple(form_of(item, args, depth - 1) for item in value.values())
+        return (kind, getattr(value, "default_factory", None), keys, *items)
     raise NoForm

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.errors import TraceError
 from sgc.ir.code import CodeError, parse_code
-from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, taken_names
+from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.pieces.changes import (
+    changed_roots,
+    changes_outside,
+    made_inside,
+    root_of,
+    stored_names,
+    taken_names,
+)
+from sgc.tracing.pieces.classes import changing_of
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
@@ -31,16 +40,19 @@ class Pieced(BaseException):
 @dataclass(frozen=True, slots=True)
 class Made:
     """code: its text; args: its arguments; has_outside: its result may be or hold a list, dict or
-    set from outside the program.
+    set from outside the program; classes: the user's classes that it defines, by name.
     """
 
     code: str
     args: tuple[Any, ...]
     has_outside: bool = False
+    classes: Mapping[str, type] = field(default_factory=dict)
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
-Written = dict[tuple[Piece, int, tuple[Form, ...]], tuple[Made | NotData | CodeError, object]]
+Written = dict[
+    tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | NotData | CodeError, object]
+]
 
 
 @dataclass(slots=True)
@@ -48,8 +60,9 @@ class Sites:
     """The pieces of a program that become code in the graph, by key. waiting: pieces that become
     code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
     of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
-    has_taken: whether waiting pieces have become code, which happens once; written: the code of
-    pieces, by the forms of their inputs.
+    has_taken: whether waiting pieces have become code, which happens once; classes: the user's
+    classes whose objects may be in the graph, by name; written: the code of pieces, by the forms of
+    their inputs.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -58,6 +71,7 @@ class Sites:
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
     has_taken: bool = False
+    classes: dict[str, type] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:
@@ -69,45 +83,67 @@ class Sites:
         self.waiting.clear()
         return True
 
+    def note(self, made: Made) -> Made:
+        """Notes the classes of some code; raises NotData if a name stands for two."""
+        for name, kind in made.classes.items():
+            if self.classes.setdefault(name, kind) is not kind:
+                raise NotData(f"there are two classes {name}")
+        return made
+
     def places(self, filename: str) -> frozenset[Piece]:
         """The pieces in a file."""
         return frozenset(each for each in self.pieces.values() if each.filename == filename)
 
 
 def made_again(
-    written: Written,
+    sites: Sites,
     originals: Originals,
     piece: Piece,
     values: Sequence[Any],
     names: dict[str, Any],
 ) -> Made:
-    """`made`, computed once for values of the same forms, with what it raises."""
+    """`made`, computed once for values of the same forms, with what it raises.
+
+    It keeps no values: a second reference to one would count as another holder of it.
+    """
     args: list[Any] = []
-    own = originals(names)
+    own, changing = originals(names), changing_of(sites.classes.values())
     try:
-        key = (piece, id(own), tuple([form_of(value, args) for value in values]))
+        key = (piece, id(own), changing, tuple([form_of(value, args) for value in values]))
     except NoForm:
-        return made(originals, piece, values, names)
+        return sites.note(made(originals, piece, values, names, changing))
+    written = sites.written
     if key not in written:
-        written[key] = _made_or_not(originals, piece, values, names), own
+        written[key] = _made_or_not(originals, piece, values, names, changing), own
     found = written[key][0]
     if not isinstance(found, Made):
         raise found.with_traceback(None)
-    assert len(found.args) == len(args)
-    return replace(found, args=tuple(args))
+    return replace(sites.note(found), args=tuple(args))
 
 
 def _made_or_not(
-    originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]
+    originals: Originals,
+    piece: Piece,
+    values: Sequence[Any],
+    names: dict[str, Any],
+    changing: frozenset[str],
 ) -> Made | NotData | CodeError:
     try:
-        return made(originals, piece, values, names)
+        return replace(made(originals, piece, values, names, changing), args=())
     except (NotData, CodeError) as error:
         return error
 
 
-def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
-    """A piece as code. names: the globals of its function. Raises NotData, CodeError."""
+def made(
+    originals: Originals,
+    piece: Piece,
+    values: Sequence[Any],
+    names: dict[str, Any],
+    changing: frozenset[str] = frozenset(),
+) -> Made:
+    """A piece as code. names: the globals of its function; changing: methods of the user's classes
+    that change their object. Raises NotData, CodeError.
+    """
     found = names_of([piece.plain])
     maker = _Maker(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
@@ -121,8 +157,13 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
     if piece.changes and stored:
         raise NotData("what it changes may get what others hold")
-    if maker.module.changes_outside and any(map(is_changeable, values)):
+    maker.changing = changing | changing_of(maker.module.classes.values())
+    if maker.module.changes_outside(maker.changing) and any(map(is_changeable, values)):
         raise NotData("a function changes what it is given")
+    inside = made_inside(piece.plain)
+    known = {*changed_roots(piece.plain, inside), *inside, *piece.changes}
+    if not known.issuperset(changed_roots(piece.plain, inside, maker.changing)):
+        raise NotData("a method changes an object that is known only at run time")
     read = {root_of(each) for each in ast.walk(piece.plain) if isinstance(each, ast.Subscript)}
     for name in given.keys() - piece.changes:
         if name in read and isinstance(given[name], defaultdict):
@@ -130,7 +171,8 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
     code = maker.code(piece)
     parsed = parse_code(code)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
-    return Made(code, tuple(maker.args), may_give or maker.module.has_nested)
+    has_outside = may_give or maker.module.has_nested
+    return Made(code, tuple(maker.args), has_outside, maker.module.classes)
 
 
 def displayed(originals: Originals, value: Any) -> Made:
@@ -143,7 +185,7 @@ def displayed(originals: Originals, value: Any) -> Made:
     assert isinstance(entry, ast.FunctionDef)
     code = maker.module.text(entry)
     parse_code(code)
-    return Made(code, tuple(maker.args))
+    return Made(code, tuple(maker.args), classes=maker.module.classes)
 
 
 class _Maker:
@@ -153,6 +195,7 @@ class _Maker:
         self.params: list[str] = []
         self._before: list[str] = []
         self._used = {*used}
+        self.changing: frozenset[str] = frozenset()
 
     def code(self, piece: Piece) -> str:
         body = self.module.rewritten(piece.plain).body
@@ -170,7 +213,9 @@ class _Maker:
         (function,) = entry.body
         assert isinstance(function, ast.FunctionDef)
         function.body[-1:] = body
-        is_changing = self.module.changes_outside or changes_outside(function, is_entry=True)
+        is_changing = self.module.changes_outside(self.changing) or changes_outside(
+            function, True, self.changing
+        )
         if self.module.has_changeable and is_changing:
             raise NotData("it may change what is outside of it")
         return self.module.text(ast.fix_missing_locations(function))
@@ -208,6 +253,8 @@ class _Maker:
             return f"{self._library(deque)}({parts}, {value.maxlen})"
         if kind in (dict, Counter, defaultdict, OrderedDict):
             return self._mapping(value, name, depth)
+        if is_record(value):
+            return self._record(value, name, depth)
         raise NotData(f"a {kind.__name__} is no plain data")
 
     def _mapping(self, value: Any, name: str, depth: int) -> str:
@@ -221,6 +268,14 @@ class _Maker:
             return f"{self._library(defaultdict)}({factory}, {{{parts}}})"
         is_plain = type(value) is dict
         return f"{{{parts}}}" if is_plain else f"{self._library(type(value))}({{{parts}}})"
+
+    def _record(self, value: Any, name: str, depth: int) -> str:
+        self.module.bind(type(value).__name__, type(value))
+        parts = ", ".join(
+            f"{part!r}: {self.written(item, name, depth - 1)}"
+            for part, item in parts_of(value).items()
+        )
+        return f"restored({type(value).__name__}, {{{parts}}})"
 
     def _library(self, kind: type) -> str:
         self.module.bind(kind.__name__, kind)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ from sgc.core.markers import has_marker
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.tracing.pieces.changes import changes_outside
+from sgc.tracing.pieces.classes import NoClass, is_users, user_class
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.trees import Function, function_of, tree_of
 
@@ -45,11 +47,17 @@ class ModuleText:
         self._imports: dict[str, str] = {}
         self._constants: dict[str, str] = {}
         self._functions: dict[str, str] = {}
-        self.changes_outside = False
+        self._nodes: list[ast.FunctionDef] = []
+        self._classes: dict[str, str] = {}
+        self._in_class = 0  # only methods may use `hash`: that of a text differs by process
+        self.classes: dict[str, type] = {}
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
-        parts = [*self._imports.values(), *self._constants.values(), *self._functions.values()]
+        parts = [
+            *self._imports.values(), *self._constants.values(), *self._classes.values(),
+            *self._functions.values(),
+        ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
 
     def free_name(self, name: str) -> str:
@@ -69,7 +77,7 @@ class ModuleText:
         """Adds the value of a name in a function's globals, or a builtin."""
         value = names.get(name, MISSING)
         if value is MISSING:
-            if name not in BUILTINS:
+            if name not in BUILTINS or (name == "hash" and not self._in_class):
                 raise NotData(f"{name} is no builtin of such code")
             value = getattr(builtins, name)
         self.bind(name, value)
@@ -85,6 +93,8 @@ class ModuleText:
             self._module(name, value)
         elif isinstance(value, FunctionType):
             self._function(name, value)
+        elif is_users(value) and id(value) not in _library():
+            self._class(name, value)
         elif isinstance(value, (type, BuiltinFunctionType)):
             self._known(name, value)
         elif type(value) is re.Pattern:
@@ -130,14 +140,41 @@ class ModuleText:
         self.needs_of(node, function)
         self._functions.pop(name)
         made = _named(name, self.rewritten(node))
-        self.changes_outside = self.changes_outside or changes_outside(made, is_entry=False)
+        self._nodes.append(made)
         self._functions[name] = ast.unparse(made)
+
+    def _class(self, name: str, kind: type) -> None:
+        """Adds a class of the user's, with what its bases, fields and methods use."""
+        try:
+            found = user_class(kind)
+        except NoClass as error:
+            raise NotData(str(error)) from None
+        if name != kind.__name__:
+            raise NotData(f"{name} is called {kind.__name__} in its module")
+        self.classes[name] = kind
+        names = self._originals(found.names)
+        for each in sorted(found.reads):
+            if isinstance(names.get(each), FunctionType) and id(names[each]) not in _library():
+                raise NotData(f"{name} calls {each} while it is made")
+            self.need(each, names)
+        self._in_class += 1
+        for node, function in found.methods:
+            self.needs_of(node, function)
+        self._in_class -= 1
+        self._classes[name] = ast.unparse(
+            _Plainer(self._patterns()).visit(copy.deepcopy(found.node))
+        )
+
+    def changes_outside(self, changing: Collection[str]) -> bool:
+        """Whether a function may change what it has not made."""
+        return any(changes_outside(each, False, changing) for each in self._nodes)
 
     def needs_of(self, node: Function, function: FunctionType) -> None:
         """Adds everything that a function uses."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         names = self._originals(function.__globals__)
-        for name in sorted(free_names(node) | _in_defaults(node)):
+        own = {"super"} if "__class__" in cells else set()
+        for name in sorted((free_names(node) | _in_defaults(node)) - own):
             if name in cells:
                 try:
                     self.bind(name, cells[name].cell_contents)
@@ -252,6 +289,19 @@ class _Plainer(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         self.generic_visit(node)
         self._depth -= 1
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef):
+                decorators = each.decorator_list
+                self.visit(each)
+                each.decorator_list = decorators
+            elif isinstance(each, ast.AnnAssign):
+                each.annotation = ast.Name("object", ast.Load())
+                self.generic_visit(each)
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
         return node
 
     def visit_arg(self, node: ast.arg) -> ast.arg:

@@ -9,7 +9,8 @@ from itertools import repeat
 from types import FrameType
 from typing import Any
 
-from sgc.ir import types
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
+from sgc.tracing.kinds.row_types import is_unchangeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
@@ -21,6 +22,8 @@ def is_changeable(value: Any) -> bool:
     """Whether a value, or an item of a tuple or frozenset, is a mutable object."""
     if isinstance(value, AbstractList):
         return True
+    if is_record(value):
+        return not form_of(value) or any(map(is_changeable, parts_of(value).values()))
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
     return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
@@ -29,8 +32,8 @@ def is_changeable(value: Any) -> bool:
 def is_flat(value: Any) -> bool:
     """Whether nothing in a list, dict or set can be changed: only itself."""
     if isinstance(value, AbstractList):
-        item = value.symbol.type.item
-        return item is not None and item in (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+        type_ = value.symbol.type
+        return is_unchangeable(type_ if type_.item is None else type_.item)
     return not any(map(is_changeable, _parts(value)))
 
 
@@ -64,7 +67,9 @@ def _is_part_owned(n_references: int, part: Any) -> bool:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
+    if is_record(value):
+        yield from parts_of(value).values()
+    elif isinstance(value, dict):
         yield from value.values()
     elif not isinstance(value, AbstractList) and hasattr(type(value), "__iter__"):
         yield from value

@@ -12,14 +12,15 @@ from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
 from sgc.ir.types import BOOL, INT, TEXT, Kind
+from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
+from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import computed, pieces_of
 from sgc.tracing.values.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import ObjectType, RowType
 
 AbstractFlag = AbstractBool
 
@@ -55,6 +56,8 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
         return AbstractBool(symbol, session)
     if isinstance(symbol.type, RowType):
         return _row(symbol, symbol.type, session)
+    if isinstance(symbol.type, RecordType):
+        return AbstractRecord(symbol, session)
     if isinstance(symbol.type, ObjectType):
         return AbstractObject(symbol, session)
     if kind is Kind.JSON:

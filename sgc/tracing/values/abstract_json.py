@@ -12,15 +12,16 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import Symbol
 from sgc.errors import AppendError
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.lang.words import Expr
 from sgc.tracing.code.operations import function_has, program_has
+from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
+from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
-from sgc.tracing.values.row_types import OBJECT, OptionalType
-from sgc.tracing.values.text_types import known_of
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
@@ -31,7 +32,7 @@ NAMES: dict[Any, str] = {
 
 def seen(value: Any) -> Any:
     """A value as the program reads it."""
-    if isinstance(value, AbstractJson):
+    if isinstance(value, AbstractJson) and not value.is_record:
         refuse_patterns()
     return value
 
@@ -68,6 +69,8 @@ class AbstractJson(AbstractList):
     """A value out of JSON: a dict, list, text, number, bool or None."""
 
     __slots__ = ()
+
+    is_record = False  # whether it is an object of a class of the user's
 
     def told(self) -> Any:
         """The value as its schema describes it; None if it has no schema."""
@@ -282,6 +285,8 @@ def without_none(value: Any, type_: types.Type) -> Any:
     session.has_untyped = True
     if computed(session, "is_a", value, "NoneType"):
         return None
+    if isinstance(type_.of, RecordType):
+        return session.read(Symbol(value.symbol.name, type_.of))
     return computed(session, "as", value, _OF_KINDS[type_.of.kind], "", type_=type_.of)
 
 

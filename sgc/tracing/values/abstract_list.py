@@ -16,13 +16,23 @@ from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Ref
 from sgc.ir.types import Kind
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
+from sgc.tracing.kinds.row_types import (
+    OBJECT,
+    RecordType,
+    holds_objects,
+    joined_item,
+    outer,
+    row_of,
+)
+from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import OBJECT, holds_objects, joined_item, outer, row_of
-from sgc.tracing.values.text_types import Known, known_of
+
+MAX_RECORDS = 3  # objects in objects whose types are told
 
 
 class AbstractList:
@@ -258,13 +268,13 @@ class AbstractList:
 def argument(session: Recorder, value: Any) -> Any:
     """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
     _refuse_named(value)
-    return _made(session, value) if _is_row(value) else value
+    return _made(session, value) if is_record(value) or _is_row(value) else value
 
 
 def _refuse_named(value: Any) -> None:
     """Stops the trace for named tuples and the like, which would be plain tuples in the graph."""
     kind = type(value)
-    if isinstance(value, tuple) and kind is not tuple:
+    if isinstance(value, tuple) and kind is not tuple and not is_record(value):
         stop(
             f"a {kind.__name__} is put into a list known only at run time, or looked for in one",
             hint="write a tuple or a dict of its parts; or " + INTERPRET,
@@ -279,7 +289,7 @@ def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
     copy."""
     for value, before in held:
         if frozen(value) != before:
-            kind = "dict" if type(value) is dict else "list"
+            kind = type(value).__name__
             stop(
                 f"a {kind} is changed after it was put into a list known only at run time",
                 hint="put it there when it is finished; or " + INTERPRET,
@@ -292,13 +302,19 @@ def is_changed(held: Sequence[tuple[Any, object]]) -> bool:
     return any(frozen(value) != before for value, before in held)
 
 
-def frozen(value: Any) -> object:
-    """A key for a value's present state, to be compared later."""
+def frozen(value: Any, around: tuple[int, ...] = ()) -> object:
+    """A key for a value's present state, to be compared later. around: ids of the objects around
+    it."""
     kind = type(value)
+    if id(value) in around:
+        return ("around", around.index(id(value)))
+    if is_record(value):
+        inside = (*around, id(value))
+        return (kind, *((key, frozen(item, inside)) for key, item in parts_of(value).items()))
     if isinstance(value, dict):
-        return tuple((key, frozen(item)) for key, item in value.items())
+        return tuple((key, frozen(item, around)) for key, item in value.items())
     if isinstance(value, (list, tuple, deque)) and not isinstance(value, AbstractList):
-        return tuple(map(frozen, value))
+        return tuple(frozen(item, around) for item in value)
     if isinstance(value, (set, frozenset)):
         return frozenset(value)
     if isinstance(value, str):
@@ -322,7 +338,7 @@ def _made(session: Recorder, value: Any) -> Symbol:
     """A tuple, or what holds tuples, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
-    return Symbol(operand.name, types.JSON)
+    return Symbol(operand.name, type_of(value) if is_record(value) else types.JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,12 +348,14 @@ class _Item:
     type: types.Type
 
 
-def type_of(item: Any) -> types.Type:
-    """The type of a value, as an item of a list."""
+def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
+    """The type of a value, as an item of a list. n_left: how deep objects are looked into."""
     if isinstance(item, _Item):
         return item.type
     if isinstance(item, str):
         return types.TEXT
+    if is_record(item):
+        return _record_type(item, n_left) if n_left else OBJECT
     symbol = getattr(item, "symbol", None)
     if symbol is not None:
         return symbol.type  # type: ignore[no-any-return]
@@ -346,6 +364,12 @@ def type_of(item: Any) -> types.Type:
     if type(item) is dict and item and all(type(key) is str for key in item):
         return row_of(map(type_of, item.values()), tuple(item))
     return _PLAIN.get(type(item)) or (types.JSON if _is_json(item) else OBJECT)
+
+
+def _record_type(item: Any, n_left: int) -> types.Type:
+    parts = parts_of(item)
+    row = tuple(type_of(part, n_left - 1) for part in parts.values())
+    return RecordType.of(type(item).__name__, tuple(parts), row, form_of(item))
 
 
 def _is_json(value: Any) -> bool:
@@ -366,6 +390,8 @@ def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
 
 
 def _is_changeable(item: Any) -> bool:
+    if is_record(item):
+        return not form_of(item) or any(map(_is_changeable, parts_of(item).values()))
     return type(item) in (list, dict) or isinstance(item, AbstractList)
 
 

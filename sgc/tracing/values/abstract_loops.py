@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Protocol
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_turns import Counted, is_for_of
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.text_types import known_of
 
 
 class Listed(Protocol):

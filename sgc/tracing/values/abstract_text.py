@@ -8,11 +8,11 @@ from typing import Any, NoReturn, Self
 
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
+from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, symbol_of, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
-from sgc.tracing.values.text_types import domain
 
 
 class AbstractText(str):

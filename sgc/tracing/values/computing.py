@@ -19,8 +19,8 @@ from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.ops.functions import EXCEPTIONS, evaluate, failure
+from sgc.tracing.kinds.text_types import Known, domain, is_textual
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.text_types import Known, domain, is_textual
 
 if TYPE_CHECKING:
     from sgc.core.symbols import Symbol

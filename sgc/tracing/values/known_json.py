@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from sgc.core.shapes import is_told, type_of
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.computing import attempted, computed, note_known, whole
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.text_types import Known
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}

@@ -18,8 +18,8 @@ class Recorder(Session):
     known: what is known of values beyond their types. met: the first result of each tool call and
     map. images: values used as images. retired: streams that are published already. path: the
     current path; None for a program without decisions. facts: outcomes of tests on this path.
-    sites: the pieces that become code. has_untyped: whether the type of a value out of JSON was
-    tested.
+    sites: the pieces that become code. copies: results of code that may share parts with others.
+    has_untyped: whether the type of a value out of JSON was tested.
     """
 
     is_tracing = True
@@ -31,6 +31,7 @@ class Recorder(Session):
     path: Any
     facts: Any
     sites: Any
+    copies: set[str]
     has_untyped: bool = False
 
     @abstractmethod
@@ -79,6 +80,11 @@ class Recorder(Session):
     @abstractmethod
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         """The abstract result of code that is data; if it fails, raises the error for handlers."""
+
+    @abstractmethod
+    def record_code(self, record: Any) -> str:
+        """The code that makes an object of a class of the user's of its attributes, in order; empty
+        if there is none."""
 
     @abstractmethod
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ from sgc.core.markers import has_marker
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
+from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.computing import attempted, computed, note_known, whole
-from sgc.tracing.values.text_types import Known
 
 Method = Callable[..., Any]
 

@@ -12,7 +12,7 @@ from sgc.ir.code_types import parse_code_type
 from sgc.ir.types import FLOAT, INT, TEXT, Type
 from sgc.runtime.executor.code.run import run_code
 from sgc.tracing.inference.infer import inferred as known_of
-from sgc.tracing.values.row_types import OBJECT, annotation_of, optional, row_of
+from sgc.tracing.kinds.row_types import OBJECT, annotation_of, optional, row_of
 
 TEXTS = types.list_of(TEXT)
 T, L, N = (TEXT, "ab,c"), (TEXTS, ["b", "a"]), (INT, 7)

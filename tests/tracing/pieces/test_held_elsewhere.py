@@ -222,3 +222,21 @@ def test_it_is_what_it_is_interpreted_or_said(body: Any) -> None:
         n_equal += 1
     assert LISTED == ["g"]
     assert n_equal or body in SAID
+
+
+@sgc.function
+def sorts_slices(s, xs: list[str]):
+    rows = []
+    for x in xs:
+        s += x + sgc.gen("a", max_tokens=9)
+        words = sorted(s["a"].split(","), key=len)
+        rows.append(words[:2])
+    rows.sort(key=lambda row: row[-1])
+    s += str(rows) + sgc.gen("z", max_tokens=2)
+    return rows
+
+
+def test_a_list_made_for_one_use_is_held_once_in_each_turn():
+    from control_flow import agree
+
+    agree(sorts_slices, POOL, xs=["x", "y", "z"])

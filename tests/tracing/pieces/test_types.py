@@ -14,8 +14,8 @@ from sgc.ir.code_types import MAX_TYPE, parse_code_type
 from sgc.ir.graph import Graph
 from sgc.ir.types import TEXT
 from sgc.tracing.inference.infer import inferred
+from sgc.tracing.kinds.row_types import annotation_of
 from sgc.tracing.tracer import trace
-from sgc.tracing.values.row_types import annotation_of
 
 REPLIES = ["a,b", "1-2", "12-7,x", "", ",", "no", "q,,r"]
 

@@ -13,7 +13,7 @@ import sgc
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref, Value, make_node
 from sgc.lang.table import join, table
-from sgc.tracing.values.text_types import Known, known_text
+from sgc.tracing.kinds.text_types import Known, known_text
 
 NUMBER = re.compile(r"(-?\d+)(\.\d+)?")
 REPLIES = (

@@ -38,6 +38,25 @@ class OptionalType(ObjectType):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordType(ObjectType):
+    """The type of an object of a class of the user's. row: the types of its attributes, by `keys`;
+    form: `tuple` for a named tuple, `frozen` for other objects whose attributes are never set.
+    """
+
+    name: str = ""
+    keys: tuple[str, ...] = ()
+    row: tuple[Type, ...] = ()
+    form: str = ""
+
+    @classmethod
+    def of(cls, name: str, keys: tuple[str, ...], row: tuple[Type, ...], form: str) -> RecordType:
+        return cls(Kind.JSON, name=name, keys=keys, row=row, form=form)
+
+    def with_row(self, row: Iterable[Type]) -> RecordType:
+        return RecordType.of(self.name, self.keys, tuple(row), self.form)
+
+
+@dataclass(frozen=True, slots=True)
 class NothingType(ObjectType):
     """The type of None."""
 
@@ -47,7 +66,8 @@ _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def optional(of: Type) -> Type:
-    return OBJECT if isinstance(of, ObjectType) else OptionalType(Kind.JSON, of=of)
+    is_told = isinstance(of, RecordType) or not isinstance(of, ObjectType)
+    return OptionalType(Kind.JSON, of=of) if is_told else OBJECT
 
 
 _ANNOTATIONS = {types.TEXT: "str", types.INT: "int", types.FLOAT: "float", types.BOOL: "bool"}
@@ -67,6 +87,15 @@ def annotation_of(type_: Type) -> str:
 def holds_objects(type_: Type) -> bool:
     """Whether a value of this type may be, or be a list of, what no JSON is."""
     return isinstance(type_, ObjectType) or (type_.item is not None and holds_objects(type_.item))
+
+
+def is_unchangeable(type_: Type) -> bool:
+    """Whether no value of this type can be changed, or holds what can be."""
+    if isinstance(type_, RecordType):
+        return bool(type_.form) and all(map(is_unchangeable, type_.row))
+    if isinstance(type_, RowType):
+        return type_.keys is None and all(map(is_unchangeable, type_.row))
+    return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 
 
 def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
@@ -121,6 +150,10 @@ def joined_item(found: Iterable[Type]) -> Type:
     kinds = list(dict.fromkeys(found))
     if len(kinds) == 1:
         return kinds[0]
+    records = [each for each in kinds if isinstance(each, RecordType)]
+    if len(records) == len(kinds) and len({(each.name, each.keys) for each in records}) == 1:
+        columns = zip(*(each.row for each in records), strict=True)
+        return records[0].with_row(map(joined_item, columns))
     if any(map(holds_objects, kinds)):
         return OBJECT
     if {each.kind for each in kinds} <= TEXTUAL:

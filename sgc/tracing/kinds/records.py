@@ -1,0 +1,52 @@
+"""Objects of the user's classes as data: their class's name and their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_HEAP_TYPE = 1 << 9
+
+
+def is_record(value: Any) -> bool:
+    """Whether a value is an object that is only its attributes, or a named tuple."""
+    kind = type(value)
+    if kind.__class__ is not type or not kind.__flags__ & _HEAP_TYPE or _is_ours(kind):
+        return False
+    if issubclass(kind, tuple):
+        return hasattr(kind, "_fields")
+    return all(_is_plain(base) for base in kind.__mro__) and hasattr(value, "__dict__")
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("sgc.") or hasattr(kind, "symbol")
+
+
+def _is_plain(base: type) -> bool:
+    is_pythons = base is object or bool(base.__flags__ & _HEAP_TYPE)
+    return is_pythons and not vars(base).get("__slots__")
+
+
+def parts_of(record: Any) -> Mapping[str, Any]:
+    """The attributes of a record, by name."""
+    if isinstance(record, tuple):
+        return dict(zip(record._fields, record, strict=True))  # type: ignore[attr-defined]
+    found: dict[str, Any] = object.__getattribute__(record, "__dict__")
+    return found
+
+
+def restored(kind: type, parts: Mapping[str, Any]) -> Any:
+    """An object with exactly these attributes, made without a call of the class's own code."""
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, parts.values())
+    made = object.__new__(kind)
+    made.__dict__.update(parts)
+    return made
+
+
+def form_of(record: Any) -> str:
+    """The form of a record, as in its type."""
+    made = getattr(type(record), "__dataclass_params__", None)
+    if isinstance(record, tuple):
+        return "tuple"
+    return "frozen" if made is not None and made.frozen else ""

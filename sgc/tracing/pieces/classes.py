@@ -1,0 +1,154 @@
+"""The user's classes, as code that is data: what their source says, and which methods change
+their object."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+from sgc.tracing.pieces.changes import SUPER, changed_roots, made_inside
+from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.trees import function_of, tree_of
+
+_HEAP_TYPE = 1 << 9
+_PLAIN_METHODS = frozenset({"__init__", "__post_init__", "__setitem__", "__delitem__"})
+# What decides how a class, its objects or their attributes are made; code has none of it.
+_MAKING = frozenset({
+    "__new__", "__init_subclass__", "__class_getitem__", "__getattr__", "__getattribute__",
+    "__setattr__", "__delattr__", "__del__", "__set_name__", "__get__", "__set__", "__delete__",
+    "__enter__", "__exit__", "__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__",
+    "__getstate__", "__setstate__", "__instancecheck__", "__slots__", "__class__", "__missing__",
+})  # fmt: skip
+_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UserClass:
+    """A class whose source is known. methods: its functions, with their source; changing: the
+    names of the methods that may change their object."""
+
+    kind: type
+    node: ast.ClassDef
+    methods: tuple[tuple[ast.FunctionDef, FunctionType], ...]
+    changing: frozenset[str]
+
+    @property
+    def reads(self) -> set[str]:
+        """The names that are read when the class is made."""
+        parts = [each for each in self.node.body if not isinstance(each, ast.FunctionDef)]
+        found = names_of([*self.node.decorator_list, *self.node.bases, *parts])
+        args = [each.args for each, _ in self.methods]
+        given = [value for each in args for value in (*each.defaults, *each.kw_defaults)]
+        defaults = names_of(value for value in given if value is not None)
+        return (found.reads | defaults.reads) - found.writes
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The globals of the class's module."""
+        return vars(sys.modules[self.kind.__module__])
+
+
+def is_users(kind: Any) -> bool:
+    """Whether a class is written in Python, and not a part of this package."""
+    return (
+        type(kind) is type
+        and bool(kind.__flags__ & _HEAP_TYPE)
+        and not kind.__module__.startswith("sgc.")
+    )
+
+
+class NoClass(Exception):
+    """A class cannot be code."""
+
+
+@lru_cache(maxsize=256)
+def user_class(kind: type) -> UserClass:
+    """A class of the user's, by its source. Raises NoClass."""
+    if issubclass(kind, BaseException):  # a handler outside of the code would not know it
+        raise NoClass(f"{kind.__name__} is an error of the program's own")
+    node = _source_of(kind)
+    for name in _MAKING & names_of(node.body).writes:
+        raise NoClass(f"{kind.__name__} has {name}")
+    methods = tuple(_methods(kind, node))
+    return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+
+
+def changing_of(kinds: Iterable[type]) -> frozenset[str]:
+    """The methods of these classes that may change their object, by any name for it."""
+    found = frozenset[str]().union(*(user_class(kind).changing for kind in kinds))
+    return found - {"__init__", "__post_init__"}
+
+
+def _source_of(kind: type) -> ast.ClassDef:
+    module = sys.modules.get(kind.__module__)
+    filename = getattr(module, "__file__", None)
+    tree = tree_of(filename) if isinstance(filename, str) else None
+    body = [] if tree is None else tree.module.body
+    found = [each for each in body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
+    if len(found) != 1 or kind.__qualname__ != kind.__name__:
+        raise NoClass(f"the source of {kind.__name__} is not at the top of its module")
+    if found[0].keywords or getattr(module, kind.__name__, None) is not kind:
+        raise NoClass(f"{kind.__name__} is not the class of its source")
+    return found[0]
+
+
+def _methods(kind: type, node: ast.ClassDef) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
+    """The functions of a class's source, which must be those that it has."""
+    tree = tree_of(sys.modules[kind.__module__].__file__ or "")
+    own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    for name, each in own.items():
+        if not all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in each.decorator_list):
+            raise NoClass(f"{kind.__name__}.{name} is decorated")
+        function = _function(vars(kind).get(name))
+        if tree is None or function is None or function_of(function.__code__, tree) is not each:
+            raise NoClass(f"{kind.__name__}.{name} is not the function of its source")
+        yield each, function
+    is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple)
+    for name, value in vars(kind).items():
+        is_method = name not in own and _function(value) is not None
+        if is_method and not (is_made and (name.startswith("__") or issubclass(kind, tuple))):
+            raise NoClass(f"{kind.__name__}.{name} is not in its source")
+
+
+def _function(value: Any) -> FunctionType | None:
+    if isinstance(value, property):
+        value = value.fget if value.fset is None and value.fdel is None else None
+    if isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    return value if isinstance(value, FunctionType) else None
+
+
+def _changing(kind: type, methods: list[ast.FunctionDef]) -> frozenset[str]:
+    """The methods that may change their object, also by a call of another one."""
+    found = frozenset(
+        name for base in kind.__mro__[1:-1] if _is_read(base) for name in user_class(base).changing
+    )
+    while True:
+        more = frozenset(each.name for each in methods if _changes_self(kind, each, found))
+        if more <= found:
+            break
+        found |= more
+    for each in methods:
+        is_quiet = each.name.startswith("__") or each.decorator_list
+        if each.name in found and is_quiet and each.name not in _PLAIN_METHODS:
+            raise NoClass(f"{kind.__name__}.{each.name} changes its object")
+    return found
+
+
+def _is_read(base: type) -> bool:
+    return base.__module__ not in ("builtins", "typing")
+
+
+def _changes_self(kind: type, method: ast.FunctionDef, changing: Collection[str]) -> bool:
+    args = method.args.posonlyargs + method.args.args
+    own = args[0].arg if args else ""
+    made = made_inside(method)
+    roots = set(changed_roots(method, made, changing))
+    if not roots <= {own, SUPER, *made}:
+        raise NoClass(f"{kind.__name__}.{method.name} may change what is not its own")
+    return not roots.isdisjoint({own, SUPER})

@@ -1,0 +1,146 @@
+"""Abstract objects of the user's classes: their attributes are values of the graph, and their
+methods and properties are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.ir import types
+from sgc.tracing.kinds.row_types import OBJECT, RecordType
+from sgc.tracing.values.abstract_json import AbstractObject
+from sgc.tracing.values.computing import is_ours
+
+
+class AbstractRecord(AbstractObject):
+    """An object of a class of the user's, whose attributes are known only at run time."""
+
+    __slots__ = ()
+
+    is_record = True
+
+    @property
+    def kind(self) -> type:
+        """The object's class."""
+        found: type = self.session.sites.classes[self._type.name]
+        return found
+
+    @property
+    def _type(self) -> RecordType:
+        type_ = self.symbol.type
+        assert isinstance(type_, RecordType)
+        return type_
+
+    @property
+    def _is_tuple(self) -> bool:
+        return self._type.form == "tuple"
+
+    def __getattribute__(self, name: str) -> Any:
+        """The program's own attributes come before those of this class."""
+        if name.startswith("__") or is_ours(1):
+            return object.__getattribute__(self, name)
+        return AbstractRecord._attribute(self, name)
+
+    def _attribute(self, name: str) -> Any:
+        kind = self.kind
+        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        if isinstance(found, property) and found.fget is not None:
+            return found.fget(self)
+        if name in self._type.keys:
+            return self.part(name)
+        if found is not None:
+            return found.__get__(self, kind) if hasattr(found, "__get__") else found
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(name)
+
+    def part(self, name: str) -> Any:
+        """An attribute that is data. It may share its parts with others, so it is not changed."""
+        type_ = self._type.row[self._type.keys.index(name)]
+        code = f"def piece(a):\n    return a.{name}"
+        value = self.session.coded(code, (self,), type_)
+        if hasattr(value, "symbol"):
+            self.session.copies.add(value.symbol.name)
+        return self.session.seen(value)
+
+    def parts(self) -> list[Any]:
+        return [self.part(name) for name in self._type.keys]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if is_ours(1) and name in ("symbol", "session"):
+            object.__setattr__(self, name, value)
+            return
+        stop(
+            f"the attribute {name} of {self.session.name_of(self.symbol)}, an object known only at "
+            "run time, is set",
+            hint="make a new object, or keep the value in a list or dict of its own; or "
+            + INTERPRET,
+        )
+
+    def is_a(self, *of: type) -> bool:
+        return issubclass(self.kind, of)
+
+    def _has(self, name: str) -> bool:
+        return any(name in vars(base) for base in self.kind.__mro__[:-1])
+
+    # -- Python's own operations -----------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._is_tuple:
+            self.needs_type()
+        return iter(self.parts())
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self._is_tuple or type(key) is not int:
+            return self._coded("a[b]", key)
+        return self.part(self._type.keys[key])
+
+    def length(self) -> Any:
+        return self._coded("len(a)", type_=types.INT)
+
+    def __bool__(self) -> bool:
+        if self._is_tuple:
+            return bool(self._type.keys)
+        if not self._has("__bool__") and not self._has("__len__"):
+            return True
+        return bool(self._coded("bool(a)", type_=types.BOOL))
+
+    def __eq__(self, other: object) -> Any:
+        return self._coded("a == b", other, type_=types.BOOL)
+
+    def __ne__(self, other: object) -> Any:
+        return self._coded("a != b", other, type_=types.BOOL)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(self._coded("b in a", item, type_=types.BOOL))
+
+    __hash__ = AbstractObject.__hash__
+
+    def __str__(self) -> str:
+        text: str = self._coded("str(a)", type_=types.TEXT)
+        return text
+
+    def __repr__(self) -> str:
+        text: str = self._coded("repr(a)", type_=types.TEXT)
+        return text
+
+    def __format__(self, spec: str) -> str:
+        text: str = self._coded("format(a, b)", spec, type_=types.TEXT)
+        return text
+
+    def as_appended(self) -> Any:
+        return self.needs_type()
+
+    def needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
+        stop(
+            f"{self.session.name_of(self.symbol)} is an object of {self._type.name} known only at "
+            "run time",
+            hint="read its attributes; or " + INTERPRET,
+        )
+
+    def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
+        names = ("a", "b")[: 1 + len(others)]
+        code = f"def piece({', '.join(names)}):\n    return {expression}"
+        return self.session.seen(self.session.coded(code, (self, *others), type_))

@@ -1,0 +1,317 @@
+"""Objects of the program's classes in lists known only at run time, and in code that is data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import pytest
+from control_flow import agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
+
+REPLIES = ("a", "b", "a,b", "b,a,cc", "", "7", "12", "yes", "no")
+
+
+class Event(NamedTuple):
+    year: int
+    what: str
+    certain: bool = True
+
+
+@dataclass
+class Note:
+    text: str
+    points: int = 0
+    tags: list[str] = field(default_factory=list)
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.text) > 1
+
+    def line(self, sign: str = "-") -> str:
+        return f"{sign} {self.text} ({self.points})"
+
+    def __str__(self) -> str:
+        return f"<{self.text}>"
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    points: int
+    text: str = "?"
+
+
+@dataclass
+class Share:
+    """Its attributes have the names of methods of lists and of the tracer's own values."""
+
+    symbol: str
+    count: int
+    session: str = "day"
+    items: list[str] = field(default_factory=list)
+
+    def index(self) -> str:
+        return f"{self.symbol}{self.count}{self.session}"
+
+
+class Tally:
+    """Counts texts."""
+
+    def __init__(self, start: int = 0):
+        self.n = start
+        self.seen: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.seen.append(text)
+        self.n += len(text)
+
+    def longest(self) -> str:
+        return max(self.seen, key=len, default="none")
+
+
+@sgc.function
+def ask(s, x: str):
+    s += x + sgc.gen("y", max_tokens=4)
+    return s["y"]
+
+
+def events_of(text: str) -> list[Event]:
+    found = []
+    for word in text.split(","):
+        if word:
+            found.append(Event(len(word), word, not word.startswith("b")))
+    return found
+
+
+@sgc.function
+def named_tuples(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    events = events_of(s["a"])
+    events.sort()
+    for year, what, certain in events:
+        s += f"{year} {what} {'sure' if certain else 'maybe'};"
+    first = next((e.year for e in events if e.certain), None)
+    if events:
+        s += sgc.gen("more", max_tokens=2) + max(events).what
+    return first, len(events)
+
+
+@sgc.function
+def dataclasses_that_grow(s, xs: list[str]):
+    notes: list[Note] = []
+    for x in xs:
+        s += x + sgc.gen("n", max_tokens=3)
+        notes.append(Note(s["n"], len(s["n"])))
+    for note in notes:
+        s += note.line() + ("!" if note.is_long else "") + f"{note}"
+    best = max(notes, key=lambda note: note.points, default=None)
+    if best is not None:
+        s += best.text + sgc.gen("z", max_tokens=2)
+        return asdict(best)
+    return None
+
+
+@sgc.function
+def ordered(s, xs: list[str]):
+    marks = []
+    for x in xs:
+        y = ask(x).ret_value
+        marks.append(Mark(len(y), y))
+    if not marks:
+        return "none"
+    worst = min(marks)
+    s += f"{worst.points}{worst.text}" + sgc.gen("z", max_tokens=2)
+    return [m.text for m in sorted(marks, reverse=True)]
+
+
+@sgc.function
+def made_by_code(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    notes = [Note(word, len(word)) for word in s["a"].split(",") if word]
+    s += "\n".join(f"{n}. {note.text}" for n, note in enumerate(notes, 1))
+    total = sum(note.points for note in notes)
+    if total > 2:
+        s += sgc.gen("b", max_tokens=2)
+    return total, any(note.is_long for note in notes)
+
+
+@sgc.function
+def replaced(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    found = {}
+    for word in s["a"].split(","):
+        mark = Mark(len(word), word)
+        if re.fullmatch("[a-z]", mark.text):
+            mark = replace(mark, text=mark.text.upper())
+        before = found.get(mark.points)
+        if before is None or before < mark:
+            found[mark.points] = mark
+    for mark in sorted(found.values()):
+        s += f"{mark.text}:{mark.points} "
+    s += sgc.gen("z", max_tokens=2)
+    return len(found)
+
+
+@sgc.function
+def methods_that_ask(s, xs: list[str]):
+    notes = [Note(x) for x in xs]
+    out = []
+    for note in notes:
+        y = ask(note.line("*")).ret_value
+        out.append(replace(note, points=len(y)))
+    s += ", ".join(note.text for note in out if note.points) + sgc.gen("z", max_tokens=2)
+    return sum(note.points for note in out)
+
+
+@sgc.function
+def an_object_with_state(s, xs: list[str]):
+    tally = Tally(1)
+    for x in xs:
+        tally.add(ask(x).ret_value)
+    s += f"{tally.n} {tally.longest()}" + sgc.gen("z", max_tokens=2)
+    return tally.n, tally.seen
+
+
+@sgc.function
+def attributes_named_like_ours(s, xs: list[str]):
+    shares = []
+    for x in xs:
+        y = ask(x).ret_value
+        shares.append(Share(y, len(y), items=[x]))
+    for share in shares:
+        s += f"{share.symbol} {share.count} {share.index()} {'; '.join(share.items)} {share}"
+    known = Share("q", 2)
+    return known in shares, [share.session for share in shares], known.symbol
+
+
+OF_TEXTS = (named_tuples, made_by_code, replaced)
+OF_LISTS = (
+    dataclasses_that_grow, ordered, methods_that_ask, an_object_with_state,
+    attributes_named_like_ours,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", OF_TEXTS, ids=lambda program: program.name)
+def test_they_are_the_same_compiled(program: Any) -> None:
+    agree(program, REPLIES, n=24, q="x")
+
+
+@pytest.mark.parametrize("xs", [("x",), ("x", "a,b", "q", "zz")], ids=len)
+@pytest.mark.parametrize("program", OF_LISTS, ids=lambda program: program.name)
+def test_lists_of_them_are_the_same_compiled(program: Any, xs: tuple[str, ...]) -> None:
+    agree(program, REPLIES, n=12, xs=[*xs])
+
+
+@pytest.mark.parametrize("program", OF_LISTS, ids=lambda program: program.name)
+def test_nodes_do_not_grow_with_turns(program: Any) -> None:
+    assert len([*trace(program, is_full=True).nodes()]) < 400
+
+
+def refused(program: Any) -> str:
+    with pytest.raises(TraceError) as stopped:
+        trace(sgc.function(program), is_full=True)
+    return str(stopped.value)
+
+
+def test_an_object_that_is_changed_after_it_was_put_into_a_list_is_refused():
+    def program(s, xs: list[str]):
+        notes = []
+        for x in xs:
+            note = Note(x)
+            notes.append(note)
+            s += sgc.gen("n", max_tokens=3)
+            note.points = len(s["n"])
+        return [note.points for note in notes]
+
+    refused(program)
+
+
+def test_an_attribute_of_an_item_of_a_list_is_not_set():
+    def program(s, xs: list[str]):
+        notes = [Note(x) for x in xs]
+        for note in notes:
+            note.points = len(ask(note.text).ret_value)
+        return sum(note.points for note in notes)
+
+    assert "the attribute points of" in refused(program)
+
+
+def test_a_list_of_an_object_of_a_list_is_not_changed():
+    def program(s, xs: list[str]):
+        notes = [Note(x) for x in xs]
+        for note in notes:
+            note.tags.append(ask(note.text).ret_value)
+        return [note.tags for note in notes]
+
+    refused(program)
+
+
+def test_a_method_that_changes_an_object_of_a_list_is_refused():
+    def program(s, xs: list[str]):
+        tallies = [Tally(len(x)) for x in xs]
+        for tally in tallies:
+            tally.add(ask(str(tally.n)).ret_value)
+        return [tally.n for tally in tallies]
+
+    refused(program)
+
+
+def test_the_hash_of_a_text_is_no_code():
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        return hash(s["a"]) == 1
+
+    refused(program)
+
+
+class TooLong(ValueError):
+    """An error of the program's own, with an attribute."""
+
+    def __init__(self, text: str, n: int = 0):
+        super().__init__(f"{text!r} is too long")
+        self.n = n
+
+
+class FarTooLong(TooLong):
+    pass
+
+
+def shortened(text: str) -> str:
+    words = sorted(text.split(","), key=len)
+    if len(words) > 2:
+        raise FarTooLong(text, len(words))
+    if len(words) > 1:
+        raise TooLong(text, len(words))
+    return re.sub("[aeiou]", "", words[0])
+
+
+@sgc.function
+def errors_of_its_own(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    try:
+        text = shortened(s["a"])
+    except FarTooLong as error:
+        text = f"far {error}"
+    except TooLong as error:
+        text = f"{error} {type(error).__name__}"
+    except ValueError:
+        text = "value"
+    s += text + sgc.gen("b", max_tokens=2)
+    return text
+
+
+@sgc.function
+def errors_that_leave(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    text = shortened(s["a"])
+    s += text + sgc.gen("b", max_tokens=2)
+    return text
+
+
+@pytest.mark.parametrize("program", [errors_of_its_own, errors_that_leave], ids=lambda p: p.name)
+def test_errors_of_the_programs_own(program: Any) -> None:
+    agree(program, REPLIES, n=16, q="x")
