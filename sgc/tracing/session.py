@@ -19,7 +19,7 @@ from sgc.core.watching import unhooked, unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
-from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
+from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
 from sgc.lang.definition import Definition
@@ -60,6 +60,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import is_changed, refuse_changed
+from sgc.tracing.values.abstract_record import leaving, refuse_object
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -507,6 +508,7 @@ class TraceSession(Coding):
 
     def finish(self, ret_value: Any) -> None:
         refuse_changed(self.held)
+        ret_value = leaving(ret_value)
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
@@ -576,6 +578,8 @@ class TraceSession(Coding):
     ) -> list[Symbol]:
         self._refuse_ended()
         self._retype(op, fields)
+        if op == "tool":
+            self._refuse_objects(fields)
         stored = [(hint, plain(type_)) for hint, type_ in results]
         if self.path is None or self.path.is_fresh:
             made = super().emit(op, stored, **fields)
@@ -585,6 +589,12 @@ class TraceSession(Coding):
         self._types.update((symbol.name, symbol.type) for symbol in symbols)
         self._learn(op, symbols, fields)
         return symbols
+
+    def _refuse_objects(self, fields: Mapping[str, Operand]) -> None:
+        """Stops the trace if a tool is given an object, which would be of another class."""
+        names = (name for operand in fields.values() for name in operand_refs(operand))
+        for name in names:
+            refuse_object(self._types.get(name, types.JSON))
 
     def _repeat(
         self, path: Path, op: str, results: list[tuple[str, types.Type]], fields: dict[str, Operand]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sgc.errors import ProgramError
+
 # The attribute of such a class, and of its instances, that holds its record: no name of code.
 MARK = "__sgc_record__"
 
@@ -91,3 +93,22 @@ def is_fixed(value: Any) -> bool:
     if record is None or not (record.is_tuple or record.is_frozen or record.is_enum):
         return False
     return all(map(is_fixed, held_parts(record, value)))
+
+
+def refuse_leaving(value: Any) -> Any:
+    """Returns a value that leaves the program; raises ProgramError if it holds an instance, whose
+    class only the graph's code has."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if record_of(type(each)) is not None:
+            raise ProgramError(
+                f"an object of {type(each).__name__} leaves the program; compiled, it is of "
+                "another class",
+                hint="return a dict or tuple of its attributes, or run it with --interpret",
+            )
+        if isinstance(each, dict):
+            left += each.values()
+        elif isinstance(each, (list, tuple, set, frozenset)):
+            left += each
+    return value

@@ -24,6 +24,7 @@ from sgc.runtime.executor.functions.own_texts import (
 )
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
+from sgc.runtime.executor.interface.records import refuse_leaving
 from sgc.runtime.executor.ops.calling import call_tool, outcome
 from sgc.runtime.executor.ops.evaluation import evaluate
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
@@ -220,14 +221,14 @@ def _set_variables(run: Run, node: Node) -> dict[str, Any]:
     keys, items = run.field(node, "keys"), node.get("items")
     assert isinstance(items, tuple)
     return {
-        key: as_value(run.values.operand(item))
+        key: refuse_leaving(as_value(run.values.operand(item)))
         for key, item in zip(keys, items, strict=True)
         if not (isinstance(item, Ref) and run.values.is_unset(item.name))
     }
 
 
 def _return(run: Run, node: Node) -> Results:
-    run.returns(as_returned(run.field(node, "value")))
+    run.returns(refuse_leaving(as_returned(run.field(node, "value"))))
     return ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +24,10 @@ def _is_ours(kind: type) -> bool:
 
 
 def _is_plain(base: type) -> bool:
+    """Whether a class adds nothing to its objects but attributes in their `__dict__`."""
     is_pythons = base is object or bool(base.__flags__ & _HEAP_TYPE)
-    return is_pythons and not vars(base).get("__slots__")
+    is_small = base.__basicsize__ <= object.__basicsize__ + 2 * struct.calcsize("P")
+    return is_pythons and is_small and not vars(base).get("__slots__")
 
 
 def parts_of(record: Any) -> Mapping[str, Any]:

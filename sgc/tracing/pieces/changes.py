@@ -20,8 +20,8 @@ CHANGING = frozenset({
 })  # fmt: skip
 # Functions that change their first argument.
 CHANGERS = frozenset({
-    "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left",
-    "insort_right", "next",
+    "delattr", "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort",
+    "insort_left", "insort_right", "next", "setattr",
 })  # fmt: skip
 
 
@@ -63,6 +63,8 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
             yield from _by_function(each)
+            if changing and _method(each) == "getattr":  # it may be one of these methods
+                yield from each.args[:1]
         elif isinstance(each, ast.AugAssign):
             yield each.target
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):

@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
-from sgc.tracing.kinds.row_types import OBJECT, RecordType
+from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.values.abstract_json import AbstractObject
+from sgc.tracing.values.abstract_list import AbstractList, type_of
 from sgc.tracing.values.computing import is_ours
 
 
@@ -144,3 +146,29 @@ class AbstractRecord(AbstractObject):
         names = ("a", "b")[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
         return self.session.seen(self.session.coded(code, (self, *others), type_))
+
+
+def refuse_object(type_: types.Type) -> None:
+    """Stops the trace at a value that is, or is a list of, objects of the user's classes."""
+    of = type_.of if isinstance(type_, OptionalType) else type_.item or type_
+    if isinstance(of, RecordType):
+        stop(
+            f"an object of {of.name} leaves the program; compiled, it would be of another class",
+            hint="give a dict or tuple of its attributes; or " + INTERPRET,
+        )
+
+
+def leaving(value: Any) -> Any:
+    """A value that the program returns: named tuples become tuples, as the interpreter gives them;
+    other objects are refused."""
+    if isinstance(value, AbstractList):
+        refuse_object(value.symbol.type)
+    elif is_record(value):
+        if not isinstance(value, tuple):
+            refuse_object(type_of(value))
+        return tuple(map(leaving, parts_of(value).values()))
+    elif type(value) in (list, tuple):
+        return type(value)(map(leaving, value))
+    elif type(value) is dict:
+        return {key: leaving(item) for key, item in value.items()}
+    return value

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pytest
-from control_flow import agree
+from control_flow import agree, replying
 
 import sgc
-from sgc.errors import TraceError
+from sgc.errors import ProgramError, TraceError
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a", "b", "a,b", "b,a,cc", "", "7", "12", "yes", "no")
@@ -315,3 +316,99 @@ def errors_that_leave(s, q: str):
 @pytest.mark.parametrize("program", [errors_of_its_own, errors_that_leave], ids=lambda p: p.name)
 def test_errors_of_the_programs_own(program: Any) -> None:
     agree(program, REPLIES, n=16, q="x")
+
+
+@sgc.tool(effect="pure")
+def shown(note) -> str:
+    return note.text
+
+
+def leaves_as_it_is(s, xs: list[str]):
+    notes = [Note(x) for x in xs]
+    for note in notes:
+        s += note.text + sgc.gen("n", max_tokens=2)
+    return notes[0] if xs else None
+
+
+def leaves_in_a_list(s, xs: list[str]):
+    marks = [Mark(len(ask(x).ret_value)) for x in xs]
+    return {"all": marks}
+
+
+def leaves_in_a_named_tuple(s, xs: list[str]):
+    events = [Event(len(ask(x).ret_value), x) for x in xs]
+    return max(events)
+
+
+def leaves_to_a_tool(s, xs: list[str]):
+    for note in [Note(x) for x in xs]:
+        s += shown(note) + sgc.gen("n", max_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [leaves_as_it_is, leaves_in_a_list, leaves_in_a_named_tuple, leaves_to_a_tool],
+    ids=lambda program: program.__name__,
+)
+def test_an_object_known_only_at_run_time_does_not_leave_the_program(program: Any) -> None:
+    assert "leaves the program" in refused(program)
+
+
+@sgc.function
+def hides_an_object(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    found = {word: Mark(len(word), word) for word in s["a"].split(",")}
+    s += str(len(found)) + sgc.gen("z", max_tokens=2)
+    return found
+
+
+def test_nor_does_one_that_is_found_only_when_it_runs() -> None:
+    def compiled_and_run() -> None:
+        compiled = hides_an_object.compile()
+        compiled.run_once({"q": "x"}, RunOptions(seed=1), replying(1, REPLIES))
+
+    with pytest.raises((ProgramError, TraceError), match="leaves the program"):
+        compiled_and_run()
+
+
+def known_or_none(name: str, text: str) -> str | None:
+    return next((word for word in text.split(",") if word.startswith(name)), None)
+
+
+@sgc.function
+def sets_attributes_by_name(s, xs: list[str]):
+    note = Note("?")
+    for x in xs:
+        s += x + sgc.gen("n", max_tokens=4)
+        for name in ("text", "points"):
+            value = known_or_none(x, s["n"])
+            if value is not None:
+                setattr(note, name, value)
+    s += f"{note.text} {note.points}" + sgc.gen("z", max_tokens=2)
+    return note.text, getattr(note, "points")  # noqa: B009
+
+
+@sgc.function
+def calls_methods_by_name(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    tally = Tally()
+    for word in s["a"].split(","):
+        getattr(tally, "add" if word else "longest")(*[word] * bool(word))
+    s += str(tally.n) + sgc.gen("z", max_tokens=2)
+    return tally.n
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (sets_attributes_by_name, {"xs": ["a", "b", "c"]}),
+        (calls_methods_by_name, {"q": "x"}),
+    ],
+    ids=["setattr", "getattr"],
+)
+def test_an_object_is_changed_by_name_or_refused(program: Any, given: dict[str, Any]) -> None:
+    try:
+        trace(program, is_full=True)
+    except TraceError:
+        return  # the interpreter runs it
+    agree(program, REPLIES, n=16, **given)
