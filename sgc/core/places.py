@@ -91,6 +91,14 @@ def innermost_user_line(error: BaseException) -> str:
     return str(innermost_user_loc(error) or "")
 
 
+def is_raised_inside(error: BaseException) -> bool:
+    """Whether an error was raised in this package, not in the program or a library."""
+    names = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    return str(names[-1] if names else "").partition(".")[0] == "sgc"
+
+
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import Style
-from sgc.core.places import innermost_user_line, innermost_user_loc
+from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_inside
 from sgc.core.symbols import Symbol
 from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
@@ -428,6 +428,12 @@ def _run_body(
 
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
     """Ends a path with the error that the program raises there."""
+    if isinstance(error, AssertionError) and is_raised_inside(error):
+        raise TraceError(
+            "the tracer failed, which is a fault of its own",
+            where=innermost_user_line(error),
+            hint=INTERPRET,
+        ) from error
     path = session.path
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:

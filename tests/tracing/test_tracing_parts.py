@@ -9,6 +9,7 @@ import pytest
 
 import sgc
 from sgc.core.symbols import Symbol
+from sgc.errors import TraceError
 from sgc.ir.graph import Graph, Lit, Ref
 from sgc.ir.text.parser import parse
 from sgc.ir.types import FLOAT, INT, JSON, TEXT, Type, choice_of
@@ -18,6 +19,7 @@ from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.paths.facts import Facts, fact_of
 from sgc.tracing.paths.leaves import is_same
 from sgc.tracing.paths.snapshot import Part, Snapshot, match
+from sgc.tracing.session import TraceSession
 from sgc.tracing.tracer import trace
 
 # -- facts --
@@ -302,3 +304,21 @@ def test_a_function_does_not_map_itself() -> None:
     callees = Callees(plain_loop, lambda wanted: pytest.fail("it is traced"))
     with pytest.raises(BaseException, match="inside of plain_loop"):
         callees.find(Wanted(plain_loop, {}, {}, None, None))
+
+
+def test_a_fault_of_the_tracer_is_no_error_of_the_program(monkeypatch):
+    compute = TraceSession.compute
+
+    def fails(self: TraceSession, fn: str, *args: object, **kwargs: object) -> object:
+        # An `item` has no type of its own, which is asserted.
+        return compute(self, fn if self.path is None else "item", *args)
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x", max_tokens=2)
+        if s["x"] == "yes":
+            s += s["x"].upper()
+
+    monkeypatch.setattr(TraceSession, "compute", fails)
+    with pytest.raises(TraceError, match="a fault of its own"):
+        trace(program)

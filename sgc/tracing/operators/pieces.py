@@ -190,6 +190,10 @@ _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:
     """The type of a variable; a list that is changed in place stays a list."""
     if name in found.changes - found.rebound and isinstance(given[name], AbstractList):
+        before = given[name].symbol.type
+        if isinstance(before, RecordType):  # it is changed in place, so it stays of its class
+            is_told = isinstance(type_, RecordType) and type_.name == before.name
+            return type_ if is_told else before.with_row([OBJECT] * len(before.row))
         if isinstance(given[name], AbstractJson):
             return OBJECT
         return type_ if type_.item is not None else types.list_of(OBJECT)
