@@ -9,9 +9,6 @@ STAMP := $(VENV)/.installed
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 
-# What is imported is compiled once, and not again by each process that a test starts.
-unexport PYTHONDONTWRITEBYTECODE
-
 .PHONY: demo test test-pythons test-slow lint bench clean
 
 demo: $(STAMP)

@@ -60,7 +60,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import is_changed, refuse_changed
-from sgc.tracing.values.abstract_record import leaving, refuse_object
+from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -508,7 +508,7 @@ class TraceSession(Coding):
 
     def finish(self, ret_value: Any) -> None:
         refuse_changed(self.held)
-        ret_value = leaving(ret_value)
+        refuse_leaving(ret_value)
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:

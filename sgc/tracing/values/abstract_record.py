@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
-from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.values.abstract_json import AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList, type_of
@@ -158,17 +158,15 @@ def refuse_object(type_: types.Type) -> None:
         )
 
 
-def leaving(value: Any) -> Any:
-    """A value that the program returns: named tuples become tuples, as the interpreter gives them;
-    other objects are refused."""
+def refuse_leaving(value: Any) -> None:
+    """Stops the trace at a value to be returned that holds objects of the user's classes; a named
+    tuple becomes a tuple, as in the interpreter."""
     if isinstance(value, AbstractList):
         refuse_object(value.symbol.type)
-    elif is_record(value):
-        if not isinstance(value, tuple):
-            refuse_object(type_of(value))
-        return tuple(map(leaving, parts_of(value).values()))
-    elif type(value) in (list, tuple):
-        return type(value)(map(leaving, value))
-    elif type(value) is dict:
-        return {key: leaving(item) for key, item in value.items()}
-    return value
+        return
+    if is_record(value) and not isinstance(value, tuple):
+        refuse_object(type_of(value))
+    parts = value.values() if type(value) is dict else value
+    if isinstance(value, (list, tuple)) or type(value) is dict:
+        for part in parts:
+            refuse_leaving(part)
