@@ -74,7 +74,7 @@ MAX_NESTED = 20
 _DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({
-    str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
+    str, int, float, bool, AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
 _SAME_EVERYWHERE = (
     type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,

