@@ -74,7 +74,7 @@ MAX_NESTED = 20
 _DICTS = frozenset({dict, Counter, OrderedDict, defaultdict})
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({
-    str, int, float, bool, AbstractText, AbstractNumber, AbstractBool,
+    str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
 _SAME_EVERYWHERE = (
     type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,
@@ -225,7 +225,7 @@ class Reader:
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
-        if holder is not None and kind in _LEAVES:
+        if holder is not None and kind in _LEAVES and not _is_unset(value, holder):
             self._leaf(value, Place(holder, key))
         elif kind is str or kind is AbstractText:
             self._text(value)
@@ -585,3 +585,9 @@ class Reader:
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)
+
+
+def _is_unset(value: Any, holder: Any) -> bool:
+    """Whether a value is the None of an attribute that one of the tracer's loops has not set: its
+    code, unlike the program's, does not decide what is None."""
+    return value is None and type(holder).__module__.startswith("sgc.")
