@@ -7,7 +7,6 @@ import ast
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -62,11 +61,13 @@ def is_users(kind: Any) -> bool:
     )
 
 
+MISSING = object()
+
+
 class NoClass(Exception):
     """A class cannot be code."""
 
 
-@lru_cache(maxsize=256)
 def user_class(kind: type) -> UserClass:
     """A class of the user's, by its source. Raises NoClass."""
     if issubclass(kind, BaseException):  # a handler outside of the code would not know it
@@ -78,10 +79,33 @@ def user_class(kind: type) -> UserClass:
     return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
 
 
-def changing_of(kinds: Iterable[type]) -> frozenset[str]:
+def changing_of(classes: Iterable[UserClass]) -> frozenset[str]:
     """The methods of these classes that may change their object, by any name for it."""
-    found = frozenset[str]().union(*(user_class(kind).changing for kind in kinds))
+    found = frozenset[str]().union(*(each.changing for each in classes))
     return found - {"__init__", "__post_init__"}
+
+
+def values_of(found: UserClass) -> dict[str, Any]:
+    """The values that a class's attributes and the defaults of its fields have now, which may not
+    be those of its source; `field(...)` is left out. Raises NoClass if it has other attributes.
+    """
+    kind = found.kind
+    set_here = {name: node for node in found.node.body for name in names_of([node]).writes}
+    others = {name for name in vars(kind).keys() - set_here.keys() if not name.startswith("_")}
+    if others:
+        raise NoClass(f"{kind.__name__}.{min(others)} is not in its source")
+    fields = getattr(kind, "__dataclass_fields__", {})
+    defaults = getattr(kind, "_field_defaults", {})
+    values = {}
+    for name, node in set_here.items():
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is None or (name in fields and isinstance(value, ast.Call)):
+            continue
+        now = defaults[name] if name in defaults else vars(kind).get(name, MISSING)
+        if now is MISSING or (name in fields and fields[name].default is not now):
+            raise NoClass(f"{kind.__name__}.{name} is not what its source says")
+        values[name] = now
+    return values
 
 
 def _source_of(kind: type) -> ast.ClassDef:

@@ -20,7 +20,7 @@ from sgc.tracing.pieces.changes import (
     stored_names,
     taken_names,
 )
-from sgc.tracing.pieces.classes import changing_of
+from sgc.tracing.pieces.classes import UserClass, changing_of
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
@@ -46,7 +46,7 @@ class Made:
     code: str
     args: tuple[Any, ...]
     has_outside: bool = False
-    classes: Mapping[str, type] = field(default_factory=dict)
+    classes: Mapping[str, UserClass] = field(default_factory=dict)
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
@@ -71,7 +71,7 @@ class Sites:
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
     has_taken: bool = False
-    classes: dict[str, type] = field(default_factory=dict)
+    classes: dict[str, UserClass] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:
@@ -85,8 +85,8 @@ class Sites:
 
     def note(self, made: Made) -> Made:
         """Notes the classes of some code; raises NotData if a name stands for two."""
-        for name, kind in made.classes.items():
-            if self.classes.setdefault(name, kind) is not kind:
+        for name, found in made.classes.items():
+            if self.classes.setdefault(name, found).kind is not found.kind:
                 raise NotData(f"there are two classes {name}")
         return made
 

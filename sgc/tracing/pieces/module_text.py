@@ -16,7 +16,7 @@ from sgc.core.markers import has_marker
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.tracing.pieces.changes import changes_outside
-from sgc.tracing.pieces.classes import NoClass, is_users, user_class
+from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.trees import Function, function_of, tree_of
 
@@ -50,7 +50,7 @@ class ModuleText:
         self._nodes: list[ast.FunctionDef] = []
         self._classes: dict[str, str] = {}
         self._in_class = 0  # only methods may use `hash`: that of a text differs by process
-        self.classes: dict[str, type] = {}
+        self.classes: dict[str, UserClass] = {}
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
@@ -147,11 +147,12 @@ class ModuleText:
         """Adds a class of the user's, with what its bases, fields and methods use."""
         try:
             found = user_class(kind)
+            values = values_of(found)
         except NoClass as error:
             raise NotData(str(error)) from None
         if name != kind.__name__:
             raise NotData(f"{name} is called {kind.__name__} in its module")
-        self.classes[name] = kind
+        self.classes[name] = found
         names = self._originals(found.names)
         for each in sorted(found.reads):
             if isinstance(names.get(each), FunctionType) and id(names[each]) not in _library():
@@ -161,9 +162,8 @@ class ModuleText:
         for node, function in found.methods:
             self.needs_of(node, function)
         self._in_class -= 1
-        self._classes[name] = ast.unparse(
-            _Plainer(self._patterns()).visit(copy.deepcopy(found.node))
-        )
+        made = _with_values(copy.deepcopy(found.node), values)
+        self._classes[name] = ast.unparse(_Plainer(self._patterns()).visit(made))
 
     def changes_outside(self, changing: Collection[str]) -> bool:
         """Whether a function may change what it has not made."""
@@ -252,6 +252,15 @@ def _library() -> dict[int, tuple[str, str]]:
             if callable(value):
                 found[id(value)] = (module, name)
     return found
+
+
+def _with_values(node: ast.ClassDef, values: Mapping[str, Any]) -> ast.ClassDef:
+    """A class whose attributes have these values, by name."""
+    for each in node.body:
+        for name in names_of([each]).writes & values.keys():
+            assert isinstance(each, (ast.Assign, ast.AnnAssign))
+            each.value = ast.parse(literal(values[name]), mode="eval").body
+    return node
 
 
 def _in_defaults(node: Function) -> set[str]:

@@ -25,7 +25,7 @@ class AbstractRecord(AbstractObject):
     @property
     def kind(self) -> type:
         """The object's class."""
-        found: type = self.session.sites.classes[self._type.name]
+        found: type = self.session.sites.classes[self._type.name].kind
         return found
 
     @property

@@ -412,3 +412,33 @@ def test_an_object_is_changed_by_name_or_refused(program: Any, given: dict[str, 
     except TraceError:
         return  # the interpreter runs it
     agree(program, REPLIES, n=16, **given)
+
+
+@dataclass
+class Rated:
+    text: str
+    points: int = 1
+    scale = 10
+
+    def shown(self) -> str:
+        return f"{self.text} {self.points * self.scale}"
+
+
+@sgc.function
+def rated(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    found = [Rated(word) for word in sorted(s["a"].split(","), key=len)]
+    s += "; ".join(each.shown() for each in found) + sgc.gen("z", max_tokens=2)
+    return max(found, key=lambda each: len(each.text)).shown()
+
+
+def test_attributes_of_a_class_have_their_present_values(monkeypatch):
+    agree(rated, REPLIES, n=8, q="x")
+    monkeypatch.setattr(Rated, "scale", 7)
+    agree(rated, REPLIES, n=8, q="x")
+    monkeypatch.setattr(Rated, "shown", lambda self: self.text)
+    try:
+        trace(rated, is_full=True)
+    except TraceError:
+        return  # the interpreter runs it
+    agree(rated, REPLIES, n=8, q="x")
