@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from executor.code.test_limits import _RUN
+from executor.code.hostile import check_it_is_ended
 
 from sgc.ir.code import CodeError
 from sgc.runtime.executor.code.run import run_code
@@ -354,20 +349,4 @@ while True: Plain.go
 
 @pytest.mark.parametrize("n_steps", [200_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_hostile_classes_end_soon_and_take_little_memory(n_steps: int) -> None:
-    bodies = [each.replace("\\n", "\n") for each in HOSTILE]
-    sources = [f"{HEAD}\ndef f(n):\n    {body}\n" for body in bodies]
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(n_steps)],
-        input=json.dumps(sources),
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[3],
-        check=False,
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    assert not done.stderr
-    found = list(zip(HOSTILE, json.loads(done.stdout), strict=True))
-    assert [(body, said) for body, (said, *_) in found if said != "limit"] == []
-    for body, (_, seconds, mebibytes) in found:
-        assert seconds < 1.5, (body, seconds)
-        assert mebibytes < 256, (body, mebibytes)
+    check_it_is_ended(HOSTILE, f"{HEAD}\n", n_steps)

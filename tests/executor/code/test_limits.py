@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from executor.code.hostile import check_it_is_ended
 
 from sgc.runtime.executor.code import fuel
 
@@ -152,47 +148,9 @@ while True: list(map(str, [1] * 10 ** 5))
 """.strip().splitlines()
 
 HEAD = "import collections, functools, itertools, json, math, re\n"
-_RUN = """
-import json, resource, sys, time
-from sgc.errors import SgcError
-from sgc.runtime.executor.code import fuel
-from sgc.runtime.executor.code.run import run_code
-fuel.MAX_STEPS = int(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = []
-for source in json.load(sys.stdin):
-    begun = time.process_time()
-    try:
-        said = repr(run_code(source, [3]))[:60]
-    except SgcError as error:
-        said = "limit"
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"[:200]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found.append((said, time.process_time() - begun, (peak - before) // 1024))
-print(json.dumps(found))
-"""
-
-
-def _sources() -> list[str]:
-    bodies = [each.replace("\\n", "\n") for each in HOSTILE]
-    return [f"{HEAD}def f(n):\n    {body}\n" for body in bodies]
 
 
 @pytest.mark.parametrize("n_steps", [200_000, pytest.param(fuel.MAX_STEPS, marks=pytest.mark.slow)])
 def test_hostile_code_ends_soon_and_takes_little_memory(n_steps: int) -> None:
     """With fewer steps than a run has, in short."""
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(n_steps)],
-        input=json.dumps(_sources()),
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[3],
-        check=False,
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
-    assert not done.stderr
-    for body, (said, seconds, mebibytes) in zip(HOSTILE, json.loads(done.stdout), strict=True):
-        assert said == "limit", (body, said)
-        assert seconds < 1.5, (body, seconds)
-        assert mebibytes < 256, (body, mebibytes)
+    check_it_is_ended(HOSTILE, HEAD, n_steps)
