@@ -90,11 +90,15 @@ class Coding(Merging):
 
     def record_code(self, record: Any) -> str:
         parts = tuple(parts_of(record))
-        stand_in = restored(type(record), dict.fromkeys(parts, ""))
-        try:
-            return self.sites.note(displayed(self.originals, stand_in)).code
-        except (NotData, CodeError):
-            return ""
+        key = (type(record), *parts)
+        codes = self.sites.record_codes
+        if key not in codes:
+            stand_in = restored(type(record), dict.fromkeys(parts, ""))
+            try:
+                codes[key] = self.sites.note(displayed(self.originals, stand_in)).code
+            except (NotData, CodeError):
+                codes[key] = ""
+        return codes[key]
 
     # -- views of dicts -------------------------------------------------------------------
 

@@ -98,9 +98,12 @@ def is_fixed(value: Any) -> bool:
 def refuse_leaving(value: Any) -> Any:
     """Returns a value that leaves the program; raises ProgramError if it holds an instance, whose
     class only the graph's code has."""
-    left = [value]
+    left, seen = [value], set[int]()
     while left:
         each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
         if record_of(type(each)) is not None:
             raise ProgramError(
                 f"an object of {type(each).__name__} leaves the program; compiled, it is of "

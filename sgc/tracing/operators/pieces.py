@@ -53,8 +53,6 @@ from sgc.tracing.values.computing import computed
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred
 
-MAX_DEPTH = 20
-
 
 def is_run_time(*values: Any) -> bool:
     """Whether one of a piece's inputs is abstract or holds an abstract value."""
@@ -62,17 +60,24 @@ def is_run_time(*values: Any) -> bool:
     return session is not None and session.is_tracing and _holds(values)
 
 
-def _holds(values: Iterable[Any], depth: int = MAX_DEPTH) -> bool:
-    return any(is_abstract(value) or _is_part_held(value, depth) for value in values)
+def _holds(values: Iterable[Any]) -> bool:
+    left, seen = [*values], set[int]()
+    while left:
+        value = left.pop()
+        if is_abstract(value):
+            return True
+        if id(value) not in seen:
+            seen.add(id(value))  # objects may hold each other
+            left += _parts(value)
+    return False
 
 
-def _is_part_held(value: Any, depth: int) -> bool:
-    if depth and is_record(value):
-        return _holds(parts_of(value).values(), depth - 1)
-    if not depth or not isinstance(value, (dict, list, tuple, set, frozenset, deque)):
-        return False
-    parts = (*value, *value.values()) if isinstance(value, dict) else value
-    return _holds(parts, depth - 1)
+def _parts(value: Any) -> Iterable[Any]:
+    if is_record(value):
+        return parts_of(value).values()
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    return value if isinstance(value, (list, tuple, set, frozenset, deque)) else ()
 
 
 def piece(key: str, *values: Any) -> Any:

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from itertools import takewhile
 from random import Random
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,7 @@ class Reader:
         self._slots: list[Symbol] = []
         self._seen: dict[int, tuple[int, ...]] = {}
         self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
+        self._around: list[int] = []  # ids of the objects around the one that is read as data
         self._n_leaves: dict[int, int] = {}  # of leaves beside each other, likewise
         self._keep: list[Any] = []
         self._known: list[Any] = []
@@ -380,11 +382,15 @@ class Reader:
 
     def _record(self, value: Any, n_left: int) -> Data | None:
         """An object of a class of the user's, if code can make one."""
-        code = self._session.record_code(value)
         parts = parts_of(value)
-        items = [self._data(item, n_left) for item in parts.values()]
-        made = tuple(item for item in items if item is not None)
-        if not code or len(made) != len(items):
+        if id(value) in self._around:  # objects that hold each other are no data
+            return None
+        self._around.append(id(value))
+        found = takewhile(_is_data, (self._data(item, n_left) for item in parts.values()))
+        made = tuple(item for item in found if item is not None)
+        self._around.pop()
+        code = self._session.record_code(value) if len(made) == len(parts) else ""
+        if not code:
             return None
         row = tuple(map(type_of, made))
         type_ = RecordType.of(type(value).__name__, tuple(parts), row, form_of(value))
@@ -585,6 +591,10 @@ class Reader:
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)
+
+
+def _is_data(found: Data | None) -> bool:
+    return found is not None
 
 
 def _is_unset(value: Any, holder: Any) -> bool:

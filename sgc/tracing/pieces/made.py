@@ -61,8 +61,9 @@ class Sites:
     code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
     of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
     has_taken: whether waiting pieces have become code, which happens once; classes: the user's
-    classes whose objects may be in the graph, by name; written: the code of pieces, by the forms of
-    their inputs.
+    classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
+    its class and the names of its attributes; written: the code of pieces, by the forms of their
+    inputs.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -72,6 +73,7 @@ class Sites:
     told: dict[str, TraceError] = field(default_factory=dict)
     has_taken: bool = False
     classes: dict[str, UserClass] = field(default_factory=dict)
+    record_codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:

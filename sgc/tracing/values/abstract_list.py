@@ -302,19 +302,22 @@ def is_changed(held: Sequence[tuple[Any, object]]) -> bool:
     return any(frozen(value) != before for value, before in held)
 
 
-def frozen(value: Any, around: tuple[int, ...] = ()) -> object:
-    """A key for a value's present state, to be compared later. around: ids of the objects around
-    it."""
+def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
+    """A key for a value's present state, to be compared later. seen: the numbers of objects that
+    were met before, by their ids."""
     kind = type(value)
-    if id(value) in around:
-        return ("around", around.index(id(value)))
     if is_record(value):
-        inside = (*around, id(value))
-        return (kind, *((key, frozen(item, inside)) for key, item in parts_of(value).items()))
+        seen = {} if seen is None else seen
+        if id(value) in seen:
+            return ("again", seen[id(value)])
+        seen[id(value)] = len(seen)
+        return (kind, *((key, frozen(item, seen)) for key, item in parts_of(value).items()))
     if isinstance(value, dict):
-        return tuple((key, frozen(item, around)) for key, item in value.items())
+        seen = {} if seen is None else seen
+        return tuple((key, frozen(item, seen)) for key, item in value.items())
     if isinstance(value, (list, tuple, deque)) and not isinstance(value, AbstractList):
-        return tuple(frozen(item, around) for item in value)
+        seen = {} if seen is None else seen
+        return tuple(frozen(item, seen) for item in value)
     if isinstance(value, (set, frozenset)):
         return frozenset(value)
     if isinstance(value, str):

@@ -11,7 +11,9 @@ from control_flow import agree, replying
 
 import sgc
 from sgc.errors import ProgramError, TraceError
+from sgc.runtime.executor.interface.records import refuse_leaving
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.paths.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a", "b", "a,b", "b,a,cc", "", "7", "12", "yes", "no")
@@ -442,3 +444,42 @@ def test_attributes_of_a_class_have_their_present_values(monkeypatch):
     except TraceError:
         return  # the interpreter runs it
     agree(rated, REPLIES, n=8, q="x")
+
+
+class Branch:
+    def __init__(self, parent: Branch | None = None):
+        self.parent = parent
+        self.children: list[Branch] = []
+        if parent is not None:
+            parent.children.append(self)
+
+
+def grown(depth: int, parent: Branch | None = None) -> Branch:
+    made = Branch(parent)
+    for _ in range(3 if depth else 0):
+        grown(depth - 1, made)
+    return made
+
+
+@sgc.function
+def holds_a_tree(s, q: str):
+    root, kept = grown(3), []
+    s += q + sgc.gen("a", max_tokens=9)
+    for word in sorted(s["a"].split(","), key=len):
+        kept.append(root)
+        s += word + sgc.gen("z", max_tokens=2)
+        if s["z"] == "no":
+            break
+    return len(kept), len(max(root.children, key=lambda each: len(each.children)).children)
+
+
+def test_objects_that_hold_each_other_are_looked_at_once() -> None:
+    report = Report()
+    trace(holds_a_tree, budget=Budget(work=20_000), report=report)
+    assert report.work < 40_000
+
+
+def test_a_list_that_holds_itself_may_leave() -> None:
+    items: list[Any] = [1]
+    items.append(items)
+    assert refuse_leaving(items) is items
