@@ -27,8 +27,8 @@ TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # What depends on the Python: bytecode, frames, converted source, snapshots of paths, and golden
 # files. What lists, pieces and texts do once they are read from these is the same on each.
 CONTROL_FLOW = (
-    "attributes", "calls", "forks", "generators", "handlers", "imports", "in_expressions", "kept",
-    "loops", "matches", "names",
+    "attributes", "calls", "forks", "generators", "handlers", "in_expressions", "loops", "matches",
+    "names",
 )  # fmt: skip
 TESTS = (
     "tests/golden", "tests/ir/test_golden.py",

@@ -15,6 +15,7 @@ import random_control_texts as texts
 from random_control_tree import Mark, Place, Statement, rendered
 
 MAX_DEPTH = 3
+SIZES = (2, 3, 5, 8, 12)  # statements, after which no block begins
 
 HEAD = """\
 import json
@@ -132,6 +133,7 @@ class Generator:
         self.n_names = 0
         self.n_changes = 0  # of Python's variables: each may double the number of paths
         self.n_loops = 0
+        self.n_left = random.Random(f"size {seed}").choice(SIZES)
         # A variable that changes in each iteration unrolls a loop, often beyond the budget.
         self.is_counting = random.Random(f"counting {seed}").random() < 0.1
         self.drawn: list[Mark] = []
@@ -153,6 +155,7 @@ class Generator:
             kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
             statement, place = getattr(self, kind)(place)
             made.append(statement)
+            self.n_left -= 1
             if statement.kind in ENDS:
                 break
         return made, place
@@ -169,7 +172,7 @@ class Generator:
             kinds |= {"give": 1, "throw": 1}
         if place.outer in ARMS and place.is_loop:
             kinds |= {"leave": 3, "again": 2}
-        if place.depth < MAX_DEPTH:
+        if place.depth < MAX_DEPTH and self.n_left > 0:
             kinds |= BLOCKS
             if place.is_role:
                 for name in ("role", "fork", "copy"):

@@ -352,5 +352,5 @@ LOOPS = [
 
 @pytest.mark.parametrize("program", LOOPS, ids=lambda program: program.name)
 def test_a_loop_over_a_generator_is_a_loop(program: Any) -> None:
-    graph = agree(program, REPLIES, n=40, q="x")
+    graph = agree(program, REPLIES, n=20, q="x")
     assert len(graph.blocks) < 80
