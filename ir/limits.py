@@ -19,6 +19,8 @@ MAX_CHARS_PER_BYTE = 4
 MAX_CALLED = 256
 MAX_NESTING = 8
 MAX_WIDTH = 1024
+# The children of one fork.
+MAX_CHILDREN = 100_000
 # Lines of a receipt, and characters of each.
 MAX_DETAILS = 64
 MAX_DETAIL_CHARS = 400

@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 10
+OP_TABLE_VERSION = 11
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -292,6 +292,27 @@ TABLE: tuple[OpSpec, ...] = (
         _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
         "%s4, %c0, %c1 = fork %s3 2",
         variadic_results=True,
+    ),
+    OpSpec(
+        "open_fork",
+        "Gives the trunk, and a fork of n children that continue the same prompt; `child` begins "
+        "them one after the other.",
+        (
+            _stream(),
+            _value("n", {Kind.INT}, "children: from 1 to 100000"),
+            _static("name", Kind.TEXT, "the function that it belongs to"),
+        ),
+        (Kind.STREAM, Kind.STREAM),
+        _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
+        '%s4, %f0 = open_fork %s3 %n "tip_suggestion"',
+    ),
+    OpSpec(
+        "child",
+        "Begins the next child of an open fork.",
+        (_stream(),),
+        (Kind.STREAM, Kind.STREAM),
+        _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
+        "%f1, %c0 = child %f0",
     ),
     OpSpec(
         "ended",

@@ -40,6 +40,10 @@ class ArgumentError(UsageError):
     """A missing, surplus or wrongly typed argument of a program."""
 
 
+class ForkError(UsageError):
+    """A fork into a number of streams that it cannot have."""
+
+
 class AppendError(UsageError):
     """A value appended to a stream is neither text nor an expression."""
 

@@ -58,7 +58,7 @@ def _after(node: Node, before: Tail) -> Tail:
         return before.extended(node.text("text"))
     if node.flags & {Flag.ROLE, Flag.MEDIA}:  # they append tokens that join no other text
         return Tail()
-    if node.op == "fork":
+    if Flag.SAME in node.flags:
         return before
     value = node.get("value") if node.op == "append" else None
     if isinstance(value, Lit) and isinstance(value.value, str):

@@ -181,4 +181,4 @@ def _piece(node: Node) -> Piece | None:
 
 def commits(node: Node) -> bool:
     """Whether the executor commits the trunk of a fork."""
-    return node.op == "fork" and node.get("n") != Lit(1)
+    return node.op in ("fork", "open_fork") and node.get("n") != Lit(1)

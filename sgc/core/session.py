@@ -240,7 +240,16 @@ class Session(ABC):
     def as_value(self, value: Any) -> Any:
         """A value that a mapped call returned or set; its special tokens are plain text."""
 
-    # -- joins --------------------------------------------------------------------------
+    # -- forks and joins ----------------------------------------------------------------
+
+    def open_fork(self, stream: Any, size: Any) -> Any:
+        """Forks into a number of streams known only at run time; only traces meet such numbers."""
+        raise NotImplementedError
+
+    def note_size(self, size: Any) -> frozenset[str]:
+        """Notes a number, known only at run time, of streams or texts; returns the arguments that
+        it is made of. Only traces meet such numbers."""
+        raise NotImplementedError
 
     @abstractmethod
     def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:

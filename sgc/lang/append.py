@@ -87,13 +87,8 @@ def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
     if session.stack.heal is not None:
         fields.setdefault("heal", Lit(session.stack.heal))
     if n is not None and session.is_abstract(n):
-        refuse_unknown(
-            session,
-            n,
-            "n of a gen decides whether its value is a text or a list, so it must be known",
-            "write it as a number",
-        )
-    if n is None or n == 1:
+        session.note_size(n)
+    if n is None or n == 1:  # a decision, if it is known only at run time
         if n == 1:
             fields["single"] = Lit(True)
         if is_hidden:
@@ -102,7 +97,9 @@ def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
             fields["ahead"] = Lit(session.stack.ahead)
         _sample(state, "gen", expr.name, types.TEXT, fields)
     else:
-        _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
+        _sample(
+            state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": session.scalar(n), **fields}
+        )
 
 
 def _select(state: Stream, expr: Select) -> None:

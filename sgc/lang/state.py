@@ -9,15 +9,22 @@ from typing import Any
 from sgc.core.places import here
 from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
-from sgc.errors import UnknownVariable, UsageError
+from sgc.errors import ForkError, UnknownVariable, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
+from sgc.ir.limits import MAX_CHILDREN
 from sgc.lang import words
-from sgc.lang.append import append, checked_name, refuse_unknown, shown
+from sgc.lang.append import append, checked_name, shown
 from sgc.lang.group import ProgramStateGroup
 from sgc.lang.joins import Gathered, ungathered
 from sgc.lang.view import StreamExecutorView
 from sgc.lang.words import Appendable, RoleBegin, RoleEnd
+
+
+def fork_error(size: Any) -> ForkError:
+    """The error of a fork into `size` children, which may be known only at run time."""
+    message = f"fork takes from 1 to {MAX_CHILDREN} children, found {size}"
+    return ForkError(message, where=here())
 
 
 class ProgramState(Stream):
@@ -94,32 +101,33 @@ class ProgramState(Stream):
         always follow from the text.
         """
         if self.session.is_abstract(size):
-            refuse_unknown(
-                self.session,
-                size,
-                "fork() into a number of streams known only at run time",
-                "fork as many as there can be, and use those that are needed",
-            )
+            return self.session.open_fork(self, size)  # type: ignore[no-any-return]
         if isinstance(size, bool) or not isinstance(size, int):
             raise UsageError(f"fork takes a whole number, found {shown(size)}", where=here())
-        if not 1 <= size <= 100_000:
-            raise UsageError(f"fork takes from 1 to 100000 children, found {size}", where=here())
+        if not 1 <= size <= MAX_CHILDREN:
+            raise fork_error(size)
         results = [("s", types.STREAM)] * (size + 1)
         symbols = self.session.emit("fork", results, stream=Ref(self.symbol.name), n=Lit(size))
         self.symbol = symbols[0]
+        paths = self.paths_of_children()
         children = [
-            ProgramState(
-                self.session, self.function_name, symbol, f"{self.path}/:{self._n_forks}.{i}",
-                self._names,
-            )
+            ProgramState(self.session, self.function_name, symbol, f"{paths}.{i}", self._names)
             for i, symbol in enumerate(symbols[1:])
-        ]  # fmt: skip
-        self._n_forks += 1
+        ]
         for child in children:
-            child._is_child = True
-            child.roles = list(self.roles)
-            child._generated = dict(self._generated)
+            child.continues(self.roles, self._generated)
         return ProgramStateGroup(children, self)
+
+    def paths_of_children(self) -> str:
+        """What the paths of the next fork's children begin with; counts the fork."""
+        self._n_forks += 1
+        return f"{self.path}/:{self._n_forks - 1}"
+
+    def continues(self, roles: Sequence[str], generated: Mapping[str | None, Symbol]) -> None:
+        """Makes this a child of a stream that had these roles open, and this generated."""
+        self._is_child = True
+        self.roles = list(roles)
+        self._generated = dict(generated)
 
     @contextmanager
     def copy(self, position_ids_offset: Sequence[int] | None = None) -> Iterator[ProgramState]:

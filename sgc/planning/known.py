@@ -109,7 +109,7 @@ class _Walk:
     def _step(self, node: Node, values: dict[str, Any]) -> None:
         if node.op in _EXTENDS:
             self._extend(node, values)
-        elif node.op == "fork":
+        elif Flag.SAME in node.flags:
             state = values[self.streams[id(node)]]
             values.update((result.name, _child(state)) for result in node.results)
             state.is_extended = True

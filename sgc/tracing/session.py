@@ -7,7 +7,7 @@ when it reaches a place that another run has reached in an equal state.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -33,7 +33,7 @@ from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.kinds.text_types import Known, domain, known_text
 from sgc.tracing.maps import map_traced
 from sgc.tracing.overlays.namespace import Overlays
-from sgc.tracing.paths.blame import blamed
+from sgc.tracing.paths.blame import blamed, made_from
 from sgc.tracing.paths.events import Events, raise_at_next_line
 from sgc.tracing.paths.explore import (
     HasDecisions,
@@ -62,13 +62,15 @@ from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import is_changed, refuse_changed
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.abstract_turns import counted
-from sgc.tracing.values.computing import attempted, computed
+from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.naming import Made, name_of
+from sgc.tracing.values.open_fork import OpenFork, open_fork
 from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
 
 if TYPE_CHECKING:
     from sgc.lang.maps import MapCall, MappedStates
+    from sgc.lang.state import ProgramState
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
@@ -122,6 +124,7 @@ class TraceSession(Coding):
         self.stale: set[str] = set()
         self.handed: set[str] = set()
         self.met: list[Symbol] = []  # the first result of each tool call and map
+        self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
         self.made: dict[str, Made] = {}
@@ -262,7 +265,18 @@ class TraceSession(Coding):
     def raise_failed(self, value: Symbol) -> None:
         raise_failed(self, value)
 
-    # -- maps ---------------------------------------------------------------------------
+    # -- maps and forks -----------------------------------------------------------------
+
+    def open_fork(self, stream: ProgramState, size: Any) -> OpenFork:
+        return open_fork(self, stream, size)
+
+    def note_size(self, size: Any) -> frozenset[str]:
+        if not isinstance(size, AbstractNumber):
+            whole(size)  # stops the trace, or raises Python's own error
+            return frozenset()
+        found = self._numbers_among(made_from([size.symbol.name], self.made))
+        self.sizes |= found
+        return found
 
     def map(self, call: MapCall) -> MappedStates:
         return map_traced(self, call)
@@ -339,7 +353,9 @@ class TraceSession(Coding):
     def needed(self, traceback: TracebackType | None) -> frozenset[str]:
         """The numeric arguments from which the values that stopped the trace were computed; empty
         if they also depend on anything but arguments."""
-        found = self.blamed(traceback)
+        return self._numbers_among(self.blamed(traceback))
+
+    def _numbers_among(self, found: Set[str]) -> frozenset[str]:
         begin = {name for name in found if not self._is_computed(name)}
         if not all(map(self.is_parameter, begin)):
             return frozenset()

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from sgc.core.markers import Style
 from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_inside
 from sgc.core.symbols import Symbol
-from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
+from sgc.errors import (
+    AppendError,
+    ForkError,
+    ProgramError,
+    SgcError,
+    TraceError,
+    UnknownVariable,
+    VerifyError,
+)
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Ref, Value
@@ -117,7 +125,7 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
             if trace.may_leave(error):
                 continue
             told = trace.sites.told.get(error.where, error)
-            told.needs = error.needs
+            told.needs = error.needs or frozenset(trace.sizes)
             raise told from error
 
 
@@ -167,6 +175,7 @@ class _Trace:
         self._leaves, self.is_leaving = leaves, False
         self.in_place = in_place
         self.sites = Sites()
+        self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
         self._bound, self._is_strict = wanted.bound, is_strict
         self._heal, self._max_turns = wanted.heal, wanted.max_turns
@@ -317,7 +326,7 @@ class _Trace:
         session.style = style
         session.note(self._bound, self.function)
         session.callees, session.gathers = self.callees, self.gathers
-        session.in_place = self.in_place
+        session.in_place, session.sizes = self.in_place, self.sizes
         session.stack.default_heal, session.max_turns = self._heal, self._max_turns
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:
@@ -403,6 +412,8 @@ def _run_body(
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, _message(error))
+    except ForkError as error:
+        _fail(session, error, error.message)
     except AppendError as error:
         if not session.has_untyped:  # else the value may be a text in another run
             raise

@@ -20,6 +20,7 @@ FORKS = """
 @sgc.function
 def p(s, rows: list[dict[str, str]]):
     forks = s.fork(len(rows))
+    forks += "x"
     for fork, row in zip(forks, rows):
         fork += row["q"] + sgc.gen("a", max_tokens=2)
     s += forks[0]["a"]
@@ -83,7 +84,7 @@ def test_data_whose_value_tracing_needs_is_compiled_for(sgc_command, on, tmp_pat
     assert out == sgc_command("run", path, "--args", given, *on, "--interpret")[1]
     code, _, err = sgc_command("compile", path)
     assert code == 1
-    assert "fork() into a number of streams known only at run time" in err
+    assert "a number of streams known only at run time is appended to outside a loop" in err
 
 
 COUNTED = """
@@ -93,7 +94,9 @@ def p(s, q: str, n: int = 2, sure: bool = True):
     forks = s.fork(n + 1 if sure else n)
     for fork in forks:
         fork += sgc.gen("b", max_tokens=2)
-    s += forks[-1]["b"]
+    for fork in forks:
+        fork += sgc.gen("c", max_tokens=2)
+    s += forks[-1]["c"]
 """
 
 

@@ -20,8 +20,9 @@ REFUSED = {
         5, "a name made of a value known only at run time", "use one name",
     ),
     "how many forks": (
-        "def p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    s.fork(1 + len(s['a'])).join()\n",
-        5, "fork() into a number of streams known only at run time", "fork as many as there can be",
+        "def p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    fs = s.fork(1 + len(s['a']))\n"
+        "    for f in fs:\n        f += 'x'\n    for f in fs:\n        f += 'y'\n",
+        9, "is appended to in a second loop", "in one turn of one `for`",
     ),
     "a change of what is outside": (
         "def p(s, q, xs=[1]):\n    xs.append(2)\n    s += q + sgc.gen('a', max_tokens=2)\n",

@@ -487,6 +487,8 @@ class Generator:
 
     def fork(self, place: Place) -> tuple[Statement, Place]:
         group, child = f"g{place.depth}", f"f{place.depth}"
+        if self.rng.random() < 0.4:
+            return self._open_fork(place, group, child)
         block, _ = self.inner(place, "fork", stream=child, is_loop=True)
         after = self.rng.choice([
             [], [f"{group}.join()"], [f'{group}.join("concate_and_append")'],
@@ -495,6 +497,25 @@ class Generator:
         made = Statement("fork", [f"for {child} in ({group} := {place.stream}.fork(2)):"],
                          [block], after=after)  # fmt: skip
         return made, place
+
+    def _open_fork(self, place: Place, group: str, child: str) -> tuple[Statement, Place]:
+        """A fork into a number of streams known only at run time."""
+        s, v = place.stream, self.value(place)
+        sizes = [f"len({v}.split()) or 1", f"1 + len({v}) % 3", *([] if place.is_called else ["n"])]
+        size = self.rng.choice(sizes)
+        over = self.rng.choice([
+            f"for {child} in ({group} := {s}.fork({size})):",
+            f"for i, {child} in enumerate({group} := {s}.fork({size})):",
+            f"for {child}, _ in zip({group} := {s}.fork(len({v}) or 1), {v}.split('e')):",
+        ])  # fmt: skip
+        changes = {"stream": child, "is_loop": True, "is_dynamic": True}
+        block, end = self.inner(place, "fork", **changes)
+        new = [name for name in end.sure if name not in place.sure]
+        after = [[], [f"{group}.join()"]]
+        if new and "zip" not in over:
+            read = f'"/".join(str(f["{self.rng.choice(new)}"]) for f in {group})'
+            after += [[f"{s} += {read}"], [f"{s} += {read}", f"{group}.join()"]]
+        return Statement("fork", [over], [block], after=self.rng.choice(after)), place
 
     def copy(self, place: Place) -> tuple[Statement, Place]:
         child = f"c{place.depth}"

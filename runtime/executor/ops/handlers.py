@@ -13,8 +13,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from sgc.errors import DeoptReached, ProgramError, SgcError, UnsupportedParameter
+from sgc.errors import DeoptReached, ForkError, ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Lit, Node, Ref
+from sgc.ir.limits import MAX_CHILDREN
 from sgc.runtime.executor.functions.own_texts import (
     OwnText,
     as_returned,
@@ -150,12 +151,28 @@ def _fork(run: Run, node: Node) -> Results:
     """Forks a stream; the trunk's prompt is committed first, so that no child computes it again."""
     state: StreamState = run.field(node, "stream")
     n = run.field(node, "n")
-    gate = state.gate
-    if n > 1 and any(piece.text for piece in state.pieces()):
-        run.hold()
-        gate = asyncio.get_running_loop().create_future()
-        run.work.background(_commit(run, node, state, gate))
-    return state.fork(n, gate)
+    return state.fork(n, _gate(run, node, state, n))
+
+
+def _open_fork(run: Run, node: Node) -> Results:
+    """The same for a number of children known only now."""
+    state: StreamState = run.field(node, "stream")
+    n = run.field(node, "n")
+    if type(n) is not int or not 1 <= n <= MAX_CHILDREN:
+        raise ForkError(f"fork takes from 1 to {MAX_CHILDREN} children, found {n}")
+    trunk, fork = state.open_fork(_gate(run, node, state, n))
+    run.streams.open_fork(node, n, _published(node, fork, {}))
+    return trunk, fork
+
+
+def _gate(run: Run, node: Node, state: StreamState, n: int) -> asyncio.Future[None] | None:
+    """What the children wait for: that the trunk's prompt is committed."""
+    if n == 1 or not any(piece.text for piece in state.pieces()):
+        return state.gate
+    run.hold()
+    gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    run.work.background(_commit(run, node, state, gate))
+    return gate
 
 
 async def _commit(run: Run, node: Node, state: StreamState, gate: asyncio.Future[None]) -> None:
@@ -200,20 +217,20 @@ def _publish(run: Run, node: Node) -> Results:
     if type(run.values.raw_field(node, "stream")) is Lost:
         return ()
     state: StreamState = run.field(node, "stream")
-    variables = _set_variables(run, node)
-    pieces = state.pieces()
-    run.streams.publish(
-        node,
-        StreamResult(
-            name=node.text("name"),
-            path=state.path,
-            text="".join(piece.text for piece in pieces),
-            variables=variables,
-            pieces=tuple((piece.kind.value, piece.text) for piece in pieces if piece.text),
-            messages=tuple(messages(pieces)),
-        ),
-    )
+    run.streams.publish(node, _published(node, state, _set_variables(run, node)))
     return ()
+
+
+def _published(node: Node, state: StreamState, variables: dict[str, Any]) -> StreamResult:
+    pieces = state.pieces()
+    return StreamResult(
+        name=node.text("name"),
+        path=state.path,
+        text="".join(piece.text for piece in pieces),
+        variables=variables,
+        pieces=tuple((piece.kind.value, piece.text) for piece in pieces if piece.text),
+        messages=tuple(messages(pieces)),
+    )
 
 
 def _set_variables(run: Run, node: Node) -> dict[str, Any]:
@@ -259,6 +276,8 @@ HANDLERS: dict[str, Handler] = {
     "cache": _cache,
     "prefetch": prefetch,
     "fork": _fork,
+    "open_fork": _open_fork,
+    "child": lambda run, node: run.field(node, "stream").child(),
     "text_of": lambda run, node: (run.field(node, "stream").text(),),
     "span": lambda run, node: (run.field(node, "end").text(since=run.field(node, "start")),),
     "concat": _concat,

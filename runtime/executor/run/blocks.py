@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sgc.errors import AppendError, ProgramError, TurnsExceeded, raised_as
+from sgc.errors import AppendError, ForkError, ProgramError, TurnsExceeded, raised_as
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
@@ -157,6 +157,10 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: i
     names.update(bound)
 
 
+# Errors of the language, which programs raise by what they give it.
+_OF_LANGUAGE = {each.__name__: each for each in (AppendError, ForkError)}
+
+
 async def _decided(run: Walked, last: Node) -> str:
     """Returns the block that a terminator continues with; waits for its test."""
     if last.op == "branch":
@@ -173,8 +177,8 @@ async def _decided(run: Walked, last: Node) -> str:
         raise failed.error()
     message = await _awaited(run, last.get("message"))
     name = last.text("error")
-    if name == AppendError.__name__:
-        raise AppendError(message, where=str(last.loc or ""))
+    if name in _OF_LANGUAGE:
+        raise _OF_LANGUAGE[name](message, where=str(last.loc or ""))
     raise raised_as(name)(f"{name}: {message}", where=str(last.loc or ""))
 
 

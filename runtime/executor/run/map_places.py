@@ -12,6 +12,7 @@ from sgc.ir.graph import Graph, Lit, Node, Ref
 from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import StreamResult
+from sgc.runtime.executor.run.stream_order import Number
 from sgc.runtime.executor.run.tool_order import ToolMark
 
 
@@ -94,7 +95,7 @@ class Maps:
         self._of_caller[caller.name] += 1
         return self._of_caller[caller.name] - 1
 
-    def among(self, own: list[tuple[int, StreamResult]]) -> tuple[StreamResult, ...]:
+    def among(self, own: list[tuple[Number, StreamResult]]) -> tuple[StreamResult, ...]:
         """Merges a run's own streams, given with their numbers, with those of its maps, in order of
         creation.
         """
@@ -102,5 +103,5 @@ class Maps:
             return tuple(each for _, each in own)
         places = sorted(self.streams, key=lambda place: place.number)
         found = [((place.streams, 0, place.number), self.streams[place]) for place in places]
-        found += [((number, 1, 0), (each,)) for number, each in own]
+        found += [((number, 1, child), (each,)) for (number, child), each in own]
         return tuple(each for _, some in sorted(found, key=lambda item: item[0]) for each in some)

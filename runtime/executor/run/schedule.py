@@ -22,7 +22,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 # Ops whose place in the order of the program matters.
-NOTED = frozenset({"publish", "tool", "stream", "fork", "map"})
+NOTED = frozenset({"publish", "tool", "stream", "fork", "open_fork", "child", "map"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,9 @@ def _is_in_order(nodes: tuple[Node, ...]) -> bool:
         order.note(node)
     numbers = [order.number_of(node) for node in nodes if node.op == "publish"]
     has_callers = any(isinstance(n.get("caller"), Ref) for n in nodes if n.op == "stream")
-    return numbers == sorted(numbers) and not has_callers and nodes[-1].op == "return"
+    is_open = any(node.op == "open_fork" for node in nodes)
+    is_plain = not has_callers and not is_open
+    return numbers == sorted(numbers) and is_plain and nodes[-1].op == "return"
 
 
 class Schedule:

@@ -140,6 +140,16 @@ class StreamState:
         )
         return (trunk, *children)
 
+    def open_fork(self, gate: asyncio.Future[None] | None) -> tuple[StreamState, StreamState]:
+        """Returns the trunk, and what `child` makes the children of, which is no stream itself."""
+        trunk, first = self.fork(1, gate)
+        return trunk, replace(first, path=f"{self.path}/:{self.n_forks}")
+
+    def child(self) -> tuple[StreamState, StreamState]:
+        """Returns the open fork, whose `n_forks` counts its children, and the next child."""
+        path = f"{self.path}.{self.n_forks}"
+        return replace(self, n_forks=self.n_forks + 1), replace(self, path=path, n_forks=0)
+
     def pieces(self, since: StreamState | None = None) -> list[Piece]:
         """Returns the appended pieces in order: all, or those after the earlier state `since`."""
         found: list[Piece] = []

@@ -6,19 +6,24 @@ which is in the order of the program. Nodes run in another order, as their opera
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sgc.ir.graph import Node, Ref
 from sgc.ir.types import Kind
 from sgc.runtime.executor.run.record import StreamResult
+
+Number = tuple[int, int]
 
 
 class StreamOrder:
     """Numbers streams in order of creation, forks included."""
 
     def __init__(self) -> None:
-        self._number: dict[str, int] = {}  # by the name of each of a stream's states
+        # By the name of each of a stream's states; with a child's place in an open fork, else 0.
+        self._number: dict[str, Number] = {}
+        self._n_children = Counter[int]()  # of open forks
         self._n_streams = 0
         self._paths: dict[str, str] = {}  # of called functions, by their streams' first states
         self._n_calls = defaultdict[str, int](int)
@@ -34,8 +39,12 @@ class StreamOrder:
         for index, value in enumerate(states):
             if index == 0 and isinstance(operand, Ref):
                 self._number[value.name] = self._number[operand.name]
+            elif node.op == "child":
+                fork, _ = self._number[states[0].name]
+                self._number[value.name] = (fork, self._n_children[fork])
+                self._n_children[fork] += 1
             else:
-                self._number[value.name] = self._n_streams
+                self._number[value.name] = (self._n_streams, 0)
                 self._n_streams += 1
 
     def _note_call(self, node: Node) -> None:
@@ -52,14 +61,18 @@ class StreamOrder:
 
     @property
     def n_streams(self) -> int:
-        """Streams begun so far."""
+        """Streams begun so far; an open fork counts as one."""
         return self._n_streams
 
-    def number_of(self, node: Node) -> int:
+    def number_of(self, node: Node) -> Number:
         """Returns the number of the stream that a node belongs to."""
         state = node.get("stream")
         assert isinstance(state, Ref)
         return self._number[state.name]
+
+    def number_of_fork(self, node: Node) -> int:
+        """Returns the number of an open fork."""
+        return self._number[node.results[1].name][0]
 
 
 class Streams:
@@ -70,7 +83,8 @@ class Streams:
         self._n_begun = 0
         self._n_published = 0  # publish nodes so far, in the order of the program
         self._index: dict[int, int] = {}  # by the ids of publish nodes that have not run
-        self._results: dict[int, StreamResult] = {}
+        self._results: dict[Number, StreamResult] = {}
+        self._open: dict[int, tuple[int, StreamResult]] = {}  # open forks, by their numbers
 
     def count_by_blocks(self) -> None:
         """Numbers streams by their states, for a program of several blocks."""
@@ -85,7 +99,7 @@ class Streams:
             self._n_published += 1
         elif node.op == "stream":
             self._n_begun += 1
-        elif node.op == "fork":
+        elif node.op in ("fork", "open_fork"):
             self._n_begun += len(node.results) - 1
 
     @property
@@ -99,9 +113,18 @@ class Streams:
 
     def publish(self, node: Node, result: StreamResult) -> None:
         order = self._order
-        number = self._index.pop(id(node)) if order is None else order.number_of(node)
+        number = (self._index.pop(id(node)), 0) if order is None else order.number_of(node)
         self._results[number] = result
 
-    def published(self) -> Iterator[tuple[int, StreamResult]]:
+    def open_fork(self, node: Node, n: int, result: StreamResult) -> None:
+        """Notes a fork of `n` children: those that the program never begins have this result."""
+        assert self._order is not None
+        self._open[self._order.number_of_fork(node)] = n, result
+
+    def published(self) -> Iterator[tuple[Number, StreamResult]]:
         """Returns the results with the numbers of their streams, in the order of the program."""
-        return ((number, self._results[number]) for number in sorted(self._results))
+        found = dict(self._results)
+        for fork, (n, result) in self._open.items():
+            for child in range(n):
+                found.setdefault((fork, child), replace(result, path=f"{result.path}.{child}"))
+        return ((number, found[number]) for number in sorted(found))

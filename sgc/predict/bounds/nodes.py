@@ -149,6 +149,16 @@ class PlainNodes:
             cost = replace(self._asking.commit(stream.asked()), why=stream.why)
         return Made((stream,) * n_states, cost)
 
+    def on_open_fork(self, node: Node) -> Made:
+        stream = self._stream(node)
+        cost = FREE
+        if stream.tokens:
+            cost = replace(self._asking.commit(stream.asked()), why=stream.why)
+        return Made((stream, stream), cost)
+
+    def on_child(self, node: Node) -> Made:
+        return Made((self._stream(node),) * 2)
+
     def on_image(self, node: Node) -> Made:
         frames = self._bound(node.get("frames")) if node.op == "video" else known(1)
         n_images = int(frames.known[0]) if frames.known is not None else 1

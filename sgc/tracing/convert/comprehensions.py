@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import AS_DICT, AS_SET, LOOPS
+from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS
 
 _Made = ast.ListComp | ast.GeneratorExp
 _Stmt = TypeVar("_Stmt", bound=ast.stmt)
@@ -188,7 +188,7 @@ class _First:
 
     def _taken(self, node: ast.expr, made: _Made) -> ast.expr | None:
         """Takes a comprehension out; None if it has to stay."""
-        if not _is_simple(made):
+        if not is_simple(made):
             return None
         if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(made)):
             return self._take(node, made)
@@ -220,6 +220,8 @@ class _First:
     def _conditional(self, node: ast.BoolOp | ast.IfExp) -> None:
         if isinstance(node, ast.BoolOp):
             node.values[0] = self.visit(node.values[0])
+        elif isinstance(node.test, ast.Name) and node.test.id == ALWAYS:
+            node.body = self.visit(node.body)
         else:
             node.test = self.visit(node.test)
 
@@ -273,7 +275,7 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
     if node.func.id not in _DECIDES or len(node.args) != 1:
         return None
     arg = node.args[0]
-    return arg if isinstance(arg, ast.GeneratorExp) and _is_simple(arg) else None
+    return arg if isinstance(arg, ast.GeneratorExp) and is_simple(arg) else None
 
 
 def _listed(node: ast.expr) -> ast.ListComp | None:
@@ -288,7 +290,14 @@ def _listed(node: ast.expr) -> ast.ListComp | None:
     return None
 
 
-def _is_simple(node: _Made) -> bool:
+def only_item(each: ast.comprehension) -> ast.expr | None:
+    """The item of `for x in [item]`, which is an assignment; None for other clauses."""
+    is_one = isinstance(each.iter, ast.List) and len(each.iter.elts) == 1 and not each.is_async
+    item = each.iter.elts[0] if is_one else None  # type: ignore[attr-defined]
+    return None if isinstance(item, ast.Starred) else item
+
+
+def is_simple(node: _Made) -> bool:
     """Whether a comprehension's parts can be written twice: they contain no scopes of their own."""
     parts: list[ast.expr] = [node.elt]
     for n, each in enumerate(node.generators):
@@ -357,6 +366,9 @@ class _Loop:
             ]
         for test in reversed(each.ifs):
             body = [_at(ast.If(test, body, []), test)]
+        item = only_item(each) if each is not self._made.generators[0] else None
+        if item is not None:
+            return [_at(ast.Assign([each.target], item), each.iter), *body]
         return [_at(ast.For(each.target, each.iter, body, []), each.iter)]
 
     def _is_decided(self) -> ast.expr:

@@ -31,6 +31,7 @@ from sgc.tracing.code.operator_names import (
 from sgc.tracing.convert.comprehensions import with_loops
 from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
+from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import Piece
 
@@ -51,7 +52,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 def convert(tree: ast.Module, pieces: Set[Piece] = frozenset()) -> ast.Module:
     """Rewrites the tree's expressions in place; its `pieces` become code that is data."""
     converted: ast.Module = _Expressions().visit(
-        with_loops(with_mapped(with_matches(with_pieces(tree, pieces))))
+        with_loops(with_flat(with_mapped(with_matches(with_pieces(tree, pieces)))))
     )
     return converted
 

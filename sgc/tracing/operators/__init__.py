@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.tracing.code.operator_names import (
+    ALWAYS,
     AS_DICT,
     AS_SET,
     ASCII,
@@ -57,4 +58,5 @@ OPERATORS: dict[str, Any] = {
     OVER: gone_over,
     PIECE: piece,
     IS_RUN_TIME: is_run_time,
+    ALWAYS: True,
 }

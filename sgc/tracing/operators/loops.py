@@ -12,6 +12,7 @@ from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
+from sgc.tracing.values.open_fork import OpenFork
 
 
 def loops(over: Any, function: Any = None) -> bool:
@@ -25,7 +26,7 @@ def loops(over: Any, function: Any = None) -> bool:
         known for each in (builtins.any, builtins.all) for known in (each, KNOWING.get(each))
     ]:
         return False
-    if isinstance(over, (AbstractList, AbstractRange, Loop)):
+    if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
     return type(over) in (list, tuple) and len(over) > 1 and any(map(is_abstract, over))
 

@@ -13,6 +13,7 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
+from sgc.lang.group import ProgramStateGroup
 from sgc.tracing.operators.calls import KNOWING, passed
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.texts import as_ascii
@@ -25,10 +26,11 @@ from sgc.tracing.values.abstract import (
     marked,
     python_type,
 )
-from sgc.tracing.values.abstract_loops import Items, Loop, Numbered, NumberedItems
+from sgc.tracing.values.abstract_loops import Items, Loop, Mixed, Numbered, NumberedItems
 from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
+from sgc.tracing.values.open_fork import OpenFork
 
 
 def print_nothing(*args: Any, **kwargs: Any) -> None:
@@ -45,6 +47,8 @@ def _print(*args: Any, **kwargs: Any) -> None:
 
 
 def _len(value: Any) -> Any:
+    if isinstance(value, OpenFork):
+        return value.n_items()
     if not is_abstract(value):
         return len(value)
     if isinstance(value, AbstractJson):
@@ -55,7 +59,7 @@ def _len(value: Any) -> Any:
 
 
 def _enumerate(items: Any, start: Any = 0) -> Any:
-    if isinstance(items, AbstractList):
+    if isinstance(items, (AbstractList, OpenFork)):
         return Numbered(items.session, Items(items.iterated()), whole(start))
     if isinstance(items, Loop):
         return Numbered(items._session, items, whole(start))
@@ -65,11 +69,25 @@ def _enumerate(items: Any, start: Any = 0) -> Any:
     return enumerate(items, start)
 
 
+_LISTED = (AbstractList, OpenFork)
+
+
+def _is_known(items: Any) -> bool:
+    """Whether this is a sequence of Python's own, or a fork into a known number of streams."""
+    if isinstance(items, str):
+        return type(items) is str and not is_abstract(items)
+    return type(items) in (list, tuple, range, ProgramStateGroup)
+
+
 def _zip(*lists: Any, strict: Any = False) -> Any:
-    is_abstract = lists and all(isinstance(each, AbstractList) for each in lists)
-    if not is_abstract or strict is not False:
+    listed = [each for each in lists if isinstance(each, _LISTED)]
+    are_lists = all(isinstance(each, _LISTED) or _is_known(each) for each in lists)
+    if not listed or not are_lists or type(strict) is not bool:
         return zip(*lists, strict=strict)
-    return Items(*(each.iterated() for each in lists), is_zipped=True)
+    if len(listed) < len(lists):
+        parts = [each.iterated() if isinstance(each, _LISTED) else each for each in lists]
+        return Mixed(listed[0].session, parts, strict)
+    return Items(*(each.iterated() for each in lists), is_zipped=True, is_strict=strict)
 
 
 def _isinstance(value: Any, of: Any) -> bool:

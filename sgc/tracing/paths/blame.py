@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -23,8 +23,13 @@ def blamed(
     session: Recorder, made: Mapping[str, Made], traceback: TracebackType | None
 ) -> set[str]:
     """The symbols that the operation was given, and those that they were made from."""
+    return made_from(_given(session, traceback), made)
+
+
+def made_from(names: Iterable[str], made: Mapping[str, Made]) -> set[str]:
+    """These symbols, and those that they were made from."""
     found: set[str] = set()
-    queue = list(_given(session, traceback))
+    queue = list(names)
     while queue and len(found) < MAX_SYMBOLS:
         name = queue.pop()
         if name not in found:

@@ -124,6 +124,19 @@ class AbstractList:
         """The list that a loop over this value iterates."""
         return self
 
+    @property
+    def is_filled(self) -> bool:
+        return known_of(self.symbol, self.session).min_items > 0
+
+    def n_items(self) -> Any:
+        return self.session.compute("len", self)
+
+    def end_turn(self) -> None:
+        """Does nothing: a list stays as it is."""
+
+    def end_loop(self, is_whole: bool) -> None:
+        """Does nothing: a list stays as it is."""
+
     def sure_item(self, index: Any) -> Any:
         """The item at an index that is certain to exist."""
         item = computed(self.session, "item", self, index, type_=self.item_type)

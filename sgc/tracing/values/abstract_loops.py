@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import GeneratorType
 from typing import Any, ClassVar, Protocol
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_turns import Counted, is_for_of
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.recorder import Recorder
 
 
 class Listed(Protocol):
-    """An abstract list."""
+    """An abstract list, or an open fork."""
 
     session: Recorder
     symbol: Symbol
 
-    def sure_item(self, index: Any) -> Any: ...
+    @property
+    def is_filled(self) -> bool:
+        """Whether it is known to have an item."""
+
+    def n_items(self) -> Any: ...
+
+    def sure_item(self, index: Any) -> Any:
+        """The item at an index that is certain to exist."""
+
+    def end_turn(self) -> None:
+        """Called before the next item is taken, or found to be missing."""
+
+    def end_loop(self, is_whole: bool) -> None:
+        """Called when a loop has no next turn. is_whole: it has taken all items."""
 
 
 class Loop(Iterator[Any]):
@@ -51,12 +63,16 @@ class Items(Loop):
 
     made_by = "zip"
 
-    def __init__(self, *lists: Listed, is_zipped: bool = False) -> None:
+    def __init__(self, *lists: Listed, is_zipped: bool = False, is_strict: bool = False) -> None:
         session = self._session = lists[0].session
-        lengths = [session.compute("len", each) for each in lists]
-        n = lengths[0] if len(lengths) == 1 else computed(session, "min", *lengths, type_=types.INT)
-        is_sure = all(known_of(each.symbol, session).min_items > 0 for each in lists)
-        self._lists, self._is_zipped = lists, is_zipped
+        lengths = [each.n_items() for each in lists]
+        self._is_whole = all(_is_same(session, lengths[0], each) for each in lengths)
+        n = lengths[0]
+        if not self._is_whole:
+            n = computed(session, "min", *lengths, type_=types.INT)
+        is_sure = (any if self._is_whole else all)(each.is_filled for each in lists)
+        self._lists, self._is_zipped, self._is_strict = lists, is_zipped, is_strict
+        self._lengths = lengths
         self._begun = [each.symbol for each in lists]
         self._turns = Counted(session, 0, n, is_first_sure=is_sure)
 
@@ -70,9 +86,69 @@ class Items(Loop):
                 "a list known only at run time is changed while a loop goes over it",
                 hint="loop over a copy of it, list(xs); or " + INTERPRET,
             )
-        index = next(self._turns)
+        for each in self._lists:
+            each.end_turn()
+        try:
+            index = next(self._turns)
+        except StopIteration:
+            for each in self._lists:
+                each.end_loop(self._is_whole)
+            if self._is_strict and not self._is_whole:
+                _refuse_unequal(self._lengths)
+            raise
         items = tuple(each.sure_item(index) for each in self._lists)
         return items if self._is_zipped else items[0]
+
+
+def _refuse_unequal(lengths: Sequence[Any]) -> None:
+    """Raises the error of `zip(…, strict=True)` for unequal lists; these are decisions."""
+    for n, length in enumerate(lengths[1:], 2):
+        before = "argument 1" if n == 2 else f"arguments 1-{n - 1}"
+        if length != lengths[0]:
+            how = "shorter" if length < lengths[0] else "longer"
+            raise ValueError(f"zip() argument {n} is {how} than {before}")
+
+
+class Mixed(Loop):
+    """`zip` of several, some of them known while tracing: its turns are traced one by one."""
+
+    made_by = "zip"
+
+    def __init__(self, session: Recorder, parts: Sequence[Any], is_strict: bool) -> None:
+        self._session, self._parts, self._is_strict = session, tuple(parts), is_strict
+        self._turn = (0,)  # in a tuple, it is never widened
+
+    @property
+    def index(self) -> Any:
+        return self._turn[0] - 1
+
+    def __next__(self) -> tuple[Any, ...]:
+        (turn,) = self._turn
+        listed = [each for each in self._parts if _is_listed(each)]
+        for each in listed:
+            each.end_turn()
+        lengths = [each.n_items() if _is_listed(each) else len(each) for each in self._parts]
+        if not all(turn < length for length in lengths):
+            for each in listed:
+                each.end_loop(is_whole=False)
+            if self._is_strict:
+                _refuse_unequal(lengths)
+            raise StopIteration
+        self._turn = (turn + 1,)
+        return tuple(
+            each.sure_item(turn) if _is_listed(each) else each[turn] for each in self._parts
+        )
+
+
+def _is_listed(part: Any) -> bool:
+    return hasattr(type(part), "sure_item")
+
+
+def _is_same(session: Recorder, one: Any, other: Any) -> bool:
+    """Whether two numbers are computed alike, and so are equal."""
+    made = session.made
+    both = made.get(one.symbol.name), made.get(other.symbol.name)
+    return one.symbol == other.symbol or (both[0] is not None and both[0] == both[1])
 
 
 class Backwards(Loop):

@@ -210,16 +210,11 @@ def test_loops_that_are_taken_from_by_hand():
 
 
 def test_what_needs_the_items_at_once_is_refused_at_its_line():
-    def zipped(s, xs: list[str], ys: list[str]):
-        for x, y in zip(xs, ys, strict=True):
+    def with_iterator(s, xs: list[str]):
+        for x, y in zip(xs, iter(["a", "b"]), strict=False):
             s += x + y
 
-    def with_plain(s, xs: list[str]):
-        for x, y in zip(xs, ["a", "b"], strict=False):
-            s += x + y
-
-    for body in (zipped, with_plain):
-        assert "`for x in xs:`, also over enumerate(xs)" in refused(body), body.__name__
+    assert "`for x in xs:`, also over enumerate(xs)" in refused(with_iterator)
 
 
 @sgc.function
@@ -261,3 +256,41 @@ def gathers_objects(s, q: str):
 def test_a_list_of_tuples_with_values_of_any_type_grows_in_a_loop():
     graph = agree(gathers_objects, ["no", "yes", "[]", '["a", 1]', "a b"], q="x")
     assert ops(graph)["gen"] <= 8
+
+
+@sgc.function
+def strictly(s, xs: list[str], ys: list[str], zs: list[str]):
+    try:
+        for x, y, z in zip(xs, ys, zs, strict=True):
+            s += x + y + z + sgc.gen("a", max_tokens=2)
+    except ValueError as error:
+        s += str(error)
+
+
+@pytest.mark.parametrize("lengths", [(2, 2, 2), (1, 2, 2), (2, 1, 2), (2, 2, 1), (1, 1, 2)])
+def test_zip_of_unequal_lists_that_must_be_equal(lengths: tuple[int, ...]) -> None:
+    agree(
+        strictly,
+        ("a", "b"),
+        n=6,
+        **{f"{k}s": ["v"] * n for k, n in zip("xyz", lengths, strict=True)},
+    )
+
+
+@sgc.function
+def beside_known(s, xs: list[str]):
+    for letter, x in zip("ABC", xs, strict=False):
+        s += letter + x
+    for i, (x, f) in enumerate(zip(xs, s.fork(2), strict=False)):
+        f += f"{i}" + x + sgc.gen("a", max_tokens=2)
+        s += f["a"]
+    s += ";".join(f"{n}.{x}" for n, x in zip(range(1, 9), xs, strict=False))
+    try:
+        s += str([x + y for x, y in zip(xs, ["1", "2"], strict=True)])
+    except ValueError as error:
+        s += str(error)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_zip_with_what_is_known(n: int) -> None:
+    agree(beside_known, ("a", "b"), xs=["v", "w", "x"][:n])
