@@ -16,6 +16,7 @@ from sgc.tracing.values.abstract import (
     marked,
     pieces_of,
 )
+from sgc.tracing.values.open_fork import EndedChild
 
 
 def text(value: Any) -> Any:
@@ -73,6 +74,8 @@ def same(value: Any) -> Any:
     value = or_none(value)
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
+    if isinstance(value, EndedChild):
+        stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
         stop("whether a value that code gives is the very object that another is", INTERPRET)
     return bool(value) if isinstance(value, AbstractBool) else value

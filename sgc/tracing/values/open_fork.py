@@ -75,6 +75,14 @@ class EndedChild:
     def __setitem__(self, name: str, value: Any) -> NoReturn:
         self._fork.refuse("is given a variable in a second loop")
 
+    def __repr__(self) -> NoReturn:
+        self._fork.refuse("is shown in a second loop")
+
+    def __eq__(self, other: object) -> NoReturn:
+        self._fork.refuse("is compared in a second loop")
+
+    __hash__ = __eq__  # type: ignore[assignment]
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
