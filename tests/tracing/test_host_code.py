@@ -73,19 +73,29 @@ LETTERS = "abc"
     ("size", "hint"),
     [
         (lambda s, n: n, "--bind n=N"),
-        (lambda s, n: int(s["k"]), "fork as many as there can be"),
-        (lambda s, n: "1" + f"{s['k']}", "fork as many as there can be"),
+        (lambda s, n: int(s["k"]), "in one turn of one `for`"),
     ],
 )
-def test_a_fork_of_unknown_size_is_refused_with_its_line(size, hint):
+def test_what_a_fork_of_unknown_size_cannot_do_is_refused_with_its_line(size, hint):
     def body(s, n: int):
         s += sgc.gen_int("k")
-        s.fork(size(s, n))
+        forks = s.fork(size(s, n))
+        forks += "x"
 
-    with pytest.raises(TraceError, match=r"fork\(\) into a number of streams known only") as caught:
+    with pytest.raises(TraceError, match="is appended to outside a loop over its fork") as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 3}"
+    assert hint in caught.value.hint
+
+
+def test_a_fork_into_a_text_is_refused_with_its_line():
+    def body(s):
+        s += sgc.gen("k")
+        s.fork("1" + f"{s['k']}")
+
+    with pytest.raises(UsageError, match="fork takes a whole number, found") as caught:
         sgc.function(body).compile()
     assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 2}"
-    assert hint in caught.value.hint
 
 
 def test_frames_of_unknown_number_are_refused_with_their_line():

@@ -156,10 +156,6 @@ def reads_file(s, x):
         s += file.read() + x
 
 
-def forks_unknown(s, n: int):
-    s.fork(n)  # HERE
-
-
 def bad_object(s, x):
     s["o"] = object()
     s += x
@@ -197,13 +193,6 @@ def test_what_cannot_be_traced_names_the_line_and_a_way_out(body):
 def test_an_error_of_the_program_names_its_line():
     function = sgc.function(raises)
     with pytest.raises(TraceError, match="raised KeyError") as caught:
-        trace(function)
-    assert caught.value.where == _line_of(function, "# HERE")
-
-
-def test_fork_of_unknown_size_is_refused_at_its_line():
-    function = sgc.function(forks_unknown)
-    with pytest.raises((TraceError, sgc.SgcError)) as caught:
         trace(function)
     assert caught.value.where == _line_of(function, "# HERE")
 
