@@ -110,7 +110,8 @@ VERIFIER = (
         ("elif blocks[0].params:", "elif False:"),
         ("if is_known and not tree.is_at_or_above(start.name, end.name):", "if False:"),
         ("if home < 0 or not reached[block] >> home & 1:", "if True:"),
-        ("if number != home and not found", "if not found"),
+        ("is_found[home] = True", "is_found[home] = False"),
+        ("if is_open[each]", "if not is_open[each]"),
     ),
     *_of(
         "ir/rules/node.py", RULES,
@@ -225,7 +226,7 @@ TRACING = (
         ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _equal(own)]"),
     ),
     *_of(
-        "sgc/tracing/paths/loops.py", TRACED,
+        "sgc/tracing/paths/loops.py", f"{TRACED} tests/tracing/control_flow/test_walked.py",
         ("loops[head].n_turns += 1", "loops[head].n_turns += 0"),
         ("        if loop is None:\n            return None\n", "        return None\n"),
     ),
