@@ -69,10 +69,8 @@ def test_a_value_is_part_of_the_signature_only_where_tracing_needs_it(compiled):
     def p(s, history: list[dict[str, str]], topics: list[str]):
         for message in history:
             s += message["content"]
-        forks = s.fork(len(topics))
-        for fork, topic in zip(forks, topics, strict=True):
-            fork += topic + sgc.gen("a", max_tokens=4)
-        s += "".join(fork["a"] for fork in forks)
+        for topic in topics:
+            s += topic + sgc.gen("about_" + topic, max_tokens=4)
 
     rows = [{"history": row["history"], "topics": ["a", "b"]} for row in ROWS[:100]]
     p.run_batch(rows, backend=Endpoint(ScriptedBackend(lambda prompt, sampling: "a")))
