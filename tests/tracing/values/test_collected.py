@@ -98,6 +98,7 @@ def test_they_are_the_same_compiled(program: Any) -> None:
     agree(program, REPLIES, n=10, q="x")
 
 
+@pytest.mark.slow
 def test_its_lists_are_shared_as_in_python():
     @sgc.function
     def program(s, q: str):

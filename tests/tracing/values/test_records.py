@@ -220,6 +220,7 @@ def refused(program: Any) -> str:
     return str(stopped.value)
 
 
+@pytest.mark.slow
 def test_an_object_that_is_changed_after_it_was_put_into_a_list_is_refused():
     def program(s, xs: list[str]):
         notes = []
@@ -233,6 +234,7 @@ def test_an_object_that_is_changed_after_it_was_put_into_a_list_is_refused():
     refused(program)
 
 
+@pytest.mark.slow
 def test_an_attribute_of_an_item_of_a_list_is_not_set():
     def program(s, xs: list[str]):
         notes = [Note(x) for x in xs]
@@ -253,6 +255,7 @@ def test_a_list_of_an_object_of_a_list_is_not_changed():
     refused(program)
 
 
+@pytest.mark.slow
 def test_a_method_that_changes_an_object_of_a_list_is_refused():
     def program(s, xs: list[str]):
         tallies = [Tally(len(x)) for x in xs]
