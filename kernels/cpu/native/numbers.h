@@ -1,0 +1,37 @@
+// Number formats and plain memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace sgc {
+
+enum class Format : int32_t { f32 = 0, bf16 = 1 };
+
+constexpr int64_t bytes_of(Format format) { return format == Format::f32 ? 4 : 2; }
+
+struct bf16 {
+  uint16_t bits;
+};
+
+inline float to_float(bf16 x) {
+  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+inline float to_float(float x) { return x; }
+
+// To the nearest, ties to even; a NaN stays one.
+inline bf16 to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40)};
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16)};
+}
+
+// Zeroed memory at a 64-byte boundary, in huge pages where it is large. Throws std::bad_alloc.
+void* allocate(int64_t n_bytes);
+void release(void* memory, int64_t n_bytes);
+
+}  // namespace sgc
