@@ -1,0 +1,2 @@
+#define SGC_ROWS rows_avx2
+#include "rows.inc"

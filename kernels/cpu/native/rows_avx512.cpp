@@ -1,0 +1,2 @@
+#define SGC_ROWS rows_avx512
+#include "rows.inc"

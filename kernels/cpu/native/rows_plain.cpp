@@ -1,0 +1,2 @@
+#define SGC_ROWS rows_plain
+#include "rows.inc"
