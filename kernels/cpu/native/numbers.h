@@ -4,6 +4,11 @@
 #include <cstdint>
 #include <cstring>
 
+// Sources are compiled for different instruction sets and linked together. A function of a header
+// that the compiler does not inline would be kept once, perhaps with instructions that this machine
+// lacks: hence always inlined.
+#define SGC_INLINE [[gnu::always_inline]] inline
+
 namespace sgc {
 
 enum class Format : int32_t { f32 = 0, bf16 = 1 };
@@ -14,16 +19,16 @@ struct bf16 {
   uint16_t bits;
 };
 
-inline float to_float(bf16 x) {
+SGC_INLINE float to_float(bf16 x) {
   const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
   float value;
   std::memcpy(&value, &bits, 4);
   return value;
 }
-inline float to_float(float x) { return x; }
+SGC_INLINE float to_float(float x) { return x; }
 
 // To the nearest, ties to even; a NaN stays one.
-inline bf16 to_bf16(float x) {
+SGC_INLINE bf16 to_bf16(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40)};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace sgc {
 
@@ -18,7 +19,8 @@ class Threads {
 
   // Calls work(item, thread) once for each item in [0, n_items), thread in [0, count()). Items are
   // begun in order, each by whichever thread is free, so a thread that loses its core holds up
-  // its own item alone. Returns when all are done. Not reentrant; one caller at a time.
+  // its own item alone. Returns when all are done. Not reentrant; one caller at a time; `work`
+  // must not throw.
   template <class Work>
   void run(int64_t n_items, Work&& work) {
     using Callable = std::remove_reference_t<Work>;

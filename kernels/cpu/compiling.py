@@ -1,0 +1,166 @@
+"""Compiles C++ sources into one shared library, side by side, in bounded time. `build.py` calls
+it; it knows nothing of caches and trust.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TIMEOUT_S = 60.0
+_STALE_S = 3600.0
+_POLL_S = 0.02
+
+_FLAGS = (
+    *("-O3", "-std=c++20", "-fPIC", "-fvisibility=hidden", "-pthread"),
+    *("-Wall", "-Wextra", "-fno-math-errno", "-fno-trapping-math"),
+    "-ffp-contract=fast",  # said, for compilers differ in what they do unasked
+)
+_AVX2 = ("-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2")
+_AVX512 = (
+    *(*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
+    "-mprefer-vector-width=512",
+)
+_AVX512_BF16 = (*_AVX512, "-mavx512bf16")
+# By the end of a source's name. What has no such end runs on every processor of the architecture.
+_SETS = {
+    "_avx2": _AVX2,
+    "_avx512": _AVX512,
+    "_avx512_bf16": _AVX512_BF16,
+    "_amx_bf16": (*_AVX512_BF16, "-mamx-tile", "-mamx-bf16"),
+}
+
+
+class CompilerError(Exception):
+    """Why, in plain English."""
+
+
+def flags_of(source: Path) -> tuple[str, ...]:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return _FLAGS
+    own = [flags for end, flags in _SETS.items() if source.stem.endswith(end)]
+    return (*_FLAGS, *(own[0] if own else ()))
+
+
+def version_of(compiler: Sequence[str]) -> str:
+    return _run(compiler, ["--version"], time.monotonic() + TIMEOUT_S)
+
+
+def compile_into(library: Path, sources: Sequence[Path], compiler: Sequence[str]) -> None:
+    """Others see the library only when it is whole. Whoever comes second waits for the first."""
+    end = time.monotonic() + TIMEOUT_S
+    with _lock(library.parent / "lock", end):
+        if library.exists():
+            return
+        _remove_stale(library.parent)
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
+        try:
+            objects = _compile(sources, compiler, work, end)
+            built = _link(objects, compiler, work, end)
+            built.chmod(0o700)
+            built.replace(library)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _compile(
+    sources: Sequence[Path], compiler: Sequence[str], work: Path, end: float
+) -> list[Path]:
+    # Files without instructions of their own are linked first: where two have the same inlined
+    # function of the standard library, the linker keeps the first, which runs everywhere.
+    sources = sorted(sources, key=lambda source: (len(flags_of(source)), source.name))
+    objects = [work / f"{source.stem}.o" for source in sources]
+    commands = [
+        [*flags_of(source), "-c", str(source), "-o", str(object_)]
+        for source, object_ in zip(sources, objects, strict=True)
+    ]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda command: _run(compiler, command, end), commands))
+    return objects
+
+
+def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: float) -> Path:
+    """With the C++ library inside where it can be: the process may have loaded an older one, whose
+    functions must not take the place of ours."""
+    built = work / "library.so"
+    command = ["-shared", "-pthread", *map(str, objects), "-o", str(built)]
+    if sys.platform == "linux":
+        exports = work / "exports"
+        exports.write_text("{ global: sgc_*; local: *; };\n")
+        command += [f"-Wl,--version-script={exports}", "-Wl,--no-undefined"]
+        with suppress(CompilerError):
+            _run(compiler, [*command, "-static-libstdc++", "-static-libgcc"], end)
+            return built
+    _run(compiler, command, end)
+    return built
+
+
+def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
+    """Returns what the compiler prints."""
+    try:
+        process = subprocess.Popen(
+            [*compiler, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,  # so that what it starts can be ended with it
+        )
+    except OSError as error:
+        raise CompilerError(f"the compiler {compiler[0]} does not start: {error}") from None
+    with process:
+        try:
+            printed, _ = process.communicate(timeout=max(end - time.monotonic(), 0.01))
+        except subprocess.TimeoutExpired:
+            raise CompilerError(f"{compiler[0]} took longer than {TIMEOUT_S:.0f} s") from None
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    text = printed.decode(errors="replace")
+    if process.returncode != 0:
+        raise CompilerError(f"the compiler {compiler[0]} fails: {_first_error(text)}")
+    return text
+
+
+def _first_error(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if re.search(r"\berror\b", line)), "without a word")
+
+
+@contextmanager
+def _lock(path: Path, end: float) -> Iterator[None]:
+    """Held by one process at a time. A file system that has no locks does without: then two compile
+    the same, and the later library replaces the equal earlier one."""
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "wb") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise CompilerError("another process compiles them, and takes long") from None
+                time.sleep(_POLL_S)
+                continue
+            except OSError:
+                pass
+            yield
+            return
+
+
+def _remove_stale(folder: Path) -> None:
+    """What builds that were killed have left."""
+    for path in folder.glob("build-*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _STALE_S:
+                shutil.rmtree(path, ignore_errors=True)

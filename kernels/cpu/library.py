@@ -1,0 +1,224 @@
+"""The native kernels through ctypes. Memory is given by addresses: no torch is needed here.
+
+`find` says whether there is a library, `reason` why not. Whether its results are right is for
+those to check who use them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+from sgc.kernels.cpu import build
+
+ABI = 1  # native/abi.h names the same number
+
+_P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
+
+# Result and arguments of each function.
+_FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
+    "sgc_cpu_abi": (_I32, ()),
+    "sgc_cpu_error": (ctypes.c_char_p, ()),
+    "sgc_cpu_isa_has": (_I32, (_I32,)),
+    "sgc_cpu_isa_best": (_I32, ()),
+    "sgc_cpu_isa_limit": (_I32, (_I32,)),
+    "sgc_threads_new": (_P, (_I32,)),
+    "sgc_threads_free": (None, (_P,)),
+    "sgc_threads_count": (_I32, (_P,)),
+    "sgc_pack": (_P, (_I32, _P, _I32, _I64, _P, _I32, _P)),
+    "sgc_packed_free": (None, (_P,)),
+    "sgc_packed_bytes": (_I64, (_P,)),
+    "sgc_packed_n_out": (_I64, (_P,)),
+    "sgc_multiply": (_I32, (_P, _P, _I64, _I64, _I32, _F32, _P, _I64, _I32, _P)),
+}
+
+
+class Isa(IntEnum):
+    """As `native/isa.h`."""
+
+    PLAIN = 0
+    AVX2 = 1
+    AVX512 = 2
+    AVX512_BF16 = 3
+    AMX_BF16 = 4
+
+
+class Format(IntEnum):
+    """As `native/numbers.h`."""
+
+    F32 = 0
+    BF16 = 1
+
+
+class Epilogue(IntEnum):
+    """As `native/matmul.h`."""
+
+    STORE = 0
+    STORE_F32 = 1
+    ADD = 2
+    SWIGLU = 3
+    GEGLU_TANH = 4
+    SILU = 5
+    GELU = 6
+    GELU_TANH = 7
+    RELU = 8
+
+
+class KernelError(Exception):
+    """A native function refused its arguments, or has no memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """c: the functions, as native/abi_*.cpp declares them. path: where it was loaded from."""
+
+    c: ctypes.CDLL
+    path: Path
+
+    def has(self, isa: Isa) -> bool:
+        return bool(self.c.sgc_cpu_isa_has(isa))
+
+    @property
+    def isa(self) -> Isa:
+        """The instruction set that is used."""
+        return Isa(self.c.sgc_cpu_isa_best())
+
+    def limit(self, isa: Isa) -> None:
+        """For tests: what is packed from now on uses no more than this set."""
+        if not self.c.sgc_cpu_isa_limit(isa):
+            raise KernelError(f"this machine has no {isa.name}")
+
+    def error(self) -> KernelError:
+        """What the function that just failed, in this thread, says."""
+        return KernelError(self.c.sgc_cpu_error().decode(errors="replace"))
+
+
+class Threads:
+    """A pool of threads, the caller's own among them, for one caller at a time."""
+
+    def __init__(self, library: Library, n: int) -> None:
+        self._library = library
+        self.handle: int | None = library.c.sgc_threads_new(n)
+        if self.handle is None:
+            raise library.error()
+
+    @property
+    def count(self) -> int:
+        return int(self._library.c.sgc_threads_count(self.handle))
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self._library.c.sgc_threads_free(self.handle)
+            self.handle = None
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None) is not None:
+            self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """address: of [n_out, n_in] numbers, row-major."""
+
+    address: int
+    n_out: int
+
+
+class _Matrix(ctypes.Structure):
+    _fields_ = (("data", _P), ("n_out", _I64))
+
+
+class Packed:
+    """Weights in the processor's layout. The originals are not needed any more.
+
+    biases: the address of float32 [n_out] of all outputs, or None. interleaved: two weights of one
+    size become pairs, for the epilogues of pairs.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        format_: Format,
+        weights: Sequence[Weight],
+        n_in: int,
+        threads: Threads,
+        *,
+        biases: int | None = None,
+        interleaved: bool = False,
+    ) -> None:
+        self._library = library
+        matrices = (_Matrix * len(weights))(*((w.address, w.n_out) for w in weights))
+        self.handle: int | None = library.c.sgc_pack(
+            format_, matrices, len(weights), n_in, biases, interleaved, threads.handle
+        )
+        if self.handle is None:
+            raise library.error()
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self._library.c.sgc_packed_bytes(self.handle))
+
+    @property
+    def n_out(self) -> int:
+        return int(self._library.c.sgc_packed_n_out(self.handle))
+
+    def multiply(
+        self,
+        x: int,
+        x_stride: int,
+        n_rows: int,
+        epilogue: Epilogue,
+        out: int,
+        out_stride: int,
+        threads: Threads,
+        *,
+        scale: float = 1.0,
+        fastest: bool = False,
+    ) -> None:
+        """As `Packed::multiply` of native/matmul.h."""
+        failed = self._library.c.sgc_multiply(
+            self.handle, x, x_stride, n_rows, epilogue, scale, out, out_stride, fastest,
+            threads.handle,
+        )  # fmt: skip
+        if failed:
+            raise self._library.error()
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self._library.c.sgc_packed_free(self.handle)
+            self.handle = None
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None) is not None:
+            self.close()
+
+
+def find() -> Library | None:
+    """The library, compiled if need be (seconds, once per user); None: `reason` says why not."""
+    return _load()[0]
+
+
+def reason() -> str:
+    """Where the library comes from, or why there is none: one sentence."""
+    return _load()[1]
+
+
+@cache
+def _load() -> tuple[Library | None, str]:
+    found = build.find()
+    if found.path is None:
+        return None, found.reason
+    try:
+        c = ctypes.CDLL(str(found.path))
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(c, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        return None, f"the library does not load: {error}"
+    if c.sgc_cpu_abi() != ABI:
+        return None, f"the library has version {c.sgc_cpu_abi()} of the interface, not {ABI}"
+    return Library(c, found.path), found.reason
