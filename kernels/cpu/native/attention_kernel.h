@@ -1,0 +1,282 @@
+// One item of attention: tile by tile, keys and values are packed once for each KV head, and blocks
+// of queries go over them. Included once by the file of each instruction set.
+#pragma once
+
+#include "attention_item.h"
+#include "attention_softmax.h"
+
+namespace sgc {
+namespace {
+
+// The parts of a thread's scratch memory.
+struct Scratch {
+  float* queries;   // [n_states, dwords of a key]
+  float* keys;      // [dwords of a key, kTileKeys]
+  float* values;    // [kTileKeys / per_dword, padded(v_head_dim)]
+  float* some;      // the same, with some keys only
+  float* scores;    // [kBlockRows, kTileKeys]
+  float* weights;   // [kBlockRows, kTileKeys]
+  float* states;    // [n_states, state_floats]
+  float* totals;    // the same, of earlier segments
+  int64_t n_floats;
+};
+
+template <class Math>
+int64_t dwords(const HeadShape& shape) {
+  return (shape.head_dim + Math::per_dword - 1) / Math::per_dword;
+}
+
+template <class Math>
+Scratch divide(float* memory, const HeadShape& shape, int64_t n_states) {
+  int64_t used = 0;
+  const auto take = [&](int64_t n) {
+    float* at = memory ? memory + used : nullptr;
+    used += padded(n);
+    return at;
+  };
+  const int64_t n_values = kTileKeys / Math::per_dword * padded(shape.v_head_dim);
+  Scratch scratch;
+  scratch.queries = take(n_states * dwords<Math>(shape));
+  scratch.keys = take(dwords<Math>(shape) * kTileKeys);
+  scratch.values = take(n_values);
+  scratch.some = take(n_values);
+  scratch.scores = take(kBlockRows * kTileKeys);
+  scratch.weights = take(kBlockRows * kTileKeys);
+  scratch.states = take(n_states * state_floats(shape));
+  scratch.totals = take(n_states * state_floats(shape));
+  scratch.n_floats = used;
+  return scratch;
+}
+
+template <class Math>
+int64_t scratch_floats(const HeadShape& shape, int64_t n_states) {
+  return divide<Math>(nullptr, shape, n_states).n_floats;
+}
+
+// What of a tile a query sees.
+struct Seen {
+  int from, end;
+};
+inline Seen seen(const Query& query, int32_t window, int begin, int n_keys) {
+  const int64_t end = static_cast<int64_t>(query.last) + 1 - begin;
+  const int64_t from = window > 0 ? end - window : 0;
+  return {static_cast<int>(from < 0 ? 0 : from > n_keys ? n_keys : from),
+          static_cast<int>(end < 0 ? 0 : end > n_keys ? n_keys : end)};
+}
+
+template <class Math>
+struct Run {
+  using Element = typename Math::Element;
+
+  const AttendCall& call;
+  const Item& item;
+  const HeadShape& shape;
+  const Query* queries;
+  Scratch scratch;
+  int rows_of_kv;  // queries by heads of a group
+
+  Run(const AttendCall& call, const Item& item, float* memory)
+      : call(call),
+        item(item),
+        shape(call.shape),
+        queries(call.queries + item.first_query),
+        scratch(divide<Math>(
+            memory, call.shape,
+            int64_t{item.n_queries} * call.group * (item.kv_end - item.kv_begin))),
+        rows_of_kv(item.n_queries * call.group) {}
+
+  template <class Work>  // work(row, query, head)
+  void for_rows(Work&& work) {
+    int row = 0;
+    for (int kv = item.kv_begin; kv < item.kv_end; ++kv)
+      for (int i = 0; i < item.n_queries; ++i)
+        for (int h = 0; h < call.group; ++h) work(row++, queries[i], kv * call.group + h);
+  }
+
+  State state(int row) const { return state_at(scratch.states, row, shape); }
+  State total(int row) const { return state_at(scratch.totals, row, shape); }
+  State kept(const Query& query, int head) const {
+    return state_at(call.states, int64_t{query.slot} * shape.n_heads + head, shape);
+  }
+  void copy(State from, State to) const {
+    std::memcpy(to.values, from.values, 4 * static_cast<size_t>(state_floats(shape)));
+  }
+
+  void begin() {
+    const int64_t n = dwords<Math>(shape);
+    for_rows([&](int row, const Query& query, int head) {
+      const Element* q = static_cast<const Element*>(call.q) + query.token * call.q_stride +
+                         int64_t{head} * shape.head_dim;
+      Math::pack_query(q, shape.head_dim, scratch.queries + row * n);
+      if (query.continues)
+        copy(kept(query, head), state(row));
+      else
+        clear(state(row), shape);
+    });
+  }
+
+  void end(bool has_totals) {
+    for_rows([&](int row, const Query& query, int head) {
+      State last = state(row);
+      if (has_totals) {
+        merge_states<Math>(total(row), last, shape);
+        last = total(row);
+      }
+      if (query.finishes)
+        finish<Math>(last, shape, head, output(call, query.token, head));
+      else
+        copy(last, kept(query, head));
+    });
+  }
+
+  static Element* output(const AttendCall& call, int token, int head) {
+    return static_cast<Element*>(call.out) +
+           (int64_t{token} * call.shape.n_heads + head) * call.shape.v_head_dim;
+  }
+
+  void next_segment(bool has_totals) {
+    for_rows([&](int row, const Query&, int) {
+      if (!has_totals) clear(total(row), shape);
+      merge_states<Math>(total(row), state(row), shape);
+      clear(state(row), shape);
+    });
+  }
+
+  // Lists the rows of a pool for a tile's keys, the last one again up to a multiple of sixteen.
+  static void list_rows(const void* pool, int64_t page_bytes, int64_t head_bytes,
+                        const int64_t* pages, int n_keys, const char** rows) {
+    const char* base = static_cast<const char*>(pool) + head_bytes;
+    for (int i = 0; i < n_keys; ++i) rows[i] = base + pages[i] * page_bytes;
+    for (int i = n_keys; i % 16; ++i) rows[i] = rows[n_keys - 1];
+  }
+
+  void prefetch(int at, int part, int n_parts) const {
+    constexpr int64_t size = sizeof(Element);
+    const int left = item.end - at;
+    const int n = left < kTileKeys ? left : kTileKeys;
+    if (n <= 0) return;
+    const int64_t k_bytes = size * shape.head_dim, v_bytes = size * shape.v_head_dim;
+    const int n_kv = item.kv_end - item.kv_begin;
+    for (int i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
+      const int64_t row = item.pages[at + i] * shape.n_kv_heads + item.kv_begin;
+      fetch(static_cast<const char*>(call.k_pool) + row * k_bytes, n_kv * k_bytes);
+      fetch(static_cast<const char*>(call.v_pool) + row * v_bytes, n_kv * v_bytes);
+    }
+  }
+  static void fetch(const char* from, int64_t n) {
+    const char* line = from - (reinterpret_cast<uintptr_t>(from) & 63);
+    for (; line < from + n; line += 64) __builtin_prefetch(line, 0, 2);
+  }
+
+  void pack(int kv, int at, int n_keys) {
+    constexpr int64_t size = sizeof(Element);
+    const char* rows[kTileKeys];
+    const int64_t k_bytes = size * shape.head_dim, v_bytes = size * shape.v_head_dim;
+    list_rows(call.k_pool, k_bytes * shape.n_kv_heads, k_bytes * kv, item.pages + at, n_keys, rows);
+    Math::pack_keys(rows, n_keys, shape.head_dim, scratch.keys);
+    list_rows(call.v_pool, v_bytes * shape.n_kv_heads, v_bytes * kv, item.pages + at, n_keys, rows);
+    Math::pack_values(rows, n_keys, shape.v_head_dim, scratch.values);
+  }
+
+  // Weights of zero would make NaN of values that are not finite: where some query does not see
+  // some key, such tiles are taken by rows.
+  bool is_by_rows(int at, int n_keys) const {
+    bool is_whole = true;
+    for (int i = 0; i < item.n_queries; ++i) {
+      const Seen s = seen(queries[i], shape.window, at, n_keys);
+      is_whole &= s.from == 0 && s.end == n_keys;
+    }
+    const int64_t n = (n_keys + Math::per_dword - 1) / Math::per_dword;
+    return !is_whole && !Math::is_finite(scratch.values, n * padded(shape.v_head_dim));
+  }
+
+  // Rows [row, row + n) of a KV head, whose first row is `first`, over the packed tile.
+  void block(int first, int row, int n, int at, int n_keys, bool by_rows) {
+    Seen sees[kBlockRows], any{n_keys, 0};
+    for (int i = 0; i < n; ++i) {
+      sees[i] = seen(queries[(row + i) / call.group], shape.window, at, n_keys);
+      if (sees[i].from < any.from) any.from = sees[i].from;
+      if (sees[i].end > any.end) any.end = sees[i].end;
+    }
+    if (any.from >= any.end) return;
+    const int64_t n_dwords = dwords<Math>(shape), width = padded(shape.v_head_dim);
+    kProducts<Math>[n](scratch.queries + (first + row) * n_dwords, n_dwords, scratch.keys, kTileKeys,
+                       0, n_dwords, nullptr, scratch.scores, kTileKeys, padded(any.end));
+    float factors[kBlockRows];
+    constexpr int64_t weights = kTileKeys / Math::per_dword;
+    for (int i = 0; i < n; ++i)
+      factors[i] = weigh<Math>(scratch.scores + i * kTileKeys, sees[i].from, sees[i].end, shape,
+                               state(first + row + i), scratch.weights + i * weights);
+    constexpr int per = Math::per_dword;
+    if (by_rows) return values_by_rows(first + row, n, sees, factors);
+    kProducts<Math>[n](scratch.weights, weights, scratch.values, width, any.from / per,
+                       (any.end + per - 1) / per, factors, state(first + row).values,
+                       state_floats(shape), width);
+  }
+
+  void values_by_rows(int row, int n, const Seen* sees, const float* factors) {
+    const int64_t width = padded(shape.v_head_dim);
+    constexpr int per = Math::per_dword;
+    for (int i = 0; i < n; ++i) {
+      if (sees[i].from >= sees[i].end) continue;
+      Math::only_keys(scratch.values, sees[i].from, sees[i].end, width, scratch.some);
+      kProducts<Math>[1](scratch.weights + i * (kTileKeys / per), 0, scratch.some, width,
+                         sees[i].from / per, (sees[i].end + per - 1) / per, factors + i,
+                         state(row + i).values, 0, width);
+    }
+  }
+
+  void tile(int at, int n_keys) {
+    const int n_kv = item.kv_end - item.kv_begin;
+    const int n_blocks = (rows_of_kv + kBlockRows - 1) / kBlockRows;
+    for (int kv = 0; kv < n_kv; ++kv) {
+      prefetch(at + kTileKeys, kv, n_kv);
+      pack(item.kv_begin + kv, at, n_keys);
+      const bool by_rows = is_by_rows(at, n_keys);
+      for (int i = 0; i < n_blocks; ++i) {  // blocks of like sizes
+        const int row = rows_of_kv * i / n_blocks, next = rows_of_kv * (i + 1) / n_blocks;
+        block(kv * rows_of_kv, row, next - row, at, n_keys, by_rows);
+      }
+    }
+  }
+
+  void all() {
+    prefetch(item.begin, 0, 1);
+    begin();
+    bool has_totals = false;
+    for (int at = item.begin; at < item.end; at += kTileKeys) {
+      if (at > item.begin && at % call.segment == 0) {
+        next_segment(has_totals);
+        has_totals = true;
+      }
+      tile(at, item.end - at < kTileKeys ? item.end - at : kTileKeys);
+    }
+    end(has_totals);
+  }
+};
+
+template <class Math>
+void run_item(const AttendCall& call, const Item& item, float* memory) {
+  Run<Math>(call, item, memory).all();
+}
+
+template <class Math>
+void run_merge(const AttendCall& call, const Merge& merge, float* memory) {
+  const State total = state_at(memory, 0, call.shape);
+  for (int head = 0; head < call.shape.n_heads; ++head) {
+    clear(total, call.shape);
+    for (int i = 0; i < merge.n_slots; ++i) {
+      const int64_t at = int64_t{merge.slot + i} * call.shape.n_heads + head;
+      merge_states<Math>(total, state_at(call.states, at, call.shape), call.shape);
+    }
+    finish<Math>(total, call.shape, head, Run<Math>::output(call, merge.token, head));
+  }
+}
+
+template <class Math>
+constexpr AttentionKernel kernel_of() {
+  return {scratch_floats<Math>, run_item<Math>, run_merge<Math>};
+}
+
+}  // namespace
+}  // namespace sgc

@@ -1,0 +1,182 @@
+// How keys and values of a pool become what the kernels multiply: tiles of dwords. In fp32 a dword
+// is a number; with dots of bf16 pairs (attention_avx512_bf16.cpp) it is two neighbours of a row.
+// A math has: Lanes, `Element` of q and the pools, how many numbers a dword has, and how to pack.
+#pragma once
+
+#include "attention_lanes.h"
+#include "numbers.h"
+
+namespace sgc {
+namespace {
+
+inline float widened(float x) { return x; }
+inline float widened(bf16 x) {
+  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+inline void narrow(float x, float* to) { *to = x; }
+inline void narrow(float x, bf16* to) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+  to->bits = static_cast<uint16_t>(is_nan ? (bits >> 16) | 0x40 : rounded);
+}
+
+// to[i][key] = dword i of row `key`, for four keys.
+inline void transpose_four(const char* const* rows, int64_t n, float* to) {
+  using L = Lanes<4>;
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    L::F x[4];
+    for (int key = 0; key < 4; ++key) std::memcpy(&x[key], rows[key] + 4 * i, 16);
+    const auto ab_low = __builtin_shuffle(x[0], x[1], L::I{0, 4, 1, 5});
+    const auto ab_high = __builtin_shuffle(x[0], x[1], L::I{2, 6, 3, 7});
+    const auto cd_low = __builtin_shuffle(x[2], x[3], L::I{0, 4, 1, 5});
+    const auto cd_high = __builtin_shuffle(x[2], x[3], L::I{2, 6, 3, 7});
+    store<L>(to + (i + 0) * kTileKeys, __builtin_shuffle(ab_low, cd_low, L::I{0, 1, 4, 5}));
+    store<L>(to + (i + 1) * kTileKeys, __builtin_shuffle(ab_low, cd_low, L::I{2, 3, 6, 7}));
+    store<L>(to + (i + 2) * kTileKeys, __builtin_shuffle(ab_high, cd_high, L::I{0, 1, 4, 5}));
+    store<L>(to + (i + 3) * kTileKeys, __builtin_shuffle(ab_high, cd_high, L::I{2, 3, 6, 7}));
+  }
+  for (; i < n; ++i)
+    for (int key = 0; key < 4; ++key) std::memcpy(to + i * kTileKeys + key, rows[key] + 4 * i, 4);
+}
+
+#if defined(__AVX512F__)
+// The same for sixteen keys.
+inline void transpose_sixteen(const char* const* rows, int64_t n, float* to) {
+  for (int64_t at = 0; at < n; at += 16) {
+    const int64_t left = n - at < 16 ? n - at : 16;
+    const auto mask = static_cast<__mmask16>((1u << left) - 1);
+    __m512i a[16], b[16];
+    for (int i = 0; i < 16; ++i) a[i] = _mm512_maskz_loadu_epi32(mask, rows[i] + 4 * at);
+    for (int i = 0; i < 16; i += 2) {
+      b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
+      b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+      a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
+      a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+      a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+      a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+    }
+    for (int i = 0; i < 4; ++i) {  // a[4 r + i]: rows 4r to 4r + 3, dwords i, i + 4, i + 8, i + 12
+      const auto low = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
+      const auto high = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xdd);
+      const auto low2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
+      const auto high2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xdd);
+      b[i] = _mm512_shuffle_i32x4(low, low2, 0x88);
+      b[i + 8] = _mm512_shuffle_i32x4(low, low2, 0xdd);
+      b[i + 4] = _mm512_shuffle_i32x4(high, high2, 0x88);
+      b[i + 12] = _mm512_shuffle_i32x4(high, high2, 0xdd);
+    }
+    float* out = to + at * kTileKeys;
+    if (left == 16) {
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kTileKeys, b[i]);
+    } else {
+      for (int i = 0; i < left; ++i) _mm512_store_si512(out + i * kTileKeys, b[i]);
+    }
+  }
+}
+#endif
+
+// to[i][key] = dword i of row `key`, for `n_keys` keys, of which the caller lists the last again
+// up to a multiple of sixteen.
+template <class L>
+inline void transpose(const char* const* rows, int n_keys, int64_t n_dwords, float* to) {
+#if defined(__AVX512F__)
+  if constexpr (L::width == 16) {
+    for (int key = 0; key < n_keys; key += 16) transpose_sixteen(rows + key, n_dwords, to + key);
+    return;
+  }
+#endif
+  for (int key = 0; key < n_keys; key += 4) transpose_four(rows + key, n_dwords, to + key);
+}
+
+template <class L>
+inline void widen_row(const float* from, int64_t n, float* to) {
+  std::memcpy(to, from, 4 * static_cast<size_t>(n));
+}
+template <class L>
+inline void widen_row(const bf16* from, int64_t n, float* to) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const auto wide = _mm512_cvtepu16_epi32(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+    _mm512_storeu_si512(to + i, _mm512_slli_epi32(wide, 16));
+  }
+#elif defined(__AVX2__)
+  for (; i + 8 <= n; i += 8) {
+    const auto wide =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_slli_epi32(wide, 16));
+  }
+#endif
+  for (; i < n; ++i) to[i] = widened(from[i]);
+}
+
+// Arithmetic in fp32, whatever the pool's format.
+template <class L, class E>
+struct Floats {
+  using Lanes = L;
+  using Element = E;
+  static constexpr int per_dword = 1;
+
+  static typename L::F dot(typename L::F sum, typename L::F a, typename L::F b) {
+    return fma(a, b, sum);
+  }
+
+  static void pack_query(const E* from, int64_t n, float* to) { widen_row<L>(from, n, to); }
+
+  static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to) {
+    if constexpr (sizeof(E) == 4) {
+      transpose<L>(rows, n_keys, n, to);
+    } else if (n % 2) {
+      for (int64_t i = 0; i < n; ++i)
+        for (int key = 0; key < n_keys; ++key)
+          to[i * kTileKeys + key] = widened(reinterpret_cast<const E*>(rows[key])[i]);
+    } else {  // pairs first, into the later half, which is then taken apart from its start
+      const float* pairs = to + n / 2 * kTileKeys;
+      transpose<L>(rows, n_keys, n / 2, to + n / 2 * kTileKeys);
+      for (int64_t i = 0; i < n / 2; ++i)
+        for (int key = 0; key < kTileKeys; key += L::width) {
+          typename L::I x;
+          std::memcpy(&x, pairs + i * kTileKeys + key, sizeof x);
+          store<L>(to + 2 * i * kTileKeys + key, (typename L::F)(x << 16));
+          store<L>(to + (2 * i + 1) * kTileKeys + key, (typename L::F)(x & -65536));
+        }
+    }
+  }
+
+  // to[key][padded(n)]
+  static void pack_values(const char* const* rows, int n_keys, int64_t n, float* to) {
+    const int64_t width = padded(n);
+    for (int key = 0; key < n_keys; ++key, to += width) {
+      widen_row<L>(reinterpret_cast<const E*>(rows[key]), n, to);
+      for (int64_t i = n; i < width; ++i) to[i] = 0.0f;
+    }
+  }
+
+  // A copy of a packed tile in which keys outside [from, end) are zero.
+  static void only_keys(const float* tile, int from, int end, int64_t width, float* to) {
+    for (int64_t i = 0; i < kTileKeys * width; ++i)
+      to[i] = i >= from * width && i < end * width ? tile[i] : 0.0f;
+  }
+
+  static bool is_finite(const float* tile, int64_t n) {
+    bool finite = true;
+    for (int64_t i = 0; i < n; ++i) finite &= tile[i] - tile[i] == 0.0f;
+    return finite;
+  }
+
+  static void pack_weights(const typename L::F* weights, float* to) {
+    std::memcpy(to, weights, 4 * kTileKeys);
+  }
+};
+
+}  // namespace
+}  // namespace sgc

@@ -1,0 +1,7 @@
+#include "heads_kernel.h"
+
+namespace sgc {
+
+extern constexpr TokenHeads kHeadsAvx512[2] = {token_heads<float>, token_heads<bf16>};
+
+}  // namespace sgc
