@@ -33,6 +33,12 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_packed_free": (None, (_P,)),
     "sgc_packed_bytes": (_I64, (_P,)),
     "sgc_packed_n_out": (_I64, (_P,)),
+    "sgc_program_new": (_P, (_P, _I64, _P, _I64, _I32, _P)),
+    "sgc_program_free": (None, (_P,)),
+    "sgc_program_bind": (_I32, (_P, _I32, _P, _P)),
+    "sgc_program_run": (_I32, (_P, _P, _P)),
+    "sgc_program_bytes": (_I64, (_P,)),
+    "sgc_program_layout": (None, (_P,)),
     "sgc_multiply": (_I32, (_P, _P, _I64, _I64, _I32, _F32, _P, _I64, _I32, _P)),
 }
 

@@ -90,9 +90,8 @@ class PackedWeights final : public Packed {
     const int64_t x_bytes = bytes_of(kernel_.x_format);
     const Kernel& kernel = taken(n_rows, fastest);
     const Split split(n_rows, sizes_, kernel, threads.count());
-    const Memory wide(kernel.x_format == format_ ? 0 : n_rows * sizes_.n_in * 4);
     if (kernel.x_format != format_) {
-      x = widened(static_cast<const bf16*>(x), x_stride, n_rows, wide.as<float>(), threads);
+      x = widened(static_cast<const bf16*>(x), x_stride, n_rows, threads);
       x_stride = sizes_.n_in;
     }
     threads.run(split.n_items, [&](int64_t item, int) {
@@ -146,9 +145,9 @@ class PackedWeights final : public Packed {
     }
   }
 
-  const float* widened(const bf16* x, int64_t stride, int64_t n_rows, float* to,
-                       Threads& threads) const {
+  const float* widened(const bf16* x, int64_t stride, int64_t n_rows, Threads& threads) const {
     constexpr int64_t kRowsAnItem = 8;
+    float* to = reinterpret_cast<float*>(thread_scratch(n_rows * sizes_.n_in * 4));
     threads.run(divided_up(n_rows, kRowsAnItem), [&](int64_t item, int) {
       const int64_t end = std::min((item + 1) * kRowsAnItem, n_rows);
       for (int64_t row = item * kRowsAnItem; row < end; ++row) {

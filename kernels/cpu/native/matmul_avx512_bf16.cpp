@@ -28,27 +28,29 @@ struct Dots {
   static void sums(const bf16* x, int64_t stride, int64_t n_in, const char* panel, Ahead ahead,
                    float* out) {
     __m512 a[rows], b[rows];
+#pragma GCC unroll 12
     for (int r = 0; r < rows; ++r) a[r] = b[r] = _mm512_setzero_ps();
-    for (int64_t i = 0; i + 1 < n_in; i += 2, panel += kStep, ahead.at += ahead.step) {
-      _mm_prefetch(ahead.at, _MM_HINT_T0);
-      _mm_prefetch(ahead.at + 64, _MM_HINT_T0);
+    const auto add = [&](auto&& pair_of) {
       const __m512bh w0 = weights_at(panel), w1 = weights_at(panel + 64);
 #pragma GCC unroll 12
       for (int r = 0; r < rows; ++r) {
-        uint32_t pair;
-        std::memcpy(&pair, x + r * stride + i, 4);
-        a[r] = _mm512_dpbf16_ps(a[r], w0, all_pairs(pair));
-        b[r] = _mm512_dpbf16_ps(b[r], w1, all_pairs(pair));
-      }
-    }
-    if (n_in % 2 != 0) {
-      const __m512bh w0 = weights_at(panel), w1 = weights_at(panel + 64);
-      for (int r = 0; r < rows; ++r) {
-        const __m512bh pair = all_pairs(x[r * stride + n_in - 1].bits);
+        const __m512bh pair = all_pairs(pair_of(x + r * stride));
         a[r] = _mm512_dpbf16_ps(a[r], w0, pair);
         b[r] = _mm512_dpbf16_ps(b[r], w1, pair);
       }
+    };
+    int64_t i = 0;
+    for (; i + 1 < n_in; i += 2, panel += kStep, ahead.at += ahead.step) {
+      _mm_prefetch(ahead.at, _MM_HINT_T0);
+      _mm_prefetch(ahead.at + 64, _MM_HINT_T0);
+      add([i](const bf16* row) {
+        uint32_t pair;
+        std::memcpy(&pair, row + i, 4);
+        return pair;
+      });
     }
+    if (i < n_in) add([i](const bf16* row) { return uint32_t{row[i].bits}; });  // and a zero
+#pragma GCC unroll 12
     for (int r = 0; r < rows; ++r) {
       _mm512_store_ps(out + r * kColumns, a[r]);
       _mm512_store_ps(out + r * kColumns + kLanes, b[r]);

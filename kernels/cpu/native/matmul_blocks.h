@@ -14,8 +14,9 @@ struct Ahead {
   int64_t step;  // bytes a step
 };
 
-// A micro-kernel: static void sums<rows>(const X* x, stride, n_in, const char* panel, Ahead, float*
-// sums [rows][kColumns]); kRows: the most rows; kStep: bytes of a panel that a step takes.
+// A micro-kernel:
+//   X: what it takes as activations. kRows: the most rows. kStep: bytes of a panel that a step takes.
+//   sums<rows>(x, x_stride, n_in, panel, ahead, sums): [rows][kColumns]
 template <class Micro, int rows>
 void sums_of(const Task& task, const char* x, const char* panel, Ahead ahead, float* sums) {
   using X = typename Micro::X;
@@ -25,59 +26,62 @@ void sums_of(const Task& task, const char* x, const char* panel, Ahead ahead, fl
 
 using Sums = void (*)(const Task&, const char*, const char*, Ahead, float*);
 
-template <class Micro, int rows>
-struct Table {  // [rows + 1], by the number of rows
-  Sums sums[rows + 1];
-  constexpr Table() : sums{} { fill<rows>(); }
-  template <int n>
+template <class Micro>
+struct Table {
+  Sums sums[Micro::kRows + 1];  // by the number of rows
+  constexpr Table() : sums{} { fill<Micro::kRows>(); }
+  template <int rows>
   constexpr void fill() {
-    sums[n] = sums_of<Micro, n>;
-    if constexpr (n > 1) fill<n - 1>();
+    sums[rows] = sums_of<Micro, rows>;
+    if constexpr (rows > 1) fill<rows - 1>();
   }
 };
 
-// Few rows wait for memory, and each step asks for what comes a little later. Many rows stay longer
-// at a panel: together they ask for the next one.
-template <class Micro>
-Ahead ahead_of(const Task& task, const char* panel, int64_t group, int64_t n_groups, bool is_last) {
+// Few rows wait for memory: each step asks for what comes a little later. Many rows stay longer at
+// a panel: together they ask for the next one. step_bytes: of a panel, that a step takes.
+inline Ahead ahead_of(const Task& task, const char* panel, int64_t step_bytes, int64_t group,
+                      int64_t n_groups, bool is_last) {
   constexpr int64_t kNear = 4096;
-  if (n_groups == 1) return {panel + kNear, Micro::kStep};
+  if (n_groups == 1) return {panel + kNear, step_bytes};
   if (is_last) return {panel, 0};
-  const int64_t step = (Micro::kStep + n_groups - 1) / n_groups;
-  const int64_t n_steps = task.panel_bytes / Micro::kStep;
+  const int64_t step = (step_bytes + n_groups - 1) / n_groups;
+  const int64_t n_steps = task.panel_bytes / step_bytes;
   return {panel + task.panel_bytes + group * n_steps * step, step};
 }
 
+inline const char* panel_of(const Task& task, int64_t index) {
+  return static_cast<const char*>(task.panels) + index * task.panel_bytes;
+}
+
+inline Target target_of(const Task& task, int64_t index, int64_t row) {
+  const int64_t out_bytes = bytes_of_out(task), stride_bytes = task.out_stride * out_bytes;
+  const int64_t n_out = is_paired(task.epilogue) ? kLanes : kColumns;  // of a panel
+  const int64_t left = task.n_columns - index * n_out;
+  return {static_cast<char*>(task.out) + row * stride_bytes + index * n_out * out_bytes,
+          stride_bytes, left < n_out ? left : n_out, task.biases + index * kColumns};
+}
+
 template <class Micro>
-void multiply_panel(const Task& task, const char* panel, const Target& target, bool is_last) {
-  static constexpr Table<Micro, Micro::kRows> table;
+void multiply_panel(const Task& task, int64_t index) {
+  static constexpr Table<Micro> table;
   alignas(64) float sums[Micro::kRows * kColumns];
+  const char* panel = panel_of(task, index);
   const int64_t n_groups = (task.n_rows + Micro::kRows - 1) / Micro::kRows;
   const int64_t row_bytes = task.x_stride * static_cast<int64_t>(sizeof(typename Micro::X));
   for (int64_t group = 0; group < n_groups; ++group) {
     const int64_t first = group * task.n_rows / n_groups;  // of like size: 16 are 8 and 8
     const auto n = static_cast<int>((group + 1) * task.n_rows / n_groups - first);
     const char* x = static_cast<const char*>(task.x) + first * row_bytes;
-    const Ahead ahead = ahead_of<Micro>(task, panel, group, n_groups, is_last);
+    const Ahead ahead =
+        ahead_of(task, panel, Micro::kStep, group, n_groups, index + 1 == task.n_panels);
     table.sums[n](task, x, panel, ahead, sums);
-    Target rows = target;
-    rows.out += first * target.stride_bytes;
-    finish(sums, n, rows, task);
+    finish(sums, n, target_of(task, index, first), task);
   }
 }
 
 template <class Micro>
 void multiply_blocks(const Task& task) {
-  const int64_t out_bytes = bytes_of_out(task);
-  const int64_t n_out = is_paired(task.epilogue) ? kLanes : kColumns;  // of a panel
-  for (int64_t i = 0; i < task.n_panels; ++i) {
-    const char* panel = static_cast<const char*>(task.panels) + i * task.panel_bytes;
-    const int64_t left = task.n_columns - i * n_out;
-    const Target target{static_cast<char*>(task.out) + i * n_out * out_bytes,
-                        task.out_stride * out_bytes, left < n_out ? left : n_out,
-                        task.biases + i * kColumns};
-    multiply_panel<Micro>(task, panel, target, i + 1 == task.n_panels);
-  }
+  for (int64_t i = 0; i < task.n_panels; ++i) multiply_panel<Micro>(task, i);
 }
 
 }  // namespace

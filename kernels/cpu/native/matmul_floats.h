@@ -29,6 +29,7 @@ struct Products {
         b[r] += value * w1;
       }
     }
+#pragma GCC unroll 12
     for (int r = 0; r < rows; ++r) {
       store(out + r * kColumns, a[r]);
       store(out + r * kColumns + kLanes, b[r]);

@@ -49,6 +49,9 @@ const Kernel* avx512_kernel(Format weights);
 const Kernel* avx512_bf16_kernel();
 const Kernel* amx_bf16_kernel();  // takes what is packed for avx512_bf16
 
+// Memory of the calling thread's own, until its next call.
+char* thread_scratch(int64_t n_bytes);
+
 constexpr bool is_paired(Epilogue e) { return e == Epilogue::swiglu || e == Epilogue::geglu_tanh; }
 
 }  // namespace sgc
