@@ -8,7 +8,7 @@
 
 namespace sgc {
 
-enum class NormKind : int32_t { rms = 0, layer = 1 };
+enum class NormKind : int32_t { rms = 0, layer = 1, none = 2 };  // none: in as it is
 
 struct Norm {
   NormKind kind;

@@ -12,10 +12,14 @@ from sgc.kernels.interface import Heads, PagedAttention, write
 
 @dataclass(slots=True)
 class KVPool:
-    """Each layer's K and V: [n_pages, n_kv_heads, head_dim], made when the layer first runs."""
+    """Each layer's K and V: [n_pages, n_kv_heads, head_dim], made when the layer first runs.
+
+    windows: those that its layers attend with.
+    """
 
     n_pages: int
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    windows: set[int | None] = field(default_factory=set)
 
     def layer(self, index: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The layer's pools, made like k and v: [n_tokens, n_kv_heads, head_dim]."""
@@ -47,5 +51,6 @@ class Step:
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
         """Stores the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""
         k_pool, v_pool = self.pool.layer(layer, k, v)
+        self.pool.windows.add(heads.window)
         write(k_pool, v_pool, self.slots, k, v)
         return self.attention.attend(q, k_pool, v_pool, self.plan, heads)

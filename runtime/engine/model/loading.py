@@ -15,14 +15,9 @@ import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.model.plain_files import find_plain
-from sgc.runtime.engine.model.runner import (
-    ModelRunner,
-    RunnerFactory,
-    UnsupportedModel,
-    fused_runner,
-    runner_factories,
-)
+from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
 from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.model.ways import RunnerFactory, decoder_factories, runner_factories
 from sgc.runtime.engine.process.tuning import keep_freed_memory
 
 MAX_POOL_TOKENS = 65536
@@ -72,7 +67,15 @@ def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner
     if chooses_threads:  # before anything starts a second thread
         _choose_threads(files.num_parameters())
     model = files.load()
-    return None if model is None else _tried(fused_runner, model, own_answers(model))
+    own = None if model is None else own_answers(model)
+    for factory in decoder_factories(files.dtype):
+        model = model or files.load()
+        if model is None:
+            return None
+        if (runner := _tried(factory, model, own)) is not None:
+            return runner
+        model = None  # so that it is not in memory twice
+    return None
 
 
 def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
@@ -98,7 +101,7 @@ def _tried(factory: RunnerFactory, model: Any, own: Any) -> ModelRunner | None:
     try:
         runner = factory(model, 1)
         check_model(runner, own)
-    except (UnsupportedModel, AssertionError, RuntimeError) as error:
+    except (UnsupportedModel, AssertionError, RuntimeError, ValueError) as error:
         _log.warning("%s fails its check, trying without: %s", factory.__name__, error)
         return None
     return runner

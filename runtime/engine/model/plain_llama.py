@@ -69,6 +69,7 @@ class Rotary:
     def __init__(self, config: LlamaConfig) -> None:
         exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float) / config.head_dim
         self.inv_freq = 1.0 / (config.rope_theta**exponents)
+        self.attention_scaling = 1.0
 
     def __call__(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         angles = positions[..., None].float() * self.inv_freq

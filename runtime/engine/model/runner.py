@@ -1,45 +1,42 @@
 """Runs a Hugging Face causal LM on the engine's flat batches: a `Forward`.
 
-Our own code computes the model if it knows its family (`fused.py`), else the model's own code does
-(`transformers_model.py`; importing transformers is slow, and done only where needed). Attention is
-always ours, over the pool's pages. `loading.py` loads and checks a runner.
+`ways.py` has the ways to compute a model; `loading.py` loads and checks a runner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from sgc.kernels.interface import PagedAttention, Ragged
-from sgc.kernels.parts import tensor_of
-from sgc.kernels.torch_cpu import TorchCpuAttention
-from sgc.runtime.engine.cache.kv_pool import KVPool, Step
+from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.model.forward import FlatBatch
-from sgc.runtime.engine.model.fused import FusedModel, is_understood
-from sgc.runtime.engine.model.packed import pack_linears
-
-Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
-"""(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
 
 
 class UnsupportedModel(ValueError):
     """A model that would not be served faithfully."""
 
 
+class Way(Protocol):
+    """A way to compute a model. name: for messages."""
+
+    name: str
+
+    def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        """Writes the new tokens' K and V to the pool, and returns [n_logits, vocab]. Notes the
+        windows that its layers attend with in the pool."""
+        ...
+
+
 class ModelRunner:
-    """A model, the code that computes it, and a pool of `n_pages` tokens."""
+    """A model, the way it is computed, and a pool of `n_pages` tokens."""
 
     device_name = "cpu"
 
-    def __init__(
-        self, model: Any, compute: Compute, n_pages: int, keeps_model: bool = False
-    ) -> None:
-        """model: the model behind `compute`. keeps_model: whether the runner keeps it."""
+    def __init__(self, model: Any, way: Way, n_pages: int, keeps_model: bool = False) -> None:
+        """model: the model behind the way. keeps_model: whether the runner keeps it."""
         self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
@@ -47,8 +44,7 @@ class ModelRunner:
         self.pool = KVPool(n_pages)
         self.vocab_size = int(model.get_output_embeddings().out_features)
         self.max_context = max_context_of(self.config)
-        self.attention: PagedAttention = TorchCpuAttention()
-        self._compute = compute
+        self.way = way
 
     @property
     def pool_tokens(self) -> int:
@@ -59,44 +55,7 @@ class ModelRunner:
         return str(self.dtype).removeprefix("torch.")
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
-        logits: npt.NDArray[np.float32] = self.logits(batch).float().numpy()
-        return logits
-
-    @torch.inference_mode()
-    def logits(self, batch: FlatBatch) -> Tensor:
-        """[n_logits, vocab]"""
-        ragged = Ragged(
-            tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
-        )
-        step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), self.pool)
-        tokens, positions = tensor_of(batch.token_ids), tensor_of(batch.positions)
-        return self._compute(tokens, positions, tensor_of(batch.logit_index), step)
-
-
-def fused_runner(model: Any, n_pages: int) -> ModelRunner:
-    return ModelRunner(model, FusedModel(model), n_pages)
-
-
-def packed_runner(model: Any, n_pages: int) -> ModelRunner:
-    runner = transformers_runner(model, n_pages)
-    pack_linears(model)
-    return runner
-
-
-def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
-    from sgc.runtime.engine.model.transformers_model import TransformersModel
-
-    return ModelRunner(model, TransformersModel(model), n_pages, keeps_model=True)
-
-
-RunnerFactory = Callable[[Any, int], ModelRunner]
-"""(model, n_pages) -> runner: one way to compute a model."""
-
-
-def runner_factories(model: Any) -> list[RunnerFactory]:
-    """The ways to compute a model of transformers, fastest first."""
-    fused = [fused_runner] if is_understood(model) else []
-    return [*fused, packed_runner, transformers_runner]
+        return self.way.logits(batch, self.pool)
 
 
 def max_context_of(config: Any) -> int:

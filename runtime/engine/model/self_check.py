@@ -15,8 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgc.kernels.interface import Heads
-from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import Row, flatten
@@ -67,18 +65,6 @@ def _eager_logits(model: Any, batch: Tensor) -> Tensor:
     return logits
 
 
-class _NotingWindows(TorchCpuAttention):
-    """Records which windows the layers ask for."""
-
-    def __init__(self) -> None:
-        super().__init__(min_pages=1, min_saved=1)
-        self.windows: set[int | None] = set()
-
-    def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Tensor:
-        self.windows.add(heads.window)
-        return super().attend(q, k_pool, v_pool, plan, heads)
-
-
 def _active_window(config: Any) -> int | None:
     """The sliding window that some of the model's layers have."""
     window = getattr(config, "sliding_window", None)
@@ -90,17 +76,13 @@ def _active_window(config: Any) -> int | None:
 
 def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
     """Raises `UnsupportedModel`. Leaves a small pool in the runner, to tell page sizes."""
-    attention = runner.attention
     try:
-        noting = runner.attention = _NotingWindows()
         flat = _run_flat(runner, own.first, own.second)
     except Exception as error:
         raise _unrunnable(runner.name, error) from error
-    finally:
-        runner.attention = attention
     _check_layers(runner)
     window = _active_window(runner.config)
-    if window is not None and window not in noting.windows:
+    if window is not None and window not in runner.pool.windows:
         # Only its mask applies the window, and we use no masks. Up to the window there is no
         # difference.
         runner.max_context = min(runner.max_context, window)
@@ -154,8 +136,8 @@ def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
         [_row(first, n - 1, n, ours), _row(second, n - 2, n - 1, theirs)],
         [_row(second, n - 1, n, theirs)],
     ]
-    a, b, c, d, e = (runner.logits(flatten(rows)) for rows in steps)
-    return torch.cat([a, b, c[-1:], d[:1], c[:-1], d[1:], e]).float()
+    a, b, c, d, e = (torch.from_numpy(runner.run(flatten(rows))) for rows in steps)
+    return torch.cat([a, b, c[-1:], d[:1], c[:-1], d[1:], e])
 
 
 def _row(tokens: Ints, start: int, end: int, pages: Ints) -> Row:

@@ -19,14 +19,14 @@ import traceback
 from collections.abc import Iterator
 
 from sgc.errors import SgcError
-from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.process import garbage
-from sgc.runtime.engine.requests.request import EngineError, Update
+from sgc.runtime.engine.requests.request import Update
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.worker.intake import Intake
 from sgc.runtime.engine.worker.load import Loaded, WorkerConfig, load
-from sgc.runtime.engine.worker.wire import Channel, add_update, bounded, stats_message
+from sgc.runtime.engine.worker.outgoing import Outgoing
+from sgc.runtime.engine.worker.wire import Channel, stats_message
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -97,15 +97,15 @@ COMPILING_S = 0.001  # how often to check for compiled constraints when idle
 def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
     """Reads messages, runs one step and sends the updates, until the socket closes."""
     busy_s, started_s = 0.0, time.perf_counter()
+    outgoing = Outgoing(channel)
     while channel.is_open:
-        output = wpb.StepOutput()
         is_idle = not core.has_work
         wait_s = 0 if not is_idle else COMPILING_S if intake.is_waiting else None
         messages = channel.receive(wait_s)
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
-            _read_message(core, intake, message, output)
+            _read_message(core, intake, message, outgoing.message)
         if not channel.is_open:
             return
         intake.pass_on_ready()
@@ -113,25 +113,12 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if core.has_work:
             updates += _step(core)
         for update in updates:
-            _add_update(output, update)
-        if output.HasField("stats"):
-            output.stats.busy_s = busy_s
-        for part in bounded(output):
-            channel.send(part)
+            outgoing.add(update)
+        if outgoing.message.HasField("stats"):
+            outgoing.message.stats.busy_s = busy_s
+        outgoing.send(is_idle=not core.has_work)
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
-
-
-def _add_update(output: wpb.StepOutput, update: Update) -> None:
-    """Adds an update to the output; if it cannot be encoded, only its request fails."""
-    n = len(output.updates)
-    try:
-        add_update(output, update)
-    except (ValueError, TypeError) as error:
-        traceback.print_exc()
-        del output.updates[n:]
-        failed = EngineError(pb.ERROR_CODE_INTERNAL, f"the reply cannot be sent: {error}")
-        add_update(output, Update(update.id, final=True, error=failed))
 
 
 def _read_message(

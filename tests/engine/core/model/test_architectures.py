@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from engine.core.runners import runner_of
+from engine.core.runners import logits_of, runner_of
 
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.loading import load_model
@@ -176,7 +176,7 @@ def run_in_pieces(runner, sequences: list[Sequence], rng: np.random.Generator) -
             if n and done[s.after] >= s.n_after:
                 pieces.append((i, done[i], done[i] + n))
         if pieces:
-            logits = runner.logits(flatten([sequences[i].row(a, b) for i, a, b in pieces]))
+            logits = logits_of(runner, flatten([sequences[i].row(a, b) for i, a, b in pieces]))
             parts = logits.split([b - a for _, a, b in pieces])
             for (i, _, b), part in zip(pieces, parts, strict=True):
                 found[i].append(part)
@@ -194,7 +194,7 @@ def test_logits_over_pages_are_the_models_own(name) -> None:
         assert worst_error(logits, plain.logits(s.tokens)[s.start :]) < 1e-5
     first, right = sequences[0], plain.logits(sequences[0].tokens)
     first.pages[36] = sequences[3].pages[5]
-    assert worst_error(runner.logits(flatten([first.row(39, 40)])), right[-1:]) > 1e-3
+    assert worst_error(logits_of(runner, flatten([first.row(39, 40)])), right[-1:]) > 1e-3
 
 
 # -- greedy tokens of the whole engine --
@@ -253,7 +253,7 @@ def test_llama4_is_limited_to_its_chunk(tmp_path) -> None:
     runner = load_model(str(tmp_path), pool_tokens=20)
     assert runner.max_context == 8
     tokens = np.arange(1, 21)
-    got = runner.logits(flatten([Row(tokens, 0, np.arange(20), np.arange(20))]))
+    got = logits_of(runner, flatten([Row(tokens, 0, np.arange(20), np.arange(20))]))
     right = Plain(*about).logits(tokens)
     assert worst_error(got[:8], right[:8]) < 1e-5
     assert worst_error(got[8:], right[8:]) > 1e-2

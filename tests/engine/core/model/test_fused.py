@@ -10,16 +10,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from engine.core.runners import runner_of
+from engine.core.runners import logits_of, runner_of
 from torch import nn
 
-from sgc.runtime.engine.model import fused, packed
 from sgc.runtime.engine.model.forward import Row, flatten
-from sgc.runtime.engine.model.fused import is_understood
+from sgc.kernels.layers import Rope
+from sgc.runtime.engine.model.decoders import families, packed
+from sgc.runtime.engine.model.decoders.decoder import Product
+from sgc.runtime.engine.model.decoders.families import is_known
+from sgc.runtime.engine.model.decoders.packed import Linear, PackedModule, can_pack
 from sgc.runtime.engine.model.loading import load_model
-from sgc.runtime.engine.model.packed import Linear, PackedModule, can_pack
-from sgc.runtime.engine.model.runner import fused_runner, packed_runner
 from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.model.ways import fused_runner, packed_runner
 
 VOCAB = 199
 COMMON = {
@@ -85,13 +87,13 @@ def _one_thread():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_logits_are_the_models_own(name, changes, dtype) -> None:
     model = make_model(name, changes, dtype)
-    assert is_understood(model)
+    assert is_known(model)
     own = own_answers(model)
     runner = fused_runner(model, 1)
     check_model(runner, own)
     n = len(own.first)
     runner.pool.n_pages, runner.pool.layers = n, {}
-    flat = runner.logits(flatten([Row(own.first, 0, np.arange(n), np.arange(n))])).float()
+    flat = logits_of(runner, flatten([Row(own.first, 0, np.arange(n), np.arange(n))]))
     error = (flat - own.logits[:n]).norm(dim=-1) / own.logits[:n].norm(dim=-1)
     assert float(error.max()) < (1e-5 if dtype == torch.float32 else 0.1)
 
@@ -99,8 +101,8 @@ def test_the_logits_are_the_models_own(name, changes, dtype) -> None:
 def test_only_the_wanted_tokens_leave_the_last_layer() -> None:
     runner = runner_of(make_model("Llama", {}), 30)
     tokens = np.arange(1, 21)
-    everything = runner.logits(flatten([Row(tokens, 0, np.arange(20), np.arange(20))]))
-    some = runner.logits(flatten([Row(tokens, 0, np.arange(20), np.array([3, 19]))]))
+    everything = logits_of(runner, flatten([Row(tokens, 0, np.arange(20), np.arange(20))]))
+    some = logits_of(runner, flatten([Row(tokens, 0, np.arange(20), np.array([3, 19]))]))
     torch.testing.assert_close(some, everything[[3, 19]])
     none = runner.run(flatten([Row(tokens, 0, np.arange(20), np.arange(0))]))
     assert none.shape == (0, VOCAB)
@@ -117,7 +119,7 @@ def test_only_the_wanted_tokens_leave_the_last_layer() -> None:
 )
 def test_other_models_run_as_they_are(name, changes) -> None:
     model = make_model(name, changes)
-    assert not is_understood(model)
+    assert not is_known(model)
     own = own_answers(model)
     runner = runner_of(model, 1)
     assert runner.model is model
@@ -130,16 +132,16 @@ def test_a_changed_model_is_not_understood() -> None:
 
     model = make_model("Llama", {})
     model.model.layers[1].self_attn.o_proj = Other(64, 32)
-    assert not is_understood(model)
+    assert not is_known(model)
     model = make_model("Llama", {})
     model.model.layers[1].mlp.extra = nn.Linear(2, 2)
-    assert not is_understood(model)
+    assert not is_known(model)
     model = make_model("Llama", {})
     model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
-    assert not is_understood(model)
+    assert not is_known(model)
     model = make_model("Llama", {})
     model.__class__ = type("LlamaForCausalLM", (type(model),), {})
-    assert not is_understood(model)
+    assert not is_known(model)
 
 
 @pytest.mark.skipif(not can_pack(torch.bfloat16), reason="no packed order on this machine")
@@ -166,7 +168,15 @@ def test_linear_layers(monkeypatch, dtype, has_bias, can) -> None:
         monkeypatch.setattr(packed, "can_pack", lambda dtype: False)
     torch.manual_seed(0)
     modules = [nn.Linear(32, n, bias=has_bias, dtype=dtype) for n in (48, 16)]
-    one, both = Linear.of(modules[0]), Linear.of(*modules)
+    one, both = (
+        Linear.of(
+            Product(
+                tuple(m.weight.detach() for m in some),
+                tuple(m.bias.detach() for m in some if m.bias is not None),
+            )
+        )
+        for some in (modules[:1], modules)
+    )
     assert one.n_out == 48
     near = {"atol": 2e-2, "rtol": 2e-2} if dtype == torch.bfloat16 else {"atol": 1e-6, "rtol": 1e-5}
     with torch.inference_mode():
@@ -185,7 +195,8 @@ def test_linear_layers(monkeypatch, dtype, has_bias, can) -> None:
 def test_a_forward_of_ours_that_errs_is_not_used(tmp_path, monkeypatch, caplog) -> None:
     make_model("Llama", {}).save_pretrained(tmp_path)
     assert load_model(str(tmp_path), pool_tokens=9).model is None
-    monkeypatch.setattr(fused, "_rotate", lambda heads, cos, sin: None)
+    monkeypatch.setattr(families, "Rope", lambda inverse, scale: Rope(inverse * 2, scale))
     runner = load_model(str(tmp_path), pool_tokens=9)
     assert type(runner.model).__name__ == "LlamaForCausalLM"
+    assert "native_runner fails its check" in caplog.text
     assert "fused_runner fails its check" in caplog.text

@@ -15,13 +15,9 @@ import transformers
 from engine.core.runners import runner_of
 
 from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
-from sgc.runtime.engine.model.runner import (
-    ModelRunner,
-    UnsupportedModel,
-    packed_runner,
-    transformers_runner,
-)
+from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
 from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.model.ways import packed_runner, transformers_runner
 from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score
 from sgc.runtime.engine.step.core import EngineCore
 

@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sgc.runtime.engine.model.decoders.decoder import Product
+
 # Any number above a few gives the layout that suits both few rows and many.
 _ROWS_HINT = 64
 
@@ -51,21 +53,14 @@ class Linear:
             self._weight = reorder(self._weight.contiguous(), _ROWS_HINT)
 
     @classmethod
-    def of(cls, *modules: nn.Linear, is_read_elsewhere: bool = False) -> Linear:
-        """One layer for several with the same input: their outputs are concatenated.
-
-        is_read_elsewhere: whether other code reads the weight, such as an embedding.
-        """
-        biases = [module.bias.detach() for module in modules if module.bias is not None]
-        assert len(biases) in (0, len(modules)), "some of the layers have a bias, others none"
-        if len(modules) == 1:
-            linear = cls(modules[0].weight, modules[0].bias)
-        else:
-            bias = torch.cat(biases) if biases else None
-            linear = cls(torch.cat([module.weight.detach() for module in modules]), bias)
+    def of(cls, product: Product, *, is_read_elsewhere: bool = False) -> Linear:
+        """is_read_elsewhere: whether other code reads the weight, such as an embedding."""
+        weights, biases = product.weights, product.biases
+        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        linear = cls(weight, torch.cat(biases) if biases else None)
         if linear._is_packed and not is_read_elsewhere:
-            for module in modules:
-                _page_out(module.weight)
+            for weight in weights:
+                page_out(weight)
         return linear
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -102,7 +97,9 @@ class PackedModule(nn.Module):
     def __init__(self, linear: nn.Linear, is_read_elsewhere: bool = False) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self._linear = Linear.of(linear, is_read_elsewhere=is_read_elsewhere)
+        biases = () if linear.bias is None else (linear.bias.detach(),)
+        product = Product((linear.weight.detach(),), biases)
+        self._linear = Linear.of(product, is_read_elsewhere=is_read_elsewhere)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.numel() == 0:  # oneDNN refuses empty inputs
@@ -121,7 +118,7 @@ def pack_linears(model: Any) -> None:
                 setattr(parent, name, PackedModule(child, is_tied))
 
 
-def _page_out(weight: Tensor) -> None:
+def page_out(weight: Tensor) -> None:
     """Tells the system that a weight is no longer read. It mostly lies in a mapped file, which
     other weights keep mapped and which would otherwise stay in memory beside the packed weights."""
     if sys.platform != "linux":

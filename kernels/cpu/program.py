@@ -1,0 +1,389 @@
+"""Writes a model's forward pass as a list of native operations, and runs it.
+
+`native/program.h` says what each operation does; the records here are laid out as its structs are.
+A `Writer` collects operations over buffers of activations; `Writer.finished()` is a `Program`.
+Nothing here knows a model family.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import Structure, c_float, c_int32, c_int64, c_void_p
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sgc.kernels.cpu.library import Epilogue, Format, KernelError, Library, Packed, Threads, Weight
+from sgc.kernels.interface import Heads
+from sgc.kernels.layers import HeadLayout, Norm
+
+Ints = npt.NDArray[np.int64]
+
+
+PAIRS = (Epilogue.SWIGLU, Epilogue.GEGLU_TANH)
+"""Epilogues that take two weights and give half as many columns."""
+
+
+class _Kind(IntEnum):
+    EMBED = 0
+    PLACE = 1
+    NORM = 2
+    LINEAR = 3
+    HEADS = 4
+    ATTEND = 5
+    SELECT = 6
+    CAP = 7
+
+
+class _NormKind(IntEnum):
+    RMS = 0
+    LAYER = 1
+    NONE = 2
+
+
+class HeadShape(Structure):
+    """native/attention.h: HeadShape."""
+
+    _fields_ = (
+        ("n_heads", c_int32),
+        ("n_kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("v_head_dim", c_int32),
+        ("format", c_int32),
+        ("scale", c_float),
+        ("window", c_int32),
+        ("softcap", c_float),
+        ("sinks", c_void_p),
+    )
+
+
+class HeadsStep(Structure):
+    """native/attention.h: HeadsStep."""
+
+    _fields_ = (
+        ("n_heads", c_int32),
+        ("n_kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("format", c_int32),
+        ("q_norm", c_void_p),
+        ("k_norm", c_void_p),
+        ("norm_eps", c_float),
+        ("norm_adds_one", ctypes.c_bool),
+        ("n_rotated", c_int32),
+        ("rope_interleaved", ctypes.c_bool),
+    )
+
+
+class _Op(Structure):
+    """native/program.h: OpRecord."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("in_", c_int32),
+        ("out", c_int32),
+        ("in_at", c_int32),
+        ("out_at", c_int32),
+        ("width", c_int32),
+        ("index", c_int32),
+        ("epilogue", c_int32),
+        ("norm_kind", c_int32),
+        ("adds", c_int32),
+        ("format", c_int32),
+        ("scale", c_float),
+        ("eps", c_float),
+        ("cap", c_float),
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("packed", c_void_p),
+        ("shape", c_void_p),
+        ("heads", c_void_p),
+        ("inverse", c_void_p),
+        ("rope_scale", c_float),
+        ("n_entries", c_int64),
+    )
+
+
+class _BufferRecord(Structure):
+    """native/program.h: BufferRecord."""
+
+    _fields_ = (("width", c_int32), ("format", c_int32))
+
+
+class _Step(Structure):
+    """native/program.h: Step."""
+
+    _fields_ = (
+        ("n_tokens", c_int64),
+        ("n_rows", c_int64),
+        ("n_logits", c_int64),
+        ("page_limit", c_int64),
+        ("tokens", c_void_p),
+        ("positions", c_void_p),
+        ("slots", c_void_p),
+        ("row_starts", c_void_p),
+        ("pages", c_void_p),
+        ("page_starts", c_void_p),
+        ("wanted", c_void_p),
+    )
+
+
+_RECORDS = (_Op, _BufferRecord, _Step, HeadShape, HeadsStep)
+
+
+def format_of(dtype: torch.dtype) -> Format:
+    return {torch.float32: Format.F32, torch.bfloat16: Format.BF16}[dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Activations of a step: [rows, width]. index: its place in the program."""
+
+    index: int
+    width: int
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPages:
+    """What a layer's pages hold: K and V of n_kv_heads of head_dim each."""
+
+    n_kv_heads: int
+    head_dim: int
+    window: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """`runtime/engine/model/forward.py: FlatBatch`, as the arrays that a step reads."""
+
+    tokens: Ints
+    positions: Ints
+    slots: Ints
+    row_starts: Ints
+    pages: Ints
+    page_starts: Ints
+    wanted: Ints
+
+
+class Program:
+    """A model's forward pass. `bind` each layer's pools before the first run; not thread-safe.
+
+    layers: what each layer's pages hold, in `dtype`.
+    """
+
+    def __init__(self, library: Library, handle: int, written: Writer) -> None:
+        self._library, self._handle = library, handle
+        self._kept = [*written.kept, written.threads]  # what the native records point to
+        self._n_pages = 0
+        self.n_vocab = written.buffers[-1].width
+        self.dtype = written.dtype
+        self.layers = written.layers
+
+    def bind(self, layer: int, k_pool: Tensor, v_pool: Tensor) -> None:
+        """k_pool, v_pool: [n_pages, n_kv_heads, head_dim], contiguous; kept alive by the caller."""
+        assert k_pool.is_contiguous()
+        assert v_pool.is_contiguous()
+        k, v = k_pool.data_ptr(), v_pool.data_ptr()
+        if self._library.c.sgc_program_bind(self._handle, layer, k, v):
+            raise self._library.error()
+        self._n_pages = len(k_pool)
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Writes the new tokens' K and V, and returns logits: [n_wanted, n_vocab]."""
+        logits = np.empty((len(batch.wanted), self.n_vocab), np.float32)
+        arrays = [
+            np.ascontiguousarray(array, np.int64)
+            for array in (
+                batch.tokens, batch.positions, batch.slots, batch.row_starts, batch.pages,
+                batch.page_starts, batch.wanted,
+            )
+        ]  # fmt: skip
+        counts = (len(batch.tokens), len(batch.row_starts) - 1, len(batch.wanted), self._n_pages)
+        step = _Step(*counts, *(array.ctypes.data for array in arrays))
+        if self._library.c.sgc_program_run(
+            self._handle, ctypes.addressof(step), logits.ctypes.data
+        ):
+            raise self._library.error()
+        return logits
+
+    def __del__(self) -> None:
+        self._library.c.sgc_program_free(self._handle)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Collects a program. dtype: of weights and activations; residuals and logits are float32.
+
+    is_deterministic: a row's logits do not depend on the rows beside it.
+    """
+
+    library: Library
+    threads: Threads
+    dtype: torch.dtype
+    is_deterministic: bool = False
+    buffers: list[Buffer] = field(default_factory=list)
+    layers: dict[int, LayerPages] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)
+    _ops: list[_Op] = field(default_factory=list)
+    _named: dict[tuple[str, int, Format], Buffer] = field(default_factory=dict)
+    _shapes: dict[tuple[Any, ...], HeadShape] = field(default_factory=dict)
+
+    def buffer(self, name: str, width: int, *, is_wide: bool = False) -> Buffer:
+        """The buffer of that name and width, the same at each call. is_wide: of float32."""
+        key = name, width, Format.F32 if is_wide else format_of(self.dtype)
+        if key not in self._named:
+            made = Buffer(len(self.buffers), width, key[2])
+            self._named[key] = made
+            self.buffers.append(made)
+        return self._named[key]
+
+    def embed(self, table: Tensor, out: Buffer, scale: float = 1.0) -> None:
+        """out = scale * the tokens' rows of the table: [vocab, width]."""
+        self._table(_Kind.EMBED, table, out, scale)
+
+    def place(self, table: Tensor, out: Buffer) -> None:
+        """out += the positions' rows of the table: [n_positions, width]."""
+        self._table(_Kind.PLACE, table, out, 1.0)
+
+    def norm(
+        self,
+        norm: Norm,
+        in_: Buffer,
+        out: Buffer,
+        *,
+        adds: bool = False,
+        at: int = 0,
+        width: int = 0,
+    ) -> None:
+        """out = norm(in_), or out += norm(in_); at, width: the part of a row that is meant."""
+        self._op(
+            _Kind.NORM, in_, out, in_at=at, out_at=at, width=width, adds=int(adds), eps=norm.eps,
+            norm_kind=int(_NormKind.LAYER if norm.is_layer_norm else _NormKind.RMS),
+            weight=self._wide(norm.weight),
+            bias=self._wide(norm.bias),
+        )  # fmt: skip
+
+    def copy(self, in_: Buffer, out: Buffer) -> None:
+        self._op(_Kind.NORM, in_, out, norm_kind=int(_NormKind.NONE))
+
+    def linear(
+        self, packed: Packed, in_: Buffer, out: Buffer, epilogue: Epilogue, scale: float = 1.0
+    ) -> None:
+        """out = epilogue(in_ @ weight.T + bias)."""
+        self._op(_Kind.LINEAR, in_, out, packed=packed.handle, epilogue=int(epilogue), scale=scale)
+
+    def pack(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor] = (), *, are_pairs: bool = False
+    ) -> Packed:
+        """Packs weights of one input, [n_out, n_in] each, one after the other or as pairs."""
+        matrices = [weight.detach().to(self.dtype).contiguous() for weight in weights]
+        bias = torch.cat([b.detach().float() for b in biases]).contiguous() if biases else None
+        packed = Packed(
+            self.library,
+            format_of(self.dtype),
+            [Weight(matrix.data_ptr(), len(matrix)) for matrix in matrices],
+            matrices[0].shape[1],
+            self.threads,
+            biases=None if bias is None else bias.data_ptr(),
+            interleaved=are_pairs,
+        )
+        self.kept.append(packed)
+        return packed
+
+    def attend(
+        self, layer: int, qkv: Buffer, out: Buffer, layout: HeadLayout, heads: Heads
+    ) -> None:
+        """Norms and rotates the heads in qkv, writes K and V to the pool, and attends."""
+        rope = layout.rope
+        self.layers[layer] = LayerPages(layout.n_kv_heads, layout.head_dim, heads.window)
+        step = self._keep(
+            HeadsStep(
+                layout.n_heads, layout.n_kv_heads, layout.head_dim, int(qkv.format),
+                self._head_norm(layout.q_norm), self._head_norm(layout.k_norm),
+                layout.q_norm.eps if layout.q_norm else 0.0, False,
+                rope.n_rotated if rope else 0, bool(rope and rope.is_interleaved),
+            )
+        )  # fmt: skip
+        self._op(
+            _Kind.HEADS, qkv, qkv, index=layer, heads=ctypes.addressof(step),
+            inverse=self._wide(rope.inverse) if rope else None,
+            rope_scale=rope.scale if rope else 1.0,
+        )  # fmt: skip
+        shape = self._shape(layout, heads, qkv.format)
+        self._op(_Kind.ATTEND, qkv, out, index=layer, shape=ctypes.addressof(shape))
+
+    def select(self, *buffers: Buffer) -> None:
+        """From here on rows are the wanted ones, of one or two buffers."""
+        self._op(_Kind.SELECT, buffers[0], buffers[-1])
+
+    def cap(self, out: Buffer, scale: float = 1.0, cap: float = 0.0) -> None:
+        """out = cap * tanh(scale * out / cap), or with no cap, scale * out."""
+        self._op(_Kind.CAP, out, out, scale=scale, cap=cap)
+
+    def logits(self, width: int) -> Buffer:
+        """The last buffer; no other may be made after it."""
+        return self.buffer("logits", width, is_wide=True)
+
+    def finished(self) -> Program:
+        ops = (_Op * len(self._ops))(*self._ops)
+        records = [_BufferRecord(b.width, int(b.format)) for b in self.buffers]
+        buffers = (_BufferRecord * len(records))(*records)
+        _check_layout(self.library)
+        handle = self.library.c.sgc_program_new(
+            ctypes.addressof(ops), len(ops), ctypes.addressof(buffers), len(buffers),
+            self.is_deterministic, self.threads.handle,
+        )  # fmt: skip
+        if handle is None:
+            raise self.library.error()
+        return Program(self.library, handle, self)
+
+    def _table(self, kind: _Kind, table: Tensor, out: Buffer, scale: float) -> None:
+        table = self._keep(table.detach().contiguous())
+        self._op(
+            kind, out, out, weight=table.data_ptr(), format=int(format_of(table.dtype)),
+            scale=scale, n_entries=len(table),
+        )  # fmt: skip
+
+    def _shape(self, layout: HeadLayout, heads: Heads, format: Format) -> HeadShape:
+        """One for all layers that attend alike, so that they share a plan."""
+        values = (
+            layout.n_heads, layout.n_kv_heads, layout.head_dim, layout.head_dim, int(format),
+            heads.scale, heads.window or 0, heads.softcap or 0.0,
+        )  # fmt: skip
+        if heads.sinks is not None:
+            return self._keep(HeadShape(*values, self._wide(heads.sinks)))
+        if values not in self._shapes:
+            self._shapes[values] = HeadShape(*values, None)
+            self.kept.append(self._shapes[values])
+        return self._shapes[values]
+
+    def _head_norm(self, norm: Norm | None) -> int | None:
+        return None if norm is None else self._wide(norm.weight)
+
+    def _wide(self, values: Tensor | None) -> int | None:
+        """The address of the values as float32."""
+        if values is None:
+            return None
+        return self._keep(values.detach().float().contiguous()).data_ptr()
+
+    def _op(self, kind: _Kind, in_: Buffer, out: Buffer, **fields: Any) -> None:
+        self._ops.append(_Op(kind=int(kind), in_=in_.index, out=out.index, **fields))
+
+    def _keep(self, value: Any) -> Any:
+        self.kept.append(value)
+        return value
+
+
+def _check_layout(library: Library) -> None:
+    """Whether the records here are laid out as the library's are."""
+    sizes = (c_int64 * len(_RECORDS))()
+    library.c.sgc_program_layout(sizes)
+    ours = [ctypes.sizeof(record) for record in _RECORDS]
+    if list(sizes) != ours:
+        raise KernelError(f"the library's records have {list(sizes)} bytes, ours {ours}")

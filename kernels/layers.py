@@ -1,0 +1,68 @@
+"""The parts of a decoder's layers, as every way to compute them takes them: norms, rotations, how
+heads lie in a product, activations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from torch import Tensor
+
+
+class Activation(Enum):
+    SILU = "silu"
+    GELU = "gelu"
+    GELU_TANH = "gelu_tanh"
+    RELU = "relu"
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """An RMS norm, or a layer norm. weight, bias: [width]; no weight means ones."""
+
+    weight: Tensor | None
+    eps: float
+    bias: Tensor | None = None
+    is_layer_norm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """inverse: [n_rotated / 2], float32, the angle of position 1 for each pair of dimensions.
+
+    scale: of cosines and sines. is_interleaved: pairs are (2i, 2i + 1), not (i, i + n / 2).
+    """
+
+    inverse: Tensor
+    scale: float = 1.0
+    is_interleaved: bool = False
+
+    @property
+    def n_rotated(self) -> int:
+        return 2 * len(self.inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadLayout:
+    """Q, K and V lie one after the other, each head by head. q_norm, k_norm: RMS norms of each
+    head, before it is rotated."""
+
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    q_norm: Norm | None = None
+    k_norm: Norm | None = None
+    rope: Rope | None = None
+
+    @property
+    def q_width(self) -> int:
+        return self.n_heads * self.head_dim
+
+    @property
+    def kv_width(self) -> int:
+        return self.n_kv_heads * self.head_dim
+
+    @property
+    def width(self) -> int:
+        return self.q_width + 2 * self.kv_width

@@ -1,0 +1,118 @@
+"""Writes a decoder as a program of our own CPU kernels. Weights are packed layer by layer, and what
+they were packed from is given back to the system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sgc.kernels.cpu.program import Buffer, Epilogue, Packed, Program, Writer
+from sgc.kernels.layers import Activation, Norm
+from sgc.runtime.engine.model.decoders.decoder import Attention, Block, Decoder, Mlp, Product
+from sgc.runtime.engine.model.decoders.packed import page_out
+
+_PLAIN = {
+    Activation.SILU: Epilogue.SILU,
+    Activation.GELU: Epilogue.GELU,
+    Activation.GELU_TANH: Epilogue.GELU_TANH,
+    Activation.RELU: Epilogue.RELU,
+}
+_GATED = {Activation.SILU: Epilogue.SWIGLU, Activation.GELU_TANH: Epilogue.GEGLU_TANH}
+
+
+def write(decoder: Decoder, writer: Writer) -> Program:
+    """The decoder's weights are not needed afterwards, but for its tables."""
+    layers = _Layers(writer, writer.buffer("x", decoder.table.shape[1], is_wide=True))
+    writer.embed(decoder.table, layers.x, decoder.table_scale)
+    if decoder.positions is not None:
+        writer.place(decoder.positions, layers.x)
+    index, block = 0, next(decoder.blocks, None)
+    while block is not None:
+        following = next(decoder.blocks, None)
+        layers.write(index, block, is_last=following is None)
+        index, block = index + 1, following
+    h = layers.normed(decoder.norm)
+    head = layers.packed(decoder.head, is_read_elsewhere=decoder.is_tied)
+    logits = writer.logits(head.n_out)
+    writer.linear(head, h, logits, Epilogue.STORE_F32)
+    if decoder.logit_cap or decoder.logit_scale != 1.0:
+        writer.cap(logits, decoder.logit_scale, decoder.logit_cap or 0.0)
+    return writer.finished()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """x: the residual stream."""
+
+    writer: Writer
+    x: Buffer
+
+    def write(self, index: int, block: Block, is_last: bool) -> None:
+        qkv = self._project(block.attention, self.normed(block.norm))
+        if block.is_parallel:  # the MLP first: afterwards only wanted rows are left
+            h = self.normed(block.mlp_norm or block.norm)
+            self._mlp(block, h)
+            self._attend(index, block, qkv, is_last)
+            return
+        self._attend(index, block, qkv, is_last)
+        self._mlp(block, self.normed(block.mlp_norm))
+
+    def normed(self, norm: Norm | None) -> Buffer:
+        """The residual stream as the next product takes it."""
+        out = self.writer.buffer("h", self.x.width)
+        if norm is None:
+            self.writer.copy(self.x, out)
+        else:
+            self.writer.norm(norm, self.x, out)
+        return out
+
+    def packed(self, *products: Product, is_read_elsewhere: bool = False) -> Packed:
+        """Packs a product; two of them are pairs."""
+        weights = [weight for product in products for weight in product.weights]
+        biases = [bias for product in products for bias in product.biases]
+        packed = self.writer.pack(weights, biases, are_pairs=len(products) == 2)
+        if not is_read_elsewhere:
+            for weight in weights:
+                page_out(weight)
+        return packed
+
+    def _project(self, attention: Attention, h: Buffer) -> Buffer:
+        layout = attention.layout
+        qkv = self.writer.buffer("qkv", layout.width)
+        self.writer.linear(self.packed(attention.qkv), h, qkv, Epilogue.STORE)
+        if attention.q_norm is not None:
+            self.writer.norm(attention.q_norm, qkv, qkv, width=layout.q_width)
+        if attention.k_norm is not None:
+            at, width = layout.q_width, layout.kv_width
+            self.writer.norm(attention.k_norm, qkv, qkv, at=at, width=width)
+        return qkv
+
+    def _attend(self, index: int, block: Block, qkv: Buffer, is_last: bool) -> None:
+        attention = block.attention
+        attended = self.writer.buffer("attended", attention.layout.q_width)
+        self.writer.attend(index, qkv, attended, attention.layout, attention.heads)
+        if is_last:
+            self.writer.select(self.x, attended)
+        self._add(block, attention.out, attended, block.post_norm)
+
+    def _mlp(self, block: Block, h: Buffer) -> None:
+        mlp: Mlp = block.mlp
+        if mlp.gate is None:
+            into, epilogue = self.packed(mlp.into), _PLAIN[mlp.activation]
+            inner = self.writer.buffer("inner", into.n_out)
+        else:
+            into, epilogue = self.packed(mlp.gate, mlp.into), _GATED[mlp.activation]
+            inner = self.writer.buffer("inner", into.n_out // 2)
+        self.writer.linear(into, h, inner, epilogue)
+        self._add(block, mlp.out, inner, block.mlp_post_norm)
+
+    def _add(self, block: Block, product: Product, h: Buffer, post_norm: Norm | None) -> None:
+        """Adds a product to the residual stream."""
+        packed = self.packed(product)
+        if post_norm is None:
+            self.writer.linear(packed, h, self.x, Epilogue.ADD, block.scale)
+            return
+        assert block.scale == 1.0, "an output that is both normed and scaled"
+        wide = self.writer.buffer("wide", self.x.width, is_wide=True)
+        self.writer.linear(packed, h, wide, Epilogue.STORE_F32)
+        self.writer.norm(post_norm, wide, self.x, adds=True)
