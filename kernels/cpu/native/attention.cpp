@@ -85,8 +85,10 @@ void attend(const AttentionPlan& plan, const HeadShape& shape, const void* q, in
   const int64_t n_scratch = kernel.scratch_floats(shape, plan.n_states);
   int32_t begin = 0;
   for (const int32_t end : plan.level_ends) {
-    threads.run(end - begin, [&](int64_t item, int) {
-      kernel.run(call, plan.items[static_cast<size_t>(begin + item)], scratch(n_scratch));
+    threads.run(end - begin, [&](int64_t i, int) {
+      const Item* item = plan.items.data() + begin + i;
+      const Item* next = i + threads.count() < end - begin ? item + threads.count() : nullptr;
+      kernel.run(call, *item, next, scratch(n_scratch));
     });
     begin = end;
   }

@@ -9,6 +9,7 @@ struct Bf16Dots {
   using Lanes = sgc::Lanes<16>;
   using Element = bf16;
   static constexpr int per_dword = 2;
+  static constexpr bool has_few = true;
 
   static Lanes::F dot(Lanes::F sum, Lanes::F a, Lanes::F b) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
@@ -18,29 +19,58 @@ struct Bf16Dots {
     std::memcpy(to, from, 2 * static_cast<size_t>(n));
   }
 
-  static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to) {
-    transpose<Lanes>(rows, n_keys, n / 2, to);
+  static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to,
+                        Fetcher& fetcher) {
+    transpose<Lanes>(rows, n_keys, n / 2, to, fetcher);
   }
 
-  // to[pair of keys][padded(n)]: dword i is number i of the first key and of the second.
-  static void pack_values(const char* const* rows, int n_keys, int64_t n, float* to) {
+  // Interleaves two rows: dword i is number i of the first and of the second.
+  struct Zip {
+    __m512i low, high;
+    Zip() {
+      alignas(64) static constexpr uint16_t order[64] = {
+          0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+          11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
+          22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+      low = _mm512_load_si512(order);
+      high = _mm512_load_si512(order + 32);
+    }
+  };
+
+  // to[pair of keys][padded(n)]
+  static void pack_values(const char* const* rows, int n_keys, int64_t n, float* to,
+                          Fetcher& fetcher) {
     const int64_t width = padded(n);
-    alignas(64) static constexpr uint16_t order[64] = {
-        0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-        11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
-        22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
-    const auto low = _mm512_load_si512(order), high = _mm512_load_si512(order + 32);
+    const Zip zip;
     for (int key = 0; key < n_keys; key += 2, to += width) {
       for (int64_t at = 0; at < n; at += 32) {
         const int64_t left = n - at < 32 ? n - at : 32;
+        fetcher.step();
         const auto mask = static_cast<__mmask32>((uint64_t{1} << left) - 1);
         const auto second_mask = key + 1 < n_keys ? mask : __mmask32{0};
         const auto one = _mm512_maskz_loadu_epi16(mask, rows[key] + 2 * at);
         const auto other = _mm512_maskz_loadu_epi16(second_mask, rows[key + 1] + 2 * at);
-        _mm512_store_si512(to + at, _mm512_permutex2var_epi16(one, low, other));
+        _mm512_storeu_si512(to + at, _mm512_permutex2var_epi16(one, zip.low, other));
         if (left > 16)
-          _mm512_store_si512(to + at + 16, _mm512_permutex2var_epi16(one, high, other));
+          _mm512_storeu_si512(to + at + 16, _mm512_permutex2var_epi16(one, zip.high, other));
       }
+    }
+  }
+
+  // The same row of a packed tile in registers: N vectors, the last with the numbers of `last`.
+  template <int N>
+  static void value_row(const char* const* rows, int n_keys, int64_t offset, __mmask16 last,
+                        __m512* row) {
+    const Zip zip;
+#pragma GCC unroll 2
+    for (int n = 0; n < N; n += 2) {
+      const auto half = n + 2 == N ? last : n + 1 == N ? __mmask16{0} : __mmask16{0xffff};
+      const auto mask = static_cast<__mmask32>(n + 1 == N ? last : uint32_t{half} << 16 | 0xffff);
+      const int64_t at = offset + 32 * n;
+      const auto one = _mm512_maskz_loadu_epi16(mask, rows[0] + at);
+      const auto other = n_keys > 1 ? _mm512_maskz_loadu_epi16(mask, rows[1] + at) : __m512i{};
+      row[n] = (__m512)_mm512_permutex2var_epi16(one, zip.low, other);
+      if (n + 1 < N) row[n + 1] = (__m512)_mm512_permutex2var_epi16(one, zip.high, other);
     }
   }
 

@@ -62,7 +62,8 @@ struct AttendCall {
 // The code of one instruction set for one format. `scratch` is at a 64-byte boundary.
 struct AttentionKernel {
   int64_t (*scratch_floats)(const HeadShape& shape, int64_t n_states);
-  void (*run)(const AttendCall& call, const Item& item, float* scratch);
+  // next: what the thread is likely to run next, or null.
+  void (*run)(const AttendCall& call, const Item& item, const Item* next, float* scratch);
   void (*merge)(const AttendCall& call, const Merge& merge, float* scratch);
 };
 

@@ -2,7 +2,7 @@
 // of queries go over them. Included once by the file of each instruction set.
 #pragma once
 
-#include "attention_item.h"
+#include "attention_few.h"
 #include "attention_softmax.h"
 
 namespace sgc {
@@ -14,8 +14,9 @@ struct Scratch {
   float* keys;      // [dwords of a key, kTileKeys]
   float* values;    // [kTileKeys / per_dword, padded(v_head_dim)]
   float* some;      // the same, with some keys only
-  float* scores;    // [kBlockRows, kTileKeys]
-  float* weights;   // [kBlockRows, kTileKeys]
+  float* scores;    // [kBlockRows or, of few queries, n_states, kTileKeys]
+  float* weights;   // the same
+  float* factors;   // [n_states]
   float* states;    // [n_states, state_floats]
   float* totals;    // the same, of earlier segments
   int64_t n_floats;
@@ -40,8 +41,10 @@ Scratch divide(float* memory, const HeadShape& shape, int64_t n_states) {
   scratch.keys = take(dwords<Math>(shape) * kTileKeys);
   scratch.values = take(n_values);
   scratch.some = take(n_values);
-  scratch.scores = take(kBlockRows * kTileKeys);
-  scratch.weights = take(kBlockRows * kTileKeys);
+  const int64_t n_rows = n_states > kBlockRows ? n_states : kBlockRows;
+  scratch.scores = take(n_rows * kTileKeys);
+  scratch.weights = take(n_rows * kTileKeys);
+  scratch.factors = take(n_states);
   scratch.states = take(n_states * state_floats(shape));
   scratch.totals = take(n_states * state_floats(shape));
   scratch.n_floats = used;
@@ -74,8 +77,10 @@ struct Run {
   const Query* queries;
   Scratch scratch;
   int rows_of_kv;  // queries by heads of a group
+  const Item* next;  // what this thread is likely to run next, or null
+  Fetcher fetcher;   // of the next tile
 
-  Run(const AttendCall& call, const Item& item, float* memory)
+  Run(const AttendCall& call, const Item& item, const Item* next, float* memory)
       : call(call),
         item(item),
         shape(call.shape),
@@ -83,7 +88,8 @@ struct Run {
         scratch(divide<Math>(
             memory, call.shape,
             int64_t{item.n_queries} * call.group * (item.kv_end - item.kv_begin))),
-        rows_of_kv(item.n_queries * call.group) {}
+        rows_of_kv(item.n_queries * call.group),
+        next(next) {}
 
   template <class Work>  // work(row, query, head)
   void for_rows(Work&& work) {
@@ -150,22 +156,17 @@ struct Run {
     for (int i = n_keys; i % 16; ++i) rows[i] = rows[n_keys - 1];
   }
 
-  void prefetch(int at, int part, int n_parts) const {
+  // Of a tile of an item, all that is read of its pages.
+  Fetcher fetch(const Item& item, int at) const {
     constexpr int64_t size = sizeof(Element);
-    const int left = item.end - at;
-    const int n = left < kTileKeys ? left : kTileKeys;
-    if (n <= 0) return;
-    const int64_t k_bytes = size * shape.head_dim, v_bytes = size * shape.v_head_dim;
-    const int n_kv = item.kv_end - item.kv_begin;
-    for (int i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
-      const int64_t row = item.pages[at + i] * shape.n_kv_heads + item.kv_begin;
-      fetch(static_cast<const char*>(call.k_pool) + row * k_bytes, n_kv * k_bytes);
-      fetch(static_cast<const char*>(call.v_pool) + row * v_bytes, n_kv * v_bytes);
-    }
-  }
-  static void fetch(const char* from, int64_t n) {
-    const char* line = from - (reinterpret_cast<uintptr_t>(from) & 63);
-    for (; line < from + n; line += 64) __builtin_prefetch(line, 0, 2);
+    const int left = item.end - at, n = left < kTileKeys ? left : kTileKeys;
+    const auto pool = [&](const void* base, int64_t head_dim) {
+      const int64_t head = size * head_dim;
+      return Fetcher::Pool{static_cast<const char*>(base) + item.kv_begin * head,
+                           head * shape.n_kv_heads, head * (item.kv_end - item.kv_begin)};
+    };
+    return {pool(call.k_pool, shape.head_dim), pool(call.v_pool, shape.v_head_dim), item.pages + at,
+            n};
   }
 
   void pack(int kv, int at, int n_keys) {
@@ -173,21 +174,26 @@ struct Run {
     const char* rows[kTileKeys];
     const int64_t k_bytes = size * shape.head_dim, v_bytes = size * shape.v_head_dim;
     list_rows(call.k_pool, k_bytes * shape.n_kv_heads, k_bytes * kv, item.pages + at, n_keys, rows);
-    Math::pack_keys(rows, n_keys, shape.head_dim, scratch.keys);
+    Math::pack_keys(rows, n_keys, shape.head_dim, scratch.keys, fetcher);
     list_rows(call.v_pool, v_bytes * shape.n_kv_heads, v_bytes * kv, item.pages + at, n_keys, rows);
-    Math::pack_values(rows, n_keys, shape.v_head_dim, scratch.values);
+    Math::pack_values(rows, n_keys, shape.v_head_dim, scratch.values, fetcher);
+  }
+
+  // Whether every query sees the whole tile.
+  bool is_whole(int at, int n_keys) const {
+    for (int i = 0; i < item.n_queries; ++i) {
+      const Seen s = seen(queries[i], shape.window, at, n_keys);
+      if (s.from > 0 || s.end < n_keys) return false;
+    }
+    return true;
   }
 
   // Weights of zero would make NaN of values that are not finite: where some query does not see
   // some key, such tiles are taken by rows.
   bool is_by_rows(int at, int n_keys) const {
-    bool is_whole = true;
-    for (int i = 0; i < item.n_queries; ++i) {
-      const Seen s = seen(queries[i], shape.window, at, n_keys);
-      is_whole &= s.from == 0 && s.end == n_keys;
-    }
+    if (is_whole(at, n_keys)) return false;
     const int64_t n = (n_keys + Math::per_dword - 1) / Math::per_dword;
-    return !is_whole && !Math::is_finite(scratch.values, n * padded(shape.v_head_dim));
+    return !Math::is_finite(scratch.values, n * padded(shape.v_head_dim));
   }
 
   // Rows [row, row + n) of a KV head, whose first row is `first`, over the packed tile.
@@ -201,7 +207,7 @@ struct Run {
     if (any.from >= any.end) return;
     const int64_t n_dwords = dwords<Math>(shape), width = padded(shape.v_head_dim);
     kProducts<Math>[n](scratch.queries + (first + row) * n_dwords, n_dwords, scratch.keys, kTileKeys,
-                       0, n_dwords, nullptr, scratch.scores, kTileKeys, padded(any.end));
+                       0, n_dwords, nullptr, scratch.scores, kTileKeys, padded(any.end), fetcher);
     float factors[kBlockRows];
     constexpr int64_t weights = kTileKeys / Math::per_dword;
     for (int i = 0; i < n; ++i)
@@ -211,7 +217,7 @@ struct Run {
     if (by_rows) return values_by_rows(first + row, n, sees, factors);
     kProducts<Math>[n](scratch.weights, weights, scratch.values, width, any.from / per,
                        (any.end + per - 1) / per, factors, state(first + row).values,
-                       state_floats(shape), width);
+                       state_floats(shape), width, fetcher);
   }
 
   void values_by_rows(int row, int n, const Seen* sees, const float* factors) {
@@ -222,15 +228,18 @@ struct Run {
       Math::only_keys(scratch.values, sees[i].from, sees[i].end, width, scratch.some);
       kProducts<Math>[1](scratch.weights + i * (kTileKeys / per), 0, scratch.some, width,
                          sees[i].from / per, (sees[i].end + per - 1) / per, factors + i,
-                         state(row + i).values, 0, width);
+                         state(row + i).values, 0, width, fetcher);
     }
   }
 
   void tile(int at, int n_keys) {
     const int n_kv = item.kv_end - item.kv_begin;
+#if defined(__AVX512F__)
+    if constexpr (Math::has_few)
+      if (rows_of_kv <= kFewRows && is_whole(at, n_keys)) return few(at, n_keys);
+#endif
     const int n_blocks = (rows_of_kv + kBlockRows - 1) / kBlockRows;
     for (int kv = 0; kv < n_kv; ++kv) {
-      prefetch(at + kTileKeys, kv, n_kv);
       pack(item.kv_begin + kv, at, n_keys);
       const bool by_rows = is_by_rows(at, n_keys);
       for (int i = 0; i < n_blocks; ++i) {  // blocks of like sizes
@@ -240,8 +249,42 @@ struct Run {
     }
   }
 
+#if defined(__AVX512F__)
+  // A tile that few queries see whole; see attention_few.h.
+  void few(int at, int n_keys) {
+    constexpr int per = Math::per_dword;
+    const int n_kv = item.kv_end - item.kv_begin, n_rows = n_kv * rows_of_kv;
+    const int64_t n_dwords = dwords<Math>(shape);
+    const char* rows[kTileKeys];
+    list_rows(call.k_pool, sizeof(Element) * shape.head_dim * shape.n_kv_heads,
+              sizeof(Element) * shape.head_dim * item.kv_begin, item.pages + at, n_keys, rows);
+    for (int key = 0; key < n_keys; key += 16)
+      for (int kv = 0; kv < n_kv; ++kv)
+        kFewScores<Math>[rows_of_kv](rows + key, 4 * n_dwords * kv, n_dwords,
+                                     scratch.queries + kv * rows_of_kv * n_dwords,
+                                     scratch.scores + kv * rows_of_kv * kTileKeys + key, fetcher);
+    for (int row = 0; row < n_rows; ++row)
+      scratch.factors[row] = weigh<Math>(scratch.scores + row * kTileKeys, 0, n_keys, shape,
+                                         state(row), scratch.weights + row * (kTileKeys / per));
+    list_rows(call.v_pool, sizeof(Element) * shape.v_head_dim * shape.n_kv_heads,
+              sizeof(Element) * shape.v_head_dim * item.kv_begin, item.pages + at, n_keys, rows);
+    for (int key = 0; key < n_keys; key += 16) {
+      const int n = n_keys - key < 16 ? n_keys - key : 16;
+      for (int kv = 0; kv < n_kv; ++kv)
+        for (int row = 0; row < rows_of_kv; row += kFewBlock) {
+          const int first = kv * rows_of_kv + row;
+          const int n_block = rows_of_kv - row < kFewBlock ? rows_of_kv - row : kFewBlock;
+          few_values_of<Math>(n_block, rows + key, n, shape.v_head_dim, kv,
+                              scratch.weights + (first * kTileKeys + key) / per, kTileKeys / per,
+                              scratch.factors + first, state(first).values, state_floats(shape),
+                              fetcher);
+        }
+      for (int row = 0; key == 0 && row < n_rows; ++row) scratch.factors[row] = 1.0f;
+    }
+  }
+#endif
+
   void all() {
-    prefetch(item.begin, 0, 1);
     begin();
     bool has_totals = false;
     for (int at = item.begin; at < item.end; at += kTileKeys) {
@@ -249,6 +292,10 @@ struct Run {
         next_segment(has_totals);
         has_totals = true;
       }
+      const int next_at = at + kTileKeys;
+      fetcher = next_at < item.end ? fetch(item, next_at)
+                : next             ? fetch(*next, next->begin)
+                                   : Fetcher();
       tile(at, item.end - at < kTileKeys ? item.end - at : kTileKeys);
     }
     end(has_totals);
@@ -256,8 +303,8 @@ struct Run {
 };
 
 template <class Math>
-void run_item(const AttendCall& call, const Item& item, float* memory) {
-  Run<Math>(call, item, memory).all();
+void run_item(const AttendCall& call, const Item& item, const Item* next, float* memory) {
+  Run<Math>(call, item, next, memory).all();
 }
 
 template <class Math>

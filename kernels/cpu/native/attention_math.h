@@ -3,8 +3,9 @@
 // A math has: Lanes, `Element` of q and the pools, how many numbers a dword has, and how to pack.
 #pragma once
 
+#include "attention_fetch.h"
+#include "attention_item.h"
 #include "attention_lanes.h"
-#include "numbers.h"
 
 namespace sgc {
 namespace {
@@ -46,38 +47,56 @@ inline void transpose_four(const char* const* rows, int64_t n, float* to) {
 }
 
 #if defined(__AVX512F__)
-// The same for sixteen keys.
-inline void transpose_sixteen(const char* const* rows, int64_t n, float* to) {
+// Sixteen rows of sixteen dwords become sixteen columns.
+[[gnu::always_inline]] inline void transpose_registers(__m512i* x) {
+  __m512i y[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+    y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
+    x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
+    x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
+    x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {  // x[4 r + i]: of rows 4 r to 4 r + 3, dwords i, i + 4, i + 8, i + 12
+    const auto even = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
+    const auto odd = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
+    const auto even2 = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
+    const auto odd2 = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
+    y[i] = _mm512_shuffle_i32x4(even, even2, 0x88);
+    y[i + 8] = _mm512_shuffle_i32x4(even, even2, 0xdd);
+    y[i + 4] = _mm512_shuffle_i32x4(odd, odd2, 0x88);
+    y[i + 12] = _mm512_shuffle_i32x4(odd, odd2, 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) x[i] = y[i];
+}
+
+// The same as `transpose_four`, for sixteen keys.
+inline void transpose_sixteen(const char* const* rows, int64_t n, float* to, Fetcher& fetcher) {
   for (int64_t at = 0; at < n; at += 16) {
     const int64_t left = n - at < 16 ? n - at : 16;
     const auto mask = static_cast<__mmask16>((1u << left) - 1);
-    __m512i a[16], b[16];
-    for (int i = 0; i < 16; ++i) a[i] = _mm512_maskz_loadu_epi32(mask, rows[i] + 4 * at);
-    for (int i = 0; i < 16; i += 2) {
-      b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-      b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+    __m512i x[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      x[i] = _mm512_maskz_loadu_epi32(mask, rows[i] + 4 * at);
+      if (i % 2) fetcher.step();
     }
-    for (int i = 0; i < 16; i += 4) {
-      a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-      a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-      a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-      a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-    }
-    for (int i = 0; i < 4; ++i) {  // a[4 r + i]: rows 4r to 4r + 3, dwords i, i + 4, i + 8, i + 12
-      const auto low = _mm512_shuffle_i32x4(a[i], a[i + 4], 0x88);
-      const auto high = _mm512_shuffle_i32x4(a[i], a[i + 4], 0xdd);
-      const auto low2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0x88);
-      const auto high2 = _mm512_shuffle_i32x4(a[i + 8], a[i + 12], 0xdd);
-      b[i] = _mm512_shuffle_i32x4(low, low2, 0x88);
-      b[i + 8] = _mm512_shuffle_i32x4(low, low2, 0xdd);
-      b[i + 4] = _mm512_shuffle_i32x4(high, high2, 0x88);
-      b[i + 12] = _mm512_shuffle_i32x4(high, high2, 0xdd);
-    }
+    transpose_registers(x);
     float* out = to + at * kTileKeys;
     if (left == 16) {
-      for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kTileKeys, b[i]);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * kTileKeys, x[i]);
     } else {
-      for (int i = 0; i < left; ++i) _mm512_store_si512(out + i * kTileKeys, b[i]);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i)
+        if (i < left) _mm512_storeu_si512(out + i * kTileKeys, x[i]);
     }
   }
 }
@@ -86,14 +105,18 @@ inline void transpose_sixteen(const char* const* rows, int64_t n, float* to) {
 // to[i][key] = dword i of row `key`, for `n_keys` keys, of which the caller lists the last again
 // up to a multiple of sixteen.
 template <class L>
-inline void transpose(const char* const* rows, int n_keys, int64_t n_dwords, float* to) {
+inline void transpose(const char* const* rows, int n_keys, int64_t n_dwords, float* to,
+                      Fetcher& fetcher) {
 #if defined(__AVX512F__)
   if constexpr (L::width == 16) {
-    for (int key = 0; key < n_keys; key += 16) transpose_sixteen(rows + key, n_dwords, to + key);
+    for (int key = 0; key < n_keys; key += 16) transpose_sixteen(rows + key, n_dwords, to + key, fetcher);
     return;
   }
 #endif
-  for (int key = 0; key < n_keys; key += 4) transpose_four(rows + key, n_dwords, to + key);
+  for (int key = 0; key < n_keys; key += 4) {
+    transpose_four(rows + key, n_dwords, to + key);
+    fetcher.steps(8);
+  }
 }
 
 template <class L>
@@ -125,6 +148,7 @@ struct Floats {
   using Lanes = L;
   using Element = E;
   static constexpr int per_dword = 1;
+  static constexpr bool has_few = false;
 
   static typename L::F dot(typename L::F sum, typename L::F a, typename L::F b) {
     return fma(a, b, sum);
@@ -132,16 +156,17 @@ struct Floats {
 
   static void pack_query(const E* from, int64_t n, float* to) { widen_row<L>(from, n, to); }
 
-  static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to) {
+  static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to,
+                        Fetcher& fetcher) {
     if constexpr (sizeof(E) == 4) {
-      transpose<L>(rows, n_keys, n, to);
+      transpose<L>(rows, n_keys, n, to, fetcher);
     } else if (n % 2) {
       for (int64_t i = 0; i < n; ++i)
         for (int key = 0; key < n_keys; ++key)
           to[i * kTileKeys + key] = widened(reinterpret_cast<const E*>(rows[key])[i]);
     } else {  // pairs first, into the later half, which is then taken apart from its start
       const float* pairs = to + n / 2 * kTileKeys;
-      transpose<L>(rows, n_keys, n / 2, to + n / 2 * kTileKeys);
+      transpose<L>(rows, n_keys, n / 2, to + n / 2 * kTileKeys, fetcher);
       for (int64_t i = 0; i < n / 2; ++i)
         for (int key = 0; key < kTileKeys; key += L::width) {
           typename L::I x;
@@ -153,10 +178,12 @@ struct Floats {
   }
 
   // to[key][padded(n)]
-  static void pack_values(const char* const* rows, int n_keys, int64_t n, float* to) {
+  static void pack_values(const char* const* rows, int n_keys, int64_t n, float* to,
+                          Fetcher& fetcher) {
     const int64_t width = padded(n);
     for (int key = 0; key < n_keys; ++key, to += width) {
       widen_row<L>(reinterpret_cast<const E*>(rows[key]), n, to);
+      fetcher.steps(2);
       for (int64_t i = n; i < width; ++i) to[i] = 0.0f;
     }
   }

@@ -21,7 +21,7 @@ inline typename L::F broadcast(const float* dword) {
 // factors, c is not read.
 template <class Math, int M, int N>
 inline void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t from,
-                    int64_t end, const float* factors, float* c, int64_t c_stride) {
+                    int64_t end, const float* factors, float* c, int64_t c_stride, Fetcher& fetcher) {
   using L = typename Math::Lanes;
   typename L::F sums[M][N];
 #pragma GCC unroll 6
@@ -31,6 +31,7 @@ inline void product(const float* a, int64_t a_stride, const float* b, int64_t b_
       sums[m][n] = factors ? load<L>(c + m * c_stride + n * L::width) * all<L>(factors[m])
                            : typename L::F{};
   for (int64_t k = from; k < end; ++k) {
+    fetcher.step();
     typename L::F row[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) row[n] = load<L>(b + k * b_stride + n * L::width);
@@ -50,26 +51,30 @@ inline void product(const float* a, int64_t a_stride, const float* b, int64_t b_
 // The same for `width` columns, a multiple of the lanes.
 template <class Math, int M>
 void products(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t from,
-              int64_t end, const float* factors, float* c, int64_t c_stride, int64_t width) {
+              int64_t end, const float* factors, float* c, int64_t c_stride, int64_t width, Fetcher& fetcher) {
   constexpr int lanes = Math::Lanes::width;
   constexpr int N = lanes == 16 ? 4 : 2;  // sums that fit in the registers
   int64_t at = 0;
   for (; at + N * lanes <= width; at += N * lanes)
-    product<Math, M, N>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride);
+    product<Math, M, N>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride,
+                        fetcher);
   const int64_t left = (width - at) / lanes;
   if (left == 1)
-    product<Math, M, 1>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride);
+    product<Math, M, 1>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride,
+                        fetcher);
   if constexpr (N == 4) {
     if (left == 2)
-      product<Math, M, 2>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride);
+      product<Math, M, 2>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride,
+                        fetcher);
     if (left == 3)
-      product<Math, M, 3>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride);
+      product<Math, M, 3>(a, a_stride, b + at, b_stride, from, end, factors, c + at, c_stride,
+                        fetcher);
   }
 }
 
 template <class Math>
 using Products = void (*)(const float*, int64_t, const float*, int64_t, int64_t, int64_t,
-                          const float*, float*, int64_t, int64_t);
+                          const float*, float*, int64_t, int64_t, Fetcher&);
 
 // By the number of rows, 1 to kBlockRows.
 template <class Math>
