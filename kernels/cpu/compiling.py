@@ -5,6 +5,7 @@ it; it knows nothing of caches and trust.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import platform
 import re
@@ -20,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TIMEOUT_S = 60.0
-_STALE_S = 3600.0
+_STALE_S = 24 * 3600.0
 _POLL_S = 0.02
 
 _FLAGS = (
@@ -59,16 +60,19 @@ def version_of(compiler: Sequence[str]) -> str:
 
 
 def compile_into(library: Path, sources: Sequence[Path], compiler: Sequence[str]) -> None:
-    """Others see the library only when it is whole. Whoever comes second waits for the first."""
+    """Others see the library only when it is whole. Whoever comes second waits for the first.
+
+    What was compiled is kept for a day, so that a build that was ended goes on where it was.
+    """
     end = time.monotonic() + TIMEOUT_S
-    with _lock(library.parent / "lock", end):
+    folder = library.parent
+    with _lock(folder / "lock", end):
         if library.exists():
             return
-        _remove_stale(library.parent)
-        work = Path(tempfile.mkdtemp(prefix="build-", dir=library.parent))
+        _remove_stale(folder)
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
         try:
-            objects = _compile(sources, compiler, work, end)
-            built = _link(objects, compiler, work, end)
+            built = _link(_compile(sources, compiler, work, end), compiler, work, end)
             built.chmod(0o700)
             built.replace(library)
         finally:
@@ -78,17 +82,36 @@ def compile_into(library: Path, sources: Sequence[Path], compiler: Sequence[str]
 def _compile(
     sources: Sequence[Path], compiler: Sequence[str], work: Path, end: float
 ) -> list[Path]:
+    """Returns the object files."""
     # Files without instructions of their own are linked first: where two have the same inlined
     # function of the standard library, the linker keeps the first, which runs everywhere.
     sources = sorted(sources, key=lambda source: (len(flags_of(source)), source.name))
-    objects = [work / f"{source.stem}.o" for source in sources]
-    commands = [
-        [*flags_of(source), "-c", str(source), "-o", str(object_)]
-        for source, object_ in zip(sources, objects, strict=True)
-    ]
+    parts = work.parent / "parts"
+    parts.mkdir(mode=0o700, exist_ok=True)
+    common = _hash_of_headers(sources[0].parent) + version_of(compiler).encode()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(lambda command: _run(compiler, command, end), commands))
-    return objects
+        return list(pool.map(lambda s: _object_of(s, common, compiler, work, parts, end), sources))
+
+
+def _object_of(
+    source: Path, common: bytes, compiler: Sequence[str], work: Path, parts: Path, end: float
+) -> Path:
+    flags = flags_of(source)
+    key = hashlib.sha256(common + repr((compiler, flags)).encode() + source.read_bytes())
+    part = parts / f"{source.stem}-{key.hexdigest()[:16]}.o"
+    if not part.exists():
+        built = work / part.name
+        _run(compiler, [*flags, "-c", str(source), "-o", str(built)], end)
+        built.replace(part)
+    return part
+
+
+def _hash_of_headers(folder: Path) -> bytes:
+    content = hashlib.sha256()
+    for path in sorted(folder.glob("*")):
+        if path.is_file() and path.suffix != ".cpp":
+            content.update(path.name.encode() + b"\0" + path.read_bytes())
+    return content.digest()
 
 
 def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: float) -> Path:
@@ -109,6 +132,9 @@ def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: flo
 
 def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
     """Returns what the compiler prints."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise _late(compiler)
     try:
         process = subprocess.Popen(
             [*compiler, *arguments],
@@ -122,9 +148,9 @@ def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
         raise CompilerError(f"the compiler {compiler[0]} does not start: {error}") from None
     with process:
         try:
-            printed, _ = process.communicate(timeout=max(end - time.monotonic(), 0.01))
+            printed, _ = process.communicate(timeout=left)
         except subprocess.TimeoutExpired:
-            raise CompilerError(f"{compiler[0]} took longer than {TIMEOUT_S:.0f} s") from None
+            raise _late(compiler) from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -132,6 +158,12 @@ def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
     if process.returncode != 0:
         raise CompilerError(f"the compiler {compiler[0]} fails: {_first_error(text)}")
     return text
+
+
+def _late(compiler: Sequence[str]) -> CompilerError:
+    return CompilerError(
+        f"{compiler[0]} takes longer than {TIMEOUT_S:.0f} s; the next start goes on from there"
+    )
 
 
 def _first_error(text: str) -> str:
@@ -159,8 +191,12 @@ def _lock(path: Path, end: float) -> Iterator[None]:
 
 
 def _remove_stale(folder: Path) -> None:
-    """What builds that were killed have left."""
-    for path in folder.glob("build-*"):
+    """What builds that were killed have left, and parts of old ones."""
+    for path in (*folder.glob("build-*"), *folder.glob("parts/*.o")):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _STALE_S:
+            if time.time() - path.stat().st_mtime < _STALE_S:
+                continue
+            if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()

@@ -157,7 +157,7 @@ class Packed:
         interleaved: bool = False,
     ) -> None:
         self._library = library
-        matrices = (_Matrix * len(weights))(*((w.address, w.n_out) for w in weights))
+        matrices = (_Matrix * len(weights))(*(_Matrix(w.address, w.n_out) for w in weights))
         self.handle: int | None = library.c.sgc_pack(
             format_, matrices, len(weights), n_in, biases, interleaved, threads.handle
         )

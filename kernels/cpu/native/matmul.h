@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "epilogue.h"
 #include "numbers.h"
 #include "threads.h"
 
@@ -13,19 +14,6 @@ namespace sgc {
 struct Matrix {
   const void* data;
   int64_t n_out;
-};
-
-// What becomes of a product's sums (fp32) after the bias is added.
-enum class Epilogue : int32_t {
-  store = 0,   // out = sums, in the activations' format
-  store_f32,   // out = sums, fp32 (logits)
-  add,         // out += scale * sums; out is fp32 (the residual stream)
-  swiglu,      // columns are pairs (gate, up): out = silu(gate) * up; half as many columns
-  geglu_tanh,  // the same with gelu (tanh approximation)
-  silu,
-  gelu,        // erf
-  gelu_tanh,
-  relu,
 };
 
 // A weight packed for an instruction set. `weights`: several of one input are one product, their

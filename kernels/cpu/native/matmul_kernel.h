@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "matmul.h"
+#include "epilogue.h"
 #include "numbers.h"
 
 namespace sgc {
@@ -51,7 +51,5 @@ const Kernel* amx_bf16_kernel();  // takes what is packed for avx512_bf16
 
 // Memory of the calling thread's own, until its next call.
 char* thread_scratch(int64_t n_bytes);
-
-constexpr bool is_paired(Epilogue e) { return e == Epilogue::swiglu || e == Epilogue::geglu_tanh; }
 
 }  // namespace sgc

@@ -1,5 +1,6 @@
 #include "matmul_pack.h"
 
+#include <memory>
 #include <stdexcept>
 
 namespace sgc {

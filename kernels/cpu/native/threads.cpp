@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -146,19 +147,25 @@ struct Threads::State {
   }
 };
 
-Threads::Threads(int n) : state_(std::make_unique<State>()) {
+Threads::Threads(int n) {
   if (n < 1) throw std::invalid_argument("a pool needs at least one thread");
-  const BlockedSignals blocked;
-  State* state = state_.get();
+  auto state = std::make_unique<State>();
   state->workers.reserve(static_cast<size_t>(n - 1));
+  state_ = state.release();
+  const BlockedSignals blocked;
   try {
-    for (int i = 1; i < n; ++i) state->workers.emplace_back([state, i] { state->live(i); });
+    for (int i = 1; i < n; ++i) {
+      state_->workers.emplace_back([state = state_, i] { state->live(i); });
+    }
   } catch (const std::system_error&) {
     // The system allows no more threads: fewer do the work.
   }
 }
 
-Threads::~Threads() { state_->end(); }
+Threads::~Threads() {
+  state_->end();
+  delete state_;
+}
 
 int Threads::count() const { return static_cast<int>(state_->workers.size()) + 1; }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 namespace sgc {
@@ -37,7 +36,7 @@ class Threads {
   void run_erased(int64_t n_items, Call call, void* callable);
 
   struct State;
-  std::unique_ptr<State> state_;
+  State* state_;  // owned
 };
 
 }  // namespace sgc
