@@ -137,7 +137,10 @@ _RECORDS = (_Op, _BufferRecord, _Step, HeadShape, HeadsStep)
 
 
 def format_of(dtype: torch.dtype) -> Format:
-    return {torch.float32: Format.F32, torch.bfloat16: Format.BF16}[dtype]
+    formats = {torch.float32: Format.F32, torch.bfloat16: Format.BF16}
+    if dtype not in formats:
+        raise ValueError(f"our own kernels take {' and '.join(map(str, formats))}, not {dtype}")
+    return formats[dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +360,9 @@ class Writer:
             heads.scale, heads.window or 0, heads.softcap or 0.0,
         )  # fmt: skip
         if heads.sinks is not None:
-            return self._keep(HeadShape(*values, self._wide(heads.sinks)))
+            shape = HeadShape(*values, self._wide(heads.sinks))
+            self.kept.append(shape)
+            return shape
         if values not in self._shapes:
             self._shapes[values] = HeadShape(*values, None)
             self.kept.append(self._shapes[values])
@@ -370,7 +375,9 @@ class Writer:
         """The address of the values as float32."""
         if values is None:
             return None
-        return self._keep(values.detach().float().contiguous()).data_ptr()
+        wide = values.detach().float().contiguous()
+        self.kept.append(wide)
+        return wide.data_ptr()
 
     def _op(self, kind: _Kind, in_: Buffer, out: Buffer, **fields: Any) -> None:
         self._ops.append(_Op(kind=int(kind), in_=in_.index, out=out.index, **fields))

@@ -11,8 +11,11 @@ DTYPES = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
-    """None: decided by the model or the machine. threads: of the model's computation; check: verify
-    the engine's invariants after every step."""
+    """None: decided by the model or the machine. threads: of the model's computation.
+
+    deterministic: whether a reply is kept from depending on what runs beside it. check: verify the
+    engine's invariants after every step.
+    """
 
     pool_tokens: int | None = None
     max_context: int | None = None
@@ -24,4 +27,5 @@ class StepOptions:
     jumps: bool = True
     dtype: str = "auto"
     threads: int | None = None
+    deterministic: bool = False
     check: bool = False

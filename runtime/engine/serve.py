@@ -77,6 +77,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--no-jump-forward", dest="jumps", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
     add("--threads", type=_positive, help="threads of the model's computation")
+    add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")
     add("--check", action="store_true", help="check the engine's invariants after every step")
     add("--token-file", type=Path, help="tokens, one a line (else $SGC_TOKEN, one)")
     add("--tls-cert", type=Path, help="PEM certificate chain")

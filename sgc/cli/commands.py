@@ -338,6 +338,8 @@ def verify_command(path: Path) -> None:
               help="Compute a prefix that running requests share once.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
+@click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "
+              "runs beside it, on chunks or on cache hits. Needs our own kernels.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,

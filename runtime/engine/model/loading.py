@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +37,20 @@ def load_model(
     pool_tokens: int | None = None,
     max_context: int | None = None,
     threads: int | None = None,
+    deterministic: bool = False,
 ) -> ModelRunner:
-    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16"."""
+    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16".
+
+    deterministic: a row's logits do not depend on the rows beside it, on how its prompt is cut into
+    chunks, or on which pages it shares. Only our own kernels can: else `UnsupportedModel`.
+    """
     if threads is not None:
         torch.set_num_threads(threads)
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
-    runner = _checked_runner(folder, dtype, chooses_threads=threads is None)
+    loading = _Loading(folder, dtype, chooses_threads=threads is None, deterministic=deterministic)
+    runner = loading.plain() or loading.transformers()
     if max_context is not None:
         if max_context > runner.max_context:
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
@@ -54,46 +61,51 @@ def load_model(
     return runner
 
 
-def _checked_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    """Loads without transformers if our own loader knows the model and it passes its check."""
-    runner = _plain_runner(folder, dtype, chooses_threads)
-    return runner or _transformers_runner(folder, dtype, chooses_threads)
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """The ways to load a folder. chooses_threads: whether the model's size decides them."""
 
+    folder: str
+    dtype: str
+    chooses_threads: bool
+    deterministic: bool
 
-def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner | None:
-    files = find_plain(Path(folder), dtype)
-    if files is None:
-        return None
-    if chooses_threads:  # before anything starts a second thread
-        _choose_threads(files.num_parameters())
-    model = files.load()
-    own = None if model is None else own_answers(model)
-    for factory in decoder_factories(files.dtype):
-        model = model or files.load()
-        if model is None:
+    def plain(self) -> ModelRunner | None:
+        """Without transformers, if our own loader knows the model and it passes its check."""
+        files = find_plain(Path(self.folder), self.dtype)
+        if files is None:
             return None
-        if (runner := _tried(factory, model, own)) is not None:
-            return runner
-        model = None  # so that it is not in memory twice
-    return None
+        self._choose_threads(files.num_parameters())  # before anything starts a second thread
+        model = files.load()
+        own = None if model is None else own_answers(model)
+        for factory in decoder_factories(files.dtype, self.deterministic):
+            model = model or files.load()
+            if model is None:
+                return None
+            if (runner := _tried(factory, model, own)) is not None:
+                return runner
+            model = None  # so that it is not in memory twice
+        return None
 
+    def transformers(self) -> ModelRunner:
+        from sgc.runtime.engine.model.transformers_files import load_transformers_model
 
-def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    from sgc.runtime.engine.model.transformers_files import load_transformers_model
+        model = load_transformers_model(self.folder, self.dtype)
+        self._choose_threads(model.num_parameters())
+        own = own_answers(model)
+        *faster, slowest = runner_factories(model, self.deterministic)
+        for factory in faster:
+            if (runner := _tried(factory, model, own)) is not None:
+                return runner
+            del model  # so that it is not in memory twice
+            model = load_transformers_model(self.folder, self.dtype)
+        runner = slowest(model, 1)
+        check_model(runner, own)
+        return runner
 
-    model = load_transformers_model(folder, dtype)
-    if chooses_threads:
-        _choose_threads(model.num_parameters())
-    own = own_answers(model)
-    *faster, slowest = runner_factories(model)
-    for factory in faster:
-        if (runner := _tried(factory, model, own)) is not None:
-            return runner
-        del model  # so that it is not in memory twice
-        model = load_transformers_model(folder, dtype)
-    runner = slowest(model, 1)
-    check_model(runner, own)
-    return runner
+    def _choose_threads(self, n_parameters: int) -> None:
+        if self.chooses_threads and n_parameters < ONE_THREAD_BELOW:
+            torch.set_num_threads(1)
 
 
 def _tried(factory: RunnerFactory, model: Any, own: Any) -> ModelRunner | None:
@@ -105,11 +117,6 @@ def _tried(factory: RunnerFactory, model: Any, own: Any) -> ModelRunner | None:
         _log.warning("%s fails its check, trying without: %s", factory.__name__, error)
         return None
     return runner
-
-
-def _choose_threads(n_parameters: int) -> None:
-    if n_parameters < ONE_THREAD_BELOW:
-        torch.set_num_threads(1)
 
 
 def default_pool_tokens(token_bytes: int) -> int:

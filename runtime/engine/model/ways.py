@@ -24,7 +24,7 @@ from sgc.runtime.engine.model.decoders.fused import FusedModel
 from sgc.runtime.engine.model.decoders.native import write
 from sgc.runtime.engine.model.decoders.packed import pack_linears
 from sgc.runtime.engine.model.forward import FlatBatch
-from sgc.runtime.engine.model.runner import ModelRunner
+from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
 
 Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
@@ -80,11 +80,17 @@ class NativeWay:
         self._bound = pool
 
 
-def native_runner(model: Any, n_pages: int) -> ModelRunner:
+def native_runner(model: Any, n_pages: int, deterministic: bool = False) -> ModelRunner:
     kernels = library.find()
-    assert kernels is not None, library.reason()
-    writer = Writer(kernels, library.Threads(kernels, torch.get_num_threads()), model.dtype)
+    if kernels is None:
+        raise UnsupportedModel(f"our own kernels are not there: {library.reason()}")
+    threads = library.Threads(kernels, torch.get_num_threads())
+    writer = Writer(kernels, threads, model.dtype, is_deterministic=deterministic)
     return ModelRunner(model, NativeWay(write(decoder_of(model), writer)), n_pages)
+
+
+def deterministic_runner(model: Any, n_pages: int) -> ModelRunner:
+    return native_runner(model, n_pages, deterministic=True)
 
 
 def fused_runner(model: Any, n_pages: int) -> ModelRunner:
@@ -105,13 +111,21 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
     return ModelRunner(model, way, n_pages, keeps_model=True)
 
 
-def runner_factories(model: Any) -> list[RunnerFactory]:
-    """The ways to compute a model of transformers, fastest first; the last one needs no packing."""
-    known = decoder_factories(model.dtype) if is_known(model) else []
-    return [*known, packed_runner, transformers_runner]
+def runner_factories(model: Any, deterministic: bool = False) -> list[RunnerFactory]:
+    """The ways to compute a model of transformers, fastest first; the last one always can, unless
+    the model must be deterministic. Raises `UnsupportedModel` if no way is."""
+    if is_known(model):
+        known = decoder_factories(model.dtype, deterministic)
+        return known if deterministic else [*known, packed_runner, transformers_runner]
+    if deterministic:
+        name = type(model).__name__
+        raise UnsupportedModel(f"{name} cannot be deterministic: its own modules compute it")
+    return [packed_runner, transformers_runner]
 
 
-def decoder_factories(dtype: torch.dtype) -> list[RunnerFactory]:
+def decoder_factories(dtype: torch.dtype, deterministic: bool = False) -> list[RunnerFactory]:
     """The ways to compute a model whose decoder is known."""
+    if deterministic:
+        return [deterministic_runner]
     is_native = dtype in (torch.float32, torch.bfloat16) and library.find() is not None
     return [*([native_runner] if is_native else []), fused_runner]

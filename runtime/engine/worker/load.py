@@ -108,6 +108,7 @@ def _real(config: WorkerConfig, folder: str) -> _Model:
         pool_tokens=config.pool_tokens,
         max_context=config.max_context,
         threads=config.threads,
+        deterministic=config.deterministic,
     )
     return _Model(
         runner,

@@ -76,7 +76,7 @@ class _Layer:
             h if norm is None else normed(norm, h)
             for h, norm in ((q, attention.q_norm), (k, attention.k_norm))
         )
-        q, k, v = (h.unflatten(-1, (-1, layout.head_dim)) for h in (q, k, v))
+        q, k, v = (h.view(len(h), -1, layout.head_dim) for h in (q, k, v))
         q, k = self._placed(q, layout.q_norm, angles), self._placed(k, layout.k_norm, angles)
         return step.attend(self._index, q, k, v, attention.heads).flatten(1)
 

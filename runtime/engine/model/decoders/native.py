@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sgc.kernels.cpu.program import Buffer, Epilogue, Packed, Program, Writer
+from sgc.kernels.cpu.library import Epilogue, Packed
+from sgc.kernels.cpu.program import Buffer, Program, Writer
 from sgc.kernels.layers import Activation, Norm
 from sgc.runtime.engine.model.decoders.decoder import Attention, Block, Decoder, Mlp, Product
 from sgc.runtime.engine.model.decoders.packed import page_out
