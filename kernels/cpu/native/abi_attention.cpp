@@ -39,6 +39,11 @@ SGC_EXPORT void sgc_attention_plan_free(sgc::AttentionPlan* plan) {
   sgc::AttentionPlanDeleter()(plan);
 }
 
+// How many keys a layer reads in all, each KV head's counted: what rows share is counted once.
+SGC_EXPORT int64_t sgc_attention_plan_reads(const sgc::AttentionPlan* plan) {
+  return guarded(int64_t{-1}, [&] { return sgc::n_reads(sgc::needed(plan)); });
+}
+
 SGC_EXPORT int32_t sgc_attend(const sgc::AttentionPlan* plan, const sgc::HeadShape* shape,
                               const void* q, int64_t q_stride, const void* k_pool,
                               const void* v_pool, void* out, sgc::Threads* threads) {

@@ -41,6 +41,9 @@ using AttentionPlanPtr = std::unique_ptr<AttentionPlan, AttentionPlanDeleter>;
 AttentionPlanPtr plan_attention(const Rows& rows, const HeadShape& shape, int n_threads,
                                 bool deterministic);
 
+// How many keys a layer reads in all, each KV head's counted.
+int64_t n_reads(const AttentionPlan& plan);
+
 // q: [n_tokens, n_heads, head_dim], row stride q_stride elements. out: [n_tokens, n_heads,
 // v_head_dim], dense. The new tokens' K and V are in the pools already. Never reads a page that no
 // row lists.

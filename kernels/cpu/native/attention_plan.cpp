@@ -254,6 +254,13 @@ AttentionPlanPtr plan_attention(const Rows& rows, const HeadShape& shape, int n_
   return AttentionPlanPtr(Planner(rows, shape, n_threads, deterministic).take().release());
 }
 
+int64_t n_reads(const AttentionPlan& plan) {
+  int64_t n = 0;
+  for (const Item& item : plan.items)
+    n += int64_t{item.end - item.begin} * (item.kv_end - item.kv_begin);
+  return n;
+}
+
 void AttentionPlanDeleter::operator()(AttentionPlan* plan) const { delete plan; }
 
 }  // namespace sgc
