@@ -29,6 +29,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_threads_new": (_P, (_I32,)),
     "sgc_threads_free": (None, (_P,)),
     "sgc_threads_count": (_I32, (_P,)),
+    "sgc_threads_try": (_I32, (_P, _I64, _P, _P)),
     "sgc_pack": (_P, (_I32, _P, _I32, _I64, _P, _I32, _P)),
     "sgc_packed_free": (None, (_P,)),
     "sgc_packed_bytes": (_I64, (_P,)),
@@ -39,17 +40,12 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_program_run": (_I32, (_P, _P, _P)),
     "sgc_program_bytes": (_I64, (_P,)),
     "sgc_program_layout": (None, (_P,)),
+    "sgc_limits": (_I32, (_I64, ctypes.c_double, _P, _P)),
     "sgc_multiply": (_I32, (_P, _P, _I64, _I64, _I32, _F32, _P, _I64, _I32, _P)),
     "sgc_attention_plan": (_P, (_I64, _P, _P, _P, _P, _I32, _I32)),
     "sgc_attention_plan_free": (None, (_P,)),
     "sgc_attend": (_I32, (_P, _P, _P, _I64, _P, _P, _P, _P)),
     "sgc_write_heads": (_I32, (_P, _P, _I64, _I64, _P, _P, _P, _P, _P, _P)),
-    "sgc_program_new": (_P, (_P, _I64, _P, _I64, _I32, _P)),
-    "sgc_program_free": (None, (_P,)),
-    "sgc_program_bind": (_I32, (_P, _I32, _P, _P)),
-    "sgc_program_run": (_I32, (_P, _P, _P)),
-    "sgc_program_bytes": (_I64, (_P,)),
-    "sgc_program_layout": (None, (_P,)),
 }
 
 
