@@ -354,6 +354,18 @@ def serve_command(**options: Any) -> None:
     serve(**options)
 
 
+@click.command("doctor")
+@click.option("--measure/--no-measure", "measures", default=True,
+              help="Measure the most that arithmetic and memory do; takes a second.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="JSON, for other programs.")
+@debug_option
+def doctor_command(**options: Any) -> None:
+    """Tells what this machine has for an engine, what of it is used, and what would help."""
+    from sgc.cli.running.doctor import doctor
+
+    doctor(**options)
+
+
 @click.command("top")
 @click.option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
               help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
