@@ -58,8 +58,8 @@ def _find() -> Found:
     compiler = _compiler()
     if compiler is None:
         return _without_compiler(folder, sources)
-    name = f"sgc-{sources}-{_short_hash(version_of(compiler))}.so"
-    path = folder / name
+    kind = _short_hash(shlex.join(compiler) + version_of(compiler))
+    path = folder / f"sgc-{sources}-{kind}.so"
     if not path.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_owned(folder, "folder")

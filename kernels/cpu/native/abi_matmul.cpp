@@ -46,6 +46,17 @@ SGC_EXPORT int32_t sgc_threads_count(void* threads) {
   return guarded(-1, [&] { return given<sgc::Threads>(threads).count(); });
 }
 
+// For tests: counts how often each item is begun, and notes by which thread.
+SGC_EXPORT int32_t sgc_threads_try(void* threads, int64_t n_items, int32_t* counts, int32_t* by) {
+  return guarded(-1, [&] {
+    given<sgc::Threads>(threads).run(n_items, [&](int64_t item, int thread) {
+      counts[item] += 1;
+      by[item] = thread;
+    });
+    return 0;
+  });
+}
+
 SGC_EXPORT void* sgc_pack(int32_t format, const sgc::Matrix* weights, int32_t n_weights,
                           int64_t n_in, const float* biases, int32_t interleaved, void* threads) {
   return guarded(static_cast<void*>(nullptr), [&] {
