@@ -8,15 +8,16 @@
 namespace sgc {
 namespace {
 
-#if defined(__AVX512F__)
-
 constexpr int kFewRows = 8;   // of a KV head
 constexpr int kFewBlock = 4;  // of them, that go over values together
 
-// scores[m][0 .. 16) = sums over the dwords of one head's keys. queries: [M, n_dwords].
+#if defined(__AVX512F__)
+
+// scores[m][0 .. 16) = sums over the dwords of one head's keys. queries: [n_dwords, kFewRows].
 template <class Math, int M>
 inline void few_scores(const char* const* rows, int64_t offset, int64_t n_dwords,
                        const float* queries, float* scores, Fetcher& fetcher) {
+  constexpr int kStep = M >= 4 ? 4 : 8;  // more queries take longer, so that more can be asked for
   __m512 sums[M] = {};
   for (int64_t at = 0; at < n_dwords; at += 16) {
     const int64_t left = n_dwords - at < 16 ? n_dwords - at : 16;
@@ -25,24 +26,17 @@ inline void few_scores(const char* const* rows, int64_t offset, int64_t n_dwords
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       x[i] = _mm512_maskz_loadu_epi32(mask, rows[i] + offset + 4 * at);
-      fetcher.step();
+      if (i % kStep == 0) fetcher.step();
     }
     transpose_registers(x);
-    const float* query = queries + at;
-    const auto add = [&](int i) {
-      if (M >= 4) fetcher.step();
+    const float* query = queries + at * kFewRows;
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      if (i >= left) break;
+      if (M >= 4 && i % kStep == 0) fetcher.step();
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m)
-        sums[m] = Math::dot(sums[m], _mm512_set1_ps(query[m * n_dwords + i]), (__m512)x[i]);
-    };
-    if (left == 16) {
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) add(i);
-    } else if (left == 8) {
-#pragma GCC unroll 8
-      for (int i = 0; i < 8; ++i) add(i);
-    } else {
-      for (int i = 0; i < left; ++i) add(i);
+        sums[m] = Math::dot(sums[m], _mm512_set1_ps(query[i * kFewRows + m]), (__m512)x[i]);
     }
   }
 #pragma GCC unroll 8
@@ -68,11 +62,10 @@ inline void few_values(const char* const* rows, int n_keys, int64_t offset, __mm
 #pragma GCC unroll 4
     for (int m = 0; m < M; ++m) {
       const auto weight = _mm512_set1_ps(weights[m * weights_stride + key / Math::per_dword]);
-      fetcher.step();
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sums[m][n] = Math::dot(sums[m][n], weight, row[n]);
     }
-    if (N > 2) fetcher.step();
+    fetcher.step();
   }
 #pragma GCC unroll 4
   for (int m = 0; m < M; ++m)

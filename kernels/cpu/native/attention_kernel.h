@@ -11,6 +11,7 @@ namespace {
 // The parts of a thread's scratch memory.
 struct Scratch {
   float* queries;   // [n_states, dwords of a key]
+  float* few_queries;  // [KV heads, dwords of a key, kFewRows], where there are no more
   float* keys;      // [dwords of a key, kTileKeys]
   float* values;    // [kTileKeys / per_dword, padded(v_head_dim)]
   float* some;      // the same, with some keys only
@@ -38,6 +39,7 @@ Scratch divide(float* memory, const HeadShape& shape, int64_t n_states) {
   const int64_t n_values = kTileKeys / Math::per_dword * padded(shape.v_head_dim);
   Scratch scratch;
   scratch.queries = take(n_states * dwords<Math>(shape));
+  scratch.few_queries = take(n_states * kFewRows * dwords<Math>(shape));
   scratch.keys = take(dwords<Math>(shape) * kTileKeys);
   scratch.values = take(n_values);
   scratch.some = take(n_values);
@@ -119,6 +121,15 @@ struct Run {
       else
         clear(state(row), shape);
     });
+    if (Math::has_few && rows_of_kv <= kFewRows) spread_queries(n);
+  }
+
+  void spread_queries(int64_t n) {
+    for (int row = 0; row < rows_of_kv * (item.kv_end - item.kv_begin); ++row) {
+      const float* from = scratch.queries + row * n;
+      float* to = scratch.few_queries + row / rows_of_kv * n * kFewRows + row % rows_of_kv;
+      for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kFewRows, from + i, 4);
+    }
   }
 
   void end(bool has_totals) {
@@ -261,7 +272,7 @@ struct Run {
     for (int key = 0; key < n_keys; key += 16)
       for (int kv = 0; kv < n_kv; ++kv)
         kFewScores<Math>[rows_of_kv](rows + key, 4 * n_dwords * kv, n_dwords,
-                                     scratch.queries + kv * rows_of_kv * n_dwords,
+                                     scratch.few_queries + kv * kFewRows * n_dwords,
                                      scratch.scores + kv * rows_of_kv * kTileKeys + key, fetcher);
     for (int row = 0; row < n_rows; ++row)
       scratch.factors[row] = weigh<Math>(scratch.scores + row * kTileKeys, 0, n_keys, shape,

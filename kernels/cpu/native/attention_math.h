@@ -86,7 +86,7 @@ inline void transpose_sixteen(const char* const* rows, int64_t n, float* to, Fet
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       x[i] = _mm512_maskz_loadu_epi32(mask, rows[i] + 4 * at);
-      if (i % 2) fetcher.step();
+      if (i % 8 == 7) fetcher.step();
     }
     transpose_registers(x);
     float* out = to + at * kTileKeys;
@@ -115,7 +115,7 @@ inline void transpose(const char* const* rows, int n_keys, int64_t n_dwords, flo
 #endif
   for (int key = 0; key < n_keys; key += 4) {
     transpose_four(rows + key, n_dwords, to + key);
-    fetcher.steps(8);
+    fetcher.step();
   }
 }
 
@@ -183,7 +183,7 @@ struct Floats {
     const int64_t width = padded(n);
     for (int key = 0; key < n_keys; ++key, to += width) {
       widen_row<L>(reinterpret_cast<const E*>(rows[key]), n, to);
-      fetcher.steps(2);
+      fetcher.step();
       for (int64_t i = n; i < width; ++i) to[i] = 0.0f;
     }
   }

@@ -100,9 +100,12 @@ class Planner {
       const int32_t n = n_queries(piece);
       const int64_t n_blocks = (n + tokens_of_item() - 1) / tokens_of_item();
       total += cost(n, keys_of(piece), n_kv);
-      (n * group_ <= kPageRows ? n_small : n_large) += n_blocks;
+      if (n * group_ <= kPageRows)
+        n_small += std::max(1, keys_of(piece) / kFixedSegment);
+      else
+        n_large += n_blocks;
     }
-    whole_pages_ = n_small + n_large * n_kv >= 4 * n_threads_;
+    whole_pages_ = n_small + n_large * n_kv >= 3 * n_threads_;
     const int64_t most = std::max<int64_t>(1, total / (n_threads_ * kItemsPerThread));
     int32_t segment = INT32_MAX;
     for (const Piece& piece : shared_.pieces) {
