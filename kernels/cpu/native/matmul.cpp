@@ -138,9 +138,10 @@ class PackedWeights final : public Packed {
     if (n_rows > 1 && (x_stride < sizes_.n_in || out_stride < n_written())) {
       throw std::invalid_argument("a stride is shorter than a row");
     }
-    int64_t bytes;
-    if (__builtin_mul_overflow(n_rows, std::max(std::max(x_stride, sizes_.n_in), out_stride) * 4,
-                               &bytes)) {
+    const int64_t widest = std::max({x_stride, sizes_.n_in, out_stride});
+    int64_t numbers, bytes;
+    if (__builtin_mul_overflow(n_rows, widest, &numbers) ||
+        __builtin_mul_overflow(numbers, 4, &bytes)) {
       throw std::invalid_argument("too many rows");
     }
   }
