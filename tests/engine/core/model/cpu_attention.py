@@ -45,7 +45,7 @@ def random_ragged(rng: np.random.Generator, longest: int) -> Ragged:
         before = before[: rng.integers(len(before) + 1)]
         n_own = int(rng.integers(1, longest))
         pages, free = np.concatenate([before, free[:n_own]]), free[n_own:]
-        n_new = rng.choice([1, 1, 1, 2, 7, n_own, min(len(pages), 150)])
+        n_new = rng.choice([1, 1, 1, 2, 7, n_own, min(len(pages), 70)])
         rows.append((min(int(n_new), len(pages)), pages))
     return ragged_of(rows)
 
@@ -55,9 +55,9 @@ def random_case(seed: int, dtype: torch.dtype, longest: int = 0) -> Case:
     ragged = random_ragged(rng, longest or int(rng.choice([5, 60, 250])))
     n_tokens = int(ragged.row_starts[-1])
     n_kv, group = int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 7, 8, 16]))
-    if n_tokens > 200:
-        group = min(group, 3)
     head_dim = int(rng.choice([16, 48, 64, 80, 96, 128, 256, 33]))
+    if n_tokens > 100:
+        group, head_dim = min(group, 3), min(head_dim, 80)
     v_head_dim = head_dim if rng.random() < 0.7 else int(rng.choice([16, 56, 200, 7]))
     heads = Heads(
         scale=head_dim**-0.5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -41,8 +42,13 @@ def isa(request, native: Library) -> Iterator[Isa]:
     native.limit(best)
 
 
+@cache
+def pool_of(native: Library, n_threads: int) -> Threads:
+    return Threads(native, n_threads)
+
+
 def attention(native: Library, n_threads: int = 2, deterministic: bool = False) -> NativeAttention:
-    threads = Threads(native, n_threads)
+    threads = pool_of(native, n_threads)
     return NativeAttention(native, threads, TorchCpuAttention(), deterministic=deterministic)
 
 
@@ -51,16 +57,22 @@ def attended(case: Case, attention: NativeAttention) -> Tensor:
     return attention.attend(case.q, case.k_pool, case.v_pool, plan, case.heads)
 
 
-def check(native: Library, seed: int, dtype: torch.dtype) -> None:
+@lru_cache(maxsize=100)  # for all instruction sets
+def solved_case(seed: int, dtype: torch.dtype) -> tuple[Case, Tensor]:
     case = random_case(seed, dtype)
+    return case, exact(case)
+
+
+def check(native: Library, seed: int, dtype: torch.dtype) -> None:
+    case, expected = solved_case(seed, dtype)
     got = attended(case, attention(native, 1 + seed % 3, case.deterministic))
     allowed = ALLOWED[dtype]
-    torch.testing.assert_close(got.double(), exact(case), atol=allowed, rtol=allowed)
+    torch.testing.assert_close(got.double(), expected, atol=allowed, rtol=allowed)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_batch_agrees_with_float64(native, isa, dtype) -> None:
-    for seed in range(12):
+    for seed in range(8):
         check(native, seed, dtype)
 
 
@@ -108,8 +120,9 @@ def tree(rng: np.random.Generator) -> list[tuple[int, np.ndarray]]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("n_heads", "n_kv", "head_dim"), [(3, 3, 48), (14, 2, 64)])
-@pytest.mark.parametrize("window", [None, 100])
+@pytest.mark.parametrize(
+    ("n_heads", "n_kv", "head_dim", "window"), [(3, 3, 48, 100), (14, 2, 64, None)]
+)
 def test_a_token_is_the_same_to_the_bit_whatever_is_beside_it(
     native, isa, dtype, n_heads, n_kv, head_dim, window
 ) -> None:
@@ -121,7 +134,7 @@ def test_a_token_is_the_same_to_the_bit_whatever_is_beside_it(
         q, k, v, attention(native).plan(ragged_of(rows)), heads
     )
     alone = tokens_alone(rows)
-    for n_threads in (1, 2, 3):
+    for n_threads in (2, 3):
         native_attention = attention(native, n_threads, True)
         plan = native_attention.plan(ragged_of(rows))
         assert torch.equal(native_attention.attend(q, k, v, plan, heads), together)
@@ -266,7 +279,7 @@ def test_heads_are_normed_rotated_and_written(
         *(None if norm is None else norm.data_ptr() for norm in norms), 1e-5, adds_one,
         n_rotated, interleaved,
     )  # fmt: skip
-    threads = Threads(native, 2)
+    threads = pool_of(native, 2)
     failed = native.c.sgc_write_heads(
         ctypes.byref(step), qkv.data_ptr(), qkv.stride(0), n_tokens, cos.data_ptr(),
         sin.data_ptr(), slots.data_ptr(), k_pool.data_ptr(), v_pool.data_ptr(), threads.handle,
@@ -289,7 +302,7 @@ def test_heads_are_normed_rotated_and_written(
 
 def test_heads_of_no_sense_are_refused(native) -> None:
     step = HeadsStep(4, 2, 48, Format.F32, None, None, 1e-5, False, 7, False)
-    threads = Threads(native, 1)
+    threads = pool_of(native, 1)
     assert native.c.sgc_write_heads(
         ctypes.byref(step), None, 400, 0, None, None, None, None, None, threads.handle
     )
