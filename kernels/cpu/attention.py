@@ -85,6 +85,7 @@ class NativeAttention:
 
     def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Tensor:
         check_shapes(q, k_pool, v_pool)
+        q = q.contiguous()
         if not _is_covered(q, k_pool, v_pool):
             if plan.fallback is None:
                 plan.fallback = self._fallback.plan(plan.ragged)
@@ -97,7 +98,7 @@ class NativeAttention:
         )  # fmt: skip
         out = q.new_empty(q.shape[0], q.shape[1], v_pool.shape[2])
         failed = self._library.c.sgc_attend(
-            self._native_plan(plan, shape).handle, ctypes.byref(shape), q.data_ptr(), q.stride(0),
+            self._native_plan(plan, shape).handle, ctypes.byref(shape), q.data_ptr(), q.shape[1] * q.shape[2],
             k_pool.data_ptr(), v_pool.data_ptr(), out.data_ptr(), self._threads.handle,
         )  # fmt: skip
         if failed:
@@ -123,13 +124,11 @@ class NativeAttention:
 
 
 def _is_covered(q: Tensor, k_pool: Tensor, v_pool: Tensor) -> bool:
-    """Whether all are on the CPU, of one dtype that the kernels have, with heads that are dense."""
+    """Whether all are on the CPU, of one dtype that the kernels have."""
     return (
         q.dtype in _FORMATS
         and q.dtype == k_pool.dtype == v_pool.dtype
         and q.device.type == k_pool.device.type == v_pool.device.type == "cpu"
-        and q.stride()[1:] == (q.shape[2], 1)
-        and q.stride(0) >= q.shape[1] * q.shape[2]
         and k_pool.is_contiguous()
         and v_pool.is_contiguous()
     )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sgc.kernels.cpu import library
+from sgc.kernels.cpu.attention import NativeAttention
 from sgc.kernels.cpu.program import Batch, Program, Writer
 from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
@@ -34,11 +35,11 @@ RunnerFactory = Callable[[Any, int], ModelRunner]
 
 
 class TorchWay:
-    """torch's operations, and attention that gathers pages."""
+    """torch's operations; attention is our own kernels' where they are."""
 
     def __init__(self, name: str, compute: Compute) -> None:
         self.name = name
-        self.attention: PagedAttention = TorchCpuAttention()
+        self.attention = paged_attention()
         self._compute = compute
 
     @torch.inference_mode()
@@ -80,11 +81,22 @@ class NativeWay:
         self._bound = pool
 
 
+def paged_attention() -> PagedAttention:
+    kernels = library.find()
+    if kernels is None:
+        return TorchCpuAttention()
+    return NativeAttention(kernels, make_threads(kernels), TorchCpuAttention())
+
+
+def make_threads(kernels: library.Library) -> library.Threads:
+    return library.Threads(kernels, torch.get_num_threads())
+
+
 def native_runner(model: Any, n_pages: int, deterministic: bool = False) -> ModelRunner:
     kernels = library.find()
     if kernels is None:
         raise UnsupportedModel(f"our own kernels are not there: {library.reason()}")
-    threads = library.Threads(kernels, torch.get_num_threads())
+    threads = make_threads(kernels)
     writer = Writer(kernels, threads, model.dtype, is_deterministic=deterministic)
     return ModelRunner(model, NativeWay(write(decoder_of(model), writer)), n_pages)
 
