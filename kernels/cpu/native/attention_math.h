@@ -148,7 +148,7 @@ struct Floats {
   using Lanes = L;
   using Element = E;
   static constexpr int per_dword = 1;
-  static constexpr bool has_few = false;
+  static constexpr bool has_few = L::width == 16 && sizeof(E) == 4;
 
   static typename L::F dot(typename L::F sum, typename L::F a, typename L::F b) {
     return fma(a, b, sum);
@@ -187,6 +187,17 @@ struct Floats {
       for (int64_t i = n; i < width; ++i) to[i] = 0.0f;
     }
   }
+
+#if defined(__AVX512F__)
+  // A row of values in registers: N vectors, the last with the numbers of `last`.
+  template <int N>
+  static void value_row(const char* const* rows, int, int64_t offset, __mmask16 last, __m512* row) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n)
+      row[n] = _mm512_maskz_loadu_ps(n + 1 == N ? last : __mmask16{0xffff},
+                                     rows[0] + offset + 64 * n);
+  }
+#endif
 
   // A copy of a packed tile in which keys outside [from, end) are zero.
   static void only_keys(const float* tile, int from, int end, int64_t width, float* to) {
