@@ -98,7 +98,8 @@ class NativeAttention:
         )  # fmt: skip
         out = q.new_empty(q.shape[0], q.shape[1], v_pool.shape[2])
         failed = self._library.c.sgc_attend(
-            self._native_plan(plan, shape).handle, ctypes.byref(shape), q.data_ptr(), q.shape[1] * q.shape[2],
+            self._native_plan(plan, shape).handle, ctypes.byref(shape),
+            q.data_ptr(), q.shape[1] * q.shape[2],
             k_pool.data_ptr(), v_pool.data_ptr(), out.data_ptr(), self._threads.handle,
         )  # fmt: skip
         if failed:

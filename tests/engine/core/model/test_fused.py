@@ -13,12 +13,12 @@ import transformers
 from engine.core.runners import logits_of, runner_of
 from torch import nn
 
-from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.kernels.layers import Rope
 from sgc.runtime.engine.model.decoders import families, packed
 from sgc.runtime.engine.model.decoders.decoder import Product
 from sgc.runtime.engine.model.decoders.families import is_known
 from sgc.runtime.engine.model.decoders.packed import Linear, PackedModule, can_pack
+from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.model.ways import fused_runner, packed_runner
