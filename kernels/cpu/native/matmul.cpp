@@ -6,6 +6,7 @@
 
 #include "isa.h"
 #include "matmul_kernel.h"
+#include "matmul_memory.h"
 #include "matmul_pack.h"
 
 namespace sgc {
@@ -40,10 +41,10 @@ int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 // Blocks of rows by blocks of panels. Items of the same panels follow each other, so that all
 // threads read the same weights at about the same time.
 struct Split {
-  int64_t n_rows, n_panels, n_row_blocks, panels_per_item, n_items;
+  int64_t n_rows, n_panels, n_threads, n_row_blocks, panels_per_item, n_items;
 
   Split(int64_t n_rows, const Sizes& sizes, const Kernel& kernel, int64_t n_threads)
-      : n_rows(n_rows), n_panels(sizes.n_panels) {
+      : n_rows(n_rows), n_panels(sizes.n_panels), n_threads(n_threads) {
     const int64_t row_bytes = sizes.n_in * bytes_of(kernel.x_format);
     const int64_t fitting = kBlockBytes / row_bytes / kernel.rows * kernel.rows;
     n_row_blocks = divided_up(n_rows, std::max<int64_t>(fitting, 2 * kernel.rows));
@@ -59,6 +60,10 @@ struct Split {
     return (item % n_row_blocks + 1) * n_rows / n_row_blocks;
   }
   int64_t first_panel(int64_t item) const { return item / n_row_blocks * panels_per_item; }
+  // Of the item that the same thread begins next, if all take equally long.
+  int64_t next_panel(int64_t item) const {
+    return first_panel(std::min(item + n_threads, n_items - 1));
+  }
   int64_t end_panel(int64_t item) const {
     return std::min(first_panel(item) + panels_per_item, n_panels);
   }
@@ -70,14 +75,14 @@ class PackedWeights final : public Packed {
       : format_(format),
         kernel_(kernel),
         sizes_(sizes),
-        panels_(sizes.n_panels * sizes.panel_bytes),
+        panels_(allocate_weights(sizes.n_panels * sizes.panel_bytes)),
         biases_(sizes.n_panels * kernel.columns * 4) {}
 
   int64_t n_in() const override { return sizes_.n_in; }
   int64_t n_out() const override { return sizes_.n_out; }
-  int64_t bytes() const override { return panels_.bytes() + biases_.bytes(); }
+  int64_t bytes() const override { return sizes_.n_panels * sizes_.panel_bytes + biases_.bytes(); }
 
-  char* panels() { return panels_.as<char>(); }
+  char* panels() { return panels_.get(); }
   float* biases() { return biases_.as<float>(); }
 
   void multiply(const void* x, int64_t x_stride, int64_t n_rows, Epilogue epilogue, float scale,
@@ -101,9 +106,10 @@ class PackedWeights final : public Packed {
           .x_stride = x_stride,
           .n_rows = split.end_row(item) - row,
           .n_in = sizes_.n_in,
-          .panels = panels_.as<char>() + panel * sizes_.panel_bytes,
+          .panels = panels_.get() + panel * sizes_.panel_bytes,
           .panel_bytes = sizes_.panel_bytes,
           .n_panels = split.end_panel(item) - panel,
+          .after = panels_.get() + split.next_panel(item) * sizes_.panel_bytes,
           .biases = biases_.as<float>() + panel * kernel_.columns,
           .epilogue = epilogue,
           .scale = scale,
@@ -163,7 +169,8 @@ class PackedWeights final : public Packed {
   Format format_;
   const Kernel& kernel_;
   Sizes sizes_;
-  Memory panels_, biases_;
+  std::shared_ptr<char> panels_;
+  Memory biases_;
 };
 
 }  // namespace

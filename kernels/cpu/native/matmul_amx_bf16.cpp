@@ -124,8 +124,7 @@ void multiply_tiles(const Task& task) {
     const char* panel = panel_of(task, i);
     for (int64_t group = 0; group < n_groups; ++group) {
       const int64_t first = group * kGroup, left = task.n_rows - first;
-      const bool is_last = i + 1 == task.n_panels;
-      const Ahead ahead = ahead_of(task, panel, kTilesStep, group, n_groups, is_last);
+      const Ahead ahead = ahead_of(task, i, kTilesStep, group, n_groups);
       memory_is_seen();
       (left > kTileRows ? sums_of_two : sums_of_one)(x, 2 * group, panel, ahead, sums);
       memory_is_seen();

@@ -37,20 +37,21 @@ struct Table {
   }
 };
 
-// Few rows wait for memory: each step asks for what comes a little later. Many rows stay longer at
-// a panel: together they ask for the next one. step_bytes: of a panel, that a step takes.
-inline Ahead ahead_of(const Task& task, const char* panel, int64_t step_bytes, int64_t group,
-                      int64_t n_groups, bool is_last) {
-  constexpr int64_t kNear = 4096;
-  if (n_groups == 1) return {panel + kNear, step_bytes};
-  if (is_last) return {panel, 0};
-  const int64_t step = (step_bytes + n_groups - 1) / n_groups;
-  const int64_t n_steps = task.panel_bytes / step_bytes;
-  return {panel + task.panel_bytes + group * n_steps * step, step};
-}
-
 inline const char* panel_of(const Task& task, int64_t index) {
   return static_cast<const char*>(task.panels) + index * task.panel_bytes;
+}
+
+// Few rows wait for memory: each step asks for what comes a little later. Many rows stay longer at
+// a panel: together they ask for the next one. step_bytes: of a panel, that a step takes.
+inline Ahead ahead_of(const Task& task, int64_t index, int64_t step_bytes, int64_t group,
+                      int64_t n_groups) {
+  constexpr int64_t kNear = 4096;
+  if (n_groups == 1) return {panel_of(task, index) + kNear, step_bytes};
+  const char* next = index + 1 < task.n_panels ? panel_of(task, index + 1)
+                                               : static_cast<const char*>(task.after);
+  const int64_t step = (step_bytes + n_groups - 1) / n_groups;
+  const int64_t n_steps = task.panel_bytes / step_bytes;
+  return {next + group * n_steps * step, step};
 }
 
 inline Target target_of(const Task& task, int64_t index, int64_t row) {
@@ -72,8 +73,7 @@ void multiply_panel(const Task& task, int64_t index) {
     const int64_t first = group * task.n_rows / n_groups;  // of like size: 16 are 8 and 8
     const auto n = static_cast<int>((group + 1) * task.n_rows / n_groups - first);
     const char* x = static_cast<const char*>(task.x) + first * row_bytes;
-    const Ahead ahead =
-        ahead_of(task, panel, Micro::kStep, group, n_groups, index + 1 == task.n_panels);
+    const Ahead ahead = ahead_of(task, index, Micro::kStep, group, n_groups);
     table.sums[n](task, x, panel, ahead, sums);
     finish(sums, n, target_of(task, index, first), task);
   }

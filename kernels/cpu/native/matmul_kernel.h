@@ -25,6 +25,7 @@ struct Task {
   int64_t n_rows, n_in;
   const void* panels;
   int64_t panel_bytes, n_panels;
+  const void* after;  // the panels that this thread is likely to be given next
   const float* biases;  // [n_panels * columns], never null
   Epilogue epilogue;
   float scale;

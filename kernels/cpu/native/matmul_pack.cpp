@@ -1,6 +1,5 @@
 #include "matmul_pack.h"
 
-#include <memory>
 #include <stdexcept>
 
 namespace sgc {
@@ -41,15 +40,6 @@ void pack_panel(const Matrix* weights, const Sizes& sizes, int64_t index, int co
 }
 
 }  // namespace
-
-char* thread_scratch(int64_t n_bytes) {
-  thread_local std::unique_ptr<Memory> memory;
-  if (memory == nullptr || memory->bytes() < n_bytes) {
-    memory.reset();
-    memory = std::make_unique<Memory>(n_bytes);
-  }
-  return memory->as<char>();
-}
 
 Sizes sized(Format format, const Matrix* weights, int n_weights, int64_t n_in, bool interleaved,
             const Kernel& kernel) {

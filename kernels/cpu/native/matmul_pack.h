@@ -1,4 +1,4 @@
-// Weights in panels, and their memory.
+// Weights in panels.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,6 @@
 #include "threads.h"
 
 namespace sgc {
-
-// Memory of `allocate`, released with its owner.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(int64_t n_bytes) : n_bytes_(n_bytes), data_(allocate(n_bytes)) {}
-  ~Memory() { release(data_, n_bytes_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  template <class Number>
-  Number* as() const {
-    return static_cast<Number*>(data_);
-  }
-  int64_t bytes() const { return n_bytes_; }
-
- private:
-  int64_t n_bytes_ = 0;
-  void* data_ = nullptr;
-};
 
 // The sizes of a packed weight. Every product of them fits 64 bits, or `sized` throws.
 struct Sizes {
