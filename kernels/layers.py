@@ -19,7 +19,8 @@ class Activation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """An RMS norm, or a layer norm. weight, bias: [width]; no weight means ones."""
+    """An RMS norm, or a layer norm, which may have a bias. weight, bias: [width]; no weight means
+    ones. A weight that is wider than what is normed is multiplied before that is rounded."""
 
     weight: Tensor | None
     eps: float

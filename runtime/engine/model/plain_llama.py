@@ -9,10 +9,11 @@ by the names of transformers' modules.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,10 @@ class Mlp:
     gate_proj: Projection
     up_proj: Projection
     down_proj: Projection
+    act_fn: ClassVar[nn.Module] = nn.SiLU()
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
 
 
 @dataclass(frozen=True, slots=True)

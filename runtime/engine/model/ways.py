@@ -20,7 +20,7 @@ from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
 from sgc.kernels.torch_cpu import TorchCpuAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
-from sgc.runtime.engine.model.decoders.families import decoder_of, is_known
+from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
 from sgc.runtime.engine.model.decoders.fused import FusedModel
 from sgc.runtime.engine.model.decoders.native import write
 from sgc.runtime.engine.model.decoders.packed import pack_linears

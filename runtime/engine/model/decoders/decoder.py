@@ -1,4 +1,4 @@
-"""What a decoder is made of, whatever its family. `families.py` finds it in a model's modules;
+"""What a decoder is made of, whatever its family. `families/` finds it in a model's modules;
 `fused.py` computes it with torch, `native.py` with our own kernels.
 """
 
@@ -20,6 +20,17 @@ class Product:
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.biases) in (0, len(self.weights)), "some weights have a bias, others none"
+
+    @property
+    def n_in(self) -> int:
+        return int(self.weights[0].shape[1])
+
+    @property
+    def n_out(self) -> int:
+        return sum(len(weight) for weight in self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,11 @@ class Mlp:
     activation: Activation
     gate: Product | None = None
 
+    def __post_init__(self) -> None:
+        if self.gate is not None:
+            assert self.gate.n_out == self.into.n_out, "gate and input differ in width"
+            assert bool(self.gate.biases) == bool(self.into.biases), "one of them has a bias"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -60,6 +76,10 @@ class Block:
     mlp_post_norm: Norm | None = None
     scale: float = 1.0
     is_parallel: bool = False
+
+    def __post_init__(self) -> None:
+        is_post_normed = self.post_norm is not None or self.mlp_post_norm is not None
+        assert not (is_post_normed and self.scale != 1.0), "an output is both normed and scaled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,17 @@ class _Layers:
     x: Buffer
 
     def write(self, index: int, block: Block, is_last: bool) -> None:
-        qkv = self._project(block.attention, self.normed(block.norm))
-        if block.is_parallel:  # the MLP first: afterwards only wanted rows are left
-            h = self.normed(block.mlp_norm or block.norm)
-            self._mlp(block, h)
-            self._attend(index, block, qkv, is_last)
-            return
-        self._attend(index, block, qkv, is_last)
-        self._mlp(block, self.normed(block.mlp_norm))
+        attention, norm = block.attention, block.mlp_norm
+        attended = self._attend(index, attention, self.normed(block.norm))
+        if is_last:  # only these rows go on
+            self.writer.select(self.x, attended)
+        if block.is_parallel:
+            h = self.normed(norm or block.norm)
+            self._add(block, attention.out, attended, block.post_norm)
+        else:
+            self._add(block, attention.out, attended, block.post_norm)
+            h = self.normed(norm)
+        self._mlp(block, h)
 
     def normed(self, norm: Norm | None) -> Buffer:
         """The residual stream as the next product takes it."""
@@ -77,7 +80,7 @@ class _Layers:
                 page_out(weight)
         return packed
 
-    def _project(self, attention: Attention, h: Buffer) -> Buffer:
+    def _attend(self, index: int, attention: Attention, h: Buffer) -> Buffer:
         layout = attention.layout
         qkv = self.writer.buffer("qkv", layout.width)
         self.writer.linear(self.packed(attention.qkv), h, qkv, Epilogue.STORE)
@@ -86,15 +89,9 @@ class _Layers:
         if attention.k_norm is not None:
             at, width = layout.q_width, layout.kv_width
             self.writer.norm(attention.k_norm, qkv, qkv, at=at, width=width)
-        return qkv
-
-    def _attend(self, index: int, block: Block, qkv: Buffer, is_last: bool) -> None:
-        attention = block.attention
-        attended = self.writer.buffer("attended", attention.layout.q_width)
-        self.writer.attend(index, qkv, attended, attention.layout, attention.heads)
-        if is_last:
-            self.writer.select(self.x, attended)
-        self._add(block, attention.out, attended, block.post_norm)
+        attended = self.writer.buffer("attended", layout.q_width)
+        self.writer.attend(index, qkv, attended, layout, attention.heads)
+        return attended
 
     def _mlp(self, block: Block, h: Buffer) -> None:
         mlp: Mlp = block.mlp
@@ -113,7 +110,6 @@ class _Layers:
         if post_norm is None:
             self.writer.linear(packed, h, self.x, Epilogue.ADD, block.scale)
             return
-        assert block.scale == 1.0, "an output that is both normed and scaled"
         wide = self.writer.buffer("wide", self.x.width, is_wide=True)
         self.writer.linear(packed, h, wide, Epilogue.STORE_F32)
         self.writer.norm(post_norm, wide, self.x, adds=True)

@@ -14,6 +14,7 @@ import torch
 import transformers
 from engine.core.runners import logits_of, runner_of
 
+from sgc.kernels.cpu import library
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import UnsupportedModel
@@ -89,6 +90,8 @@ SERVED = {
     "deepseek_v3": ("DeepseekV3", {**LATENT, **EXPERTS}),
     "smollm3": ("SmolLM3", {"no_rope_layers": [1, 0]}),
 }
+OWN_CODE = {"gpt_oss", "qwen3_moe", "mixtral", "deepseek_v3"}
+"""Those that their own modules compute, but for attention."""
 NO_INTERFACE = "it does not attend through transformers' attention interface"
 SILENT = "2 of its 2 layers do not attend through transformers' attention interface"
 REFUSED = {
@@ -188,6 +191,8 @@ def run_in_pieces(runner, sequences: list[Sequence], rng: np.random.Generator) -
 def test_logits_over_pages_are_the_models_own(name) -> None:
     """In chunks over scattered, shared and reused pages; and a wrong page would be seen."""
     plain, runner = Plain(*SERVED[name]), runner_of(make_model(*SERVED[name]), 100)
+    ours = "native" if library.find() else "fused"
+    assert runner.way.name == ("transformers" if name in OWN_CODE else ours)
     rng = np.random.default_rng(1)
     sequences = make_sequences(rng)
     for s, logits in zip(sequences, run_in_pieces(runner, sequences, rng), strict=True):
