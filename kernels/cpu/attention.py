@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sgc.kernels.cpu.library import Format, Library, Threads
-from sgc.kernels.cpu.program import HeadShape
+from sgc.kernels.cpu.records import HeadShape
 from sgc.kernels.interface import Heads, PagedAttention, Ragged, check_shapes
 
 _P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64

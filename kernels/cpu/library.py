@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sgc.kernels.cpu import build
 
-ABI = 1  # native/abi.h names the same number
+ABI = 2  # native/abi.h names the same number
 
 _P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 

@@ -1,6 +1,6 @@
 """Writes a model's forward pass as a list of native operations, and runs it.
 
-`native/program.h` says what each operation does; the records here are laid out as its structs are.
+`native/program.h` says what each operation does; `records.py` has its structs.
 A `Writer` collects operations over buffers of activations; `Writer.finished()` is a `Program`.
 Nothing here knows a model family.
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import Structure, c_float, c_int32, c_int64, c_void_p
+from ctypes import c_void_p
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sgc.kernels.cpu.library import Epilogue, Format, KernelError, Library, Packed, Threads, Weight
+from sgc.kernels.cpu.library import Epilogue, Format, Library, Packed, Threads, Weight
+from sgc.kernels.cpu.records import (
+    BufferRecord,
+    ExpertsStep,
+    HeadShape,
+    HeadsStep,
+    Kind,
+    NormKind,
+    Op,
+    StepRecord,
+    check_layout,
+)
 from sgc.kernels.interface import Heads
 from sgc.kernels.layers import HeadLayout, Norm
 
@@ -28,112 +38,6 @@ Ints = npt.NDArray[np.int64]
 
 PAIRS = (Epilogue.SWIGLU, Epilogue.GEGLU_TANH)
 """Epilogues that take two weights and give half as many columns."""
-
-
-class _Kind(IntEnum):
-    EMBED = 0
-    PLACE = 1
-    NORM = 2
-    LINEAR = 3
-    HEADS = 4
-    ATTEND = 5
-    SELECT = 6
-    CAP = 7
-
-
-class _NormKind(IntEnum):
-    RMS = 0
-    LAYER = 1
-    NONE = 2
-
-
-class HeadShape(Structure):
-    """native/attention.h: HeadShape."""
-
-    _fields_ = (
-        ("n_heads", c_int32),
-        ("n_kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("v_head_dim", c_int32),
-        ("format", c_int32),
-        ("scale", c_float),
-        ("window", c_int32),
-        ("softcap", c_float),
-        ("sinks", c_void_p),
-    )
-
-
-class HeadsStep(Structure):
-    """native/attention.h: HeadsStep."""
-
-    _fields_ = (
-        ("n_heads", c_int32),
-        ("n_kv_heads", c_int32),
-        ("head_dim", c_int32),
-        ("format", c_int32),
-        ("q_norm", c_void_p),
-        ("k_norm", c_void_p),
-        ("norm_eps", c_float),
-        ("norm_adds_one", ctypes.c_bool),
-        ("n_rotated", c_int32),
-        ("rope_interleaved", ctypes.c_bool),
-    )
-
-
-class _Op(Structure):
-    """native/program.h: OpRecord."""
-
-    _fields_ = (
-        ("kind", c_int32),
-        ("in_", c_int32),
-        ("out", c_int32),
-        ("in_at", c_int32),
-        ("out_at", c_int32),
-        ("width", c_int32),
-        ("index", c_int32),
-        ("epilogue", c_int32),
-        ("norm_kind", c_int32),
-        ("adds", c_int32),
-        ("format", c_int32),
-        ("scale", c_float),
-        ("eps", c_float),
-        ("cap", c_float),
-        ("weight", c_void_p),
-        ("bias", c_void_p),
-        ("packed", c_void_p),
-        ("shape", c_void_p),
-        ("heads", c_void_p),
-        ("inverse", c_void_p),
-        ("rope_scale", c_float),
-        ("n_entries", c_int64),
-    )
-
-
-class _BufferRecord(Structure):
-    """native/program.h: BufferRecord."""
-
-    _fields_ = (("width", c_int32), ("format", c_int32))
-
-
-class _Step(Structure):
-    """native/program.h: Step."""
-
-    _fields_ = (
-        ("n_tokens", c_int64),
-        ("n_rows", c_int64),
-        ("n_logits", c_int64),
-        ("page_limit", c_int64),
-        ("tokens", c_void_p),
-        ("positions", c_void_p),
-        ("slots", c_void_p),
-        ("row_starts", c_void_p),
-        ("pages", c_void_p),
-        ("page_starts", c_void_p),
-        ("wanted", c_void_p),
-    )
-
-
-_RECORDS = (_Op, _BufferRecord, _Step, HeadShape, HeadsStep)
 
 
 def format_of(dtype: torch.dtype) -> Format:
@@ -150,6 +54,17 @@ class Buffer:
     index: int
     width: int
     format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertBuffers:
+    """logits: the router's, float32. rows, inner, wide: an expert's input, what is between its
+    products, and its output, float32."""
+
+    logits: Buffer
+    rows: Buffer
+    inner: Buffer
+    wide: Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +123,7 @@ class Program:
             )
         ]  # fmt: skip
         counts = (len(batch.tokens), len(batch.row_starts) - 1, len(batch.wanted), self._n_pages)
-        step = _Step(*counts, *(array.ctypes.data for array in arrays))
+        step = StepRecord(*counts, *(array.ctypes.data for array in arrays))
         if self._library.c.sgc_program_run(
             self._handle, ctypes.addressof(step), logits.ctypes.data
         ):
@@ -233,7 +148,7 @@ class Writer:
     buffers: list[Buffer] = field(default_factory=list)
     layers: dict[int, LayerPages] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
-    _ops: list[_Op] = field(default_factory=list)
+    _ops: list[Op] = field(default_factory=list)
     _named: dict[tuple[str, int, Format], Buffer] = field(default_factory=dict)
     _shapes: dict[tuple[Any, ...], HeadShape] = field(default_factory=dict)
 
@@ -248,11 +163,11 @@ class Writer:
 
     def embed(self, table: Tensor, out: Buffer, scale: float = 1.0) -> None:
         """out = scale * the tokens' rows of the table: [vocab, width]."""
-        self._table(_Kind.EMBED, table, out, scale)
+        self._table(Kind.EMBED, table, out, scale)
 
     def place(self, table: Tensor, out: Buffer) -> None:
         """out += the positions' rows of the table: [n_positions, width]."""
-        self._table(_Kind.PLACE, table, out, 1.0)
+        self._table(Kind.PLACE, table, out, 1.0)
 
     def norm(
         self,
@@ -266,20 +181,20 @@ class Writer:
     ) -> None:
         """out = norm(in_), or out += norm(in_); at, width: the part of a row that is meant."""
         self._op(
-            _Kind.NORM, in_, out, in_at=at, out_at=at, width=width, adds=int(adds), eps=norm.eps,
-            norm_kind=int(_NormKind.LAYER if norm.is_layer_norm else _NormKind.RMS),
+            Kind.NORM, in_, out, in_at=at, out_at=at, width=width, adds=int(adds), eps=norm.eps,
+            norm_kind=int(NormKind.LAYER if norm.is_layer_norm else NormKind.RMS),
             weight=self._wide(norm.weight),
             bias=self._wide(norm.bias),
         )  # fmt: skip
 
     def copy(self, in_: Buffer, out: Buffer) -> None:
-        self._op(_Kind.NORM, in_, out, norm_kind=int(_NormKind.NONE))
+        self._op(Kind.NORM, in_, out, norm_kind=int(NormKind.NONE))
 
     def linear(
         self, packed: Packed, in_: Buffer, out: Buffer, epilogue: Epilogue, scale: float = 1.0
     ) -> None:
         """out = epilogue(in_ @ weight.T + bias)."""
-        self._op(_Kind.LINEAR, in_, out, packed=packed.handle, epilogue=int(epilogue), scale=scale)
+        self._op(Kind.LINEAR, in_, out, packed=packed.handle, epilogue=int(epilogue), scale=scale)
 
     def pack(
         self, weights: Sequence[Tensor], biases: Sequence[Tensor] = (), *, are_pairs: bool = False
@@ -314,30 +229,57 @@ class Writer:
             )
         )  # fmt: skip
         self._op(
-            _Kind.HEADS, qkv, qkv, index=layer, heads=ctypes.addressof(step),
+            Kind.HEADS, qkv, qkv, index=layer, heads=ctypes.addressof(step),
             inverse=self._wide(rope.inverse) if rope else None,
             rope_scale=rope.scale if rope else 1.0,
         )  # fmt: skip
         shape = self._shape(layout, heads, qkv.format)
-        self._op(_Kind.ATTEND, qkv, out, index=layer, shape=ctypes.addressof(shape))
+        self._op(Kind.ATTEND, qkv, out, index=layer, shape=ctypes.addressof(shape))
+
+    def experts(
+        self,
+        experts: Sequence[tuple[Packed, Packed]],
+        epilogue: Epilogue,
+        buffers: ExpertBuffers,
+        in_: Buffer,
+        out: Buffer,
+        *,
+        n_chosen: int,
+        is_normed: bool,
+        scale: float = 1.0,
+    ) -> None:
+        """out += scale * what the likeliest experts give for each row, weighted. experts: an
+        expert's two products, with the epilogue between them. is_normed: weights sum to one."""
+        into, out_of = (
+            self._keep((c_void_p * len(experts))(*(product.handle for product in products)))
+            for products in zip(*experts, strict=True)
+        )
+        step = self._keep(
+            ExpertsStep(
+                len(experts), n_chosen, int(is_normed), int(epilogue), buffers.logits.index,
+                buffers.rows.index, buffers.inner.index, buffers.wide.index,
+                ctypes.addressof(into), ctypes.addressof(out_of),
+            )
+        )  # fmt: skip
+        self._op(Kind.EXPERTS, in_, out, scale=scale, experts=ctypes.addressof(step))
 
     def select(self, *buffers: Buffer) -> None:
         """From here on rows are the wanted ones, of one or two buffers."""
-        self._op(_Kind.SELECT, buffers[0], buffers[-1])
+        self._op(Kind.SELECT, buffers[0], buffers[-1])
 
     def cap(self, out: Buffer, scale: float = 1.0, cap: float = 0.0) -> None:
         """out = cap * tanh(scale * out / cap), or with no cap, scale * out."""
-        self._op(_Kind.CAP, out, out, scale=scale, cap=cap)
+        self._op(Kind.CAP, out, out, scale=scale, cap=cap)
 
     def logits(self, width: int) -> Buffer:
         """The last buffer; no other may be made after it."""
         return self.buffer("logits", width, is_wide=True)
 
     def finished(self) -> Program:
-        ops = (_Op * len(self._ops))(*self._ops)
-        records = [_BufferRecord(b.width, int(b.format)) for b in self.buffers]
-        buffers = (_BufferRecord * len(records))(*records)
-        _check_layout(self.library)
+        ops = (Op * len(self._ops))(*self._ops)
+        records = [BufferRecord(b.width, int(b.format)) for b in self.buffers]
+        buffers = (BufferRecord * len(records))(*records)
+        check_layout(self.library)
         handle = self.library.c.sgc_program_new(
             ctypes.addressof(ops), len(ops), ctypes.addressof(buffers), len(buffers),
             self.is_deterministic, self.threads.handle,
@@ -346,7 +288,7 @@ class Writer:
             raise self.library.error()
         return Program(self.library, handle, self)
 
-    def _table(self, kind: _Kind, table: Tensor, out: Buffer, scale: float) -> None:
+    def _table(self, kind: Kind, table: Tensor, out: Buffer, scale: float) -> None:
         table = self._keep(table.detach().contiguous())
         self._op(
             kind, out, out, weight=table.data_ptr(), format=int(format_of(table.dtype)),
@@ -379,18 +321,9 @@ class Writer:
         self.kept.append(wide)
         return wide.data_ptr()
 
-    def _op(self, kind: _Kind, in_: Buffer, out: Buffer, **fields: Any) -> None:
-        self._ops.append(_Op(kind=int(kind), in_=in_.index, out=out.index, **fields))
+    def _op(self, kind: Kind, in_: Buffer, out: Buffer, **fields: Any) -> None:
+        self._ops.append(Op(kind=int(kind), in_=in_.index, out=out.index, **fields))
 
     def _keep(self, value: Any) -> Any:
         self.kept.append(value)
         return value
-
-
-def _check_layout(library: Library) -> None:
-    """Whether the records here are laid out as the library's are."""
-    sizes = (c_int64 * len(_RECORDS))()
-    library.c.sgc_program_layout(sizes)
-    ours = [ctypes.sizeof(record) for record in _RECORDS]
-    if list(sizes) != ours:
-        raise KernelError(f"the library's records have {list(sizes)} bytes, ours {ours}")

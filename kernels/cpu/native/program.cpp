@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -89,6 +90,8 @@ struct Program::State {
   void attend(const OpRecord& op);
   void select(const OpRecord& op);
   void cap(const OpRecord& op);
+  void experts(const OpRecord& op);
+  void expert(const OpRecord& op, int32_t index, std::span<const Routed> routed);
   const Angles& angles_of(const OpRecord& op);
   const AttentionPlan& plan_of(const OpRecord& op);
 
@@ -165,6 +168,8 @@ void Program::State::run_op(const OpRecord& op) {
       return select(op);
     case OpKind::cap:
       return cap(op);
+    case OpKind::experts:
+      return experts(op);
   }
 }
 
@@ -179,7 +184,7 @@ void Program::State::embed(const OpRecord& op) {
     if (is_token) {
       rows.embed(entry, op.format, op.scale, x, out.width());
     } else {
-      rows.add(entry, op.format, x, out.width());
+      rows.add(entry, op.format, 1.0f, x, out.width());
     }
   });
 }
@@ -260,6 +265,33 @@ void Program::State::cap(const OpRecord& op) {
   const Buffer& out = buffers[op.out];
   each_row(n_rows, [&](int64_t row) {
     rows.cap(reinterpret_cast<float*>(out.row(row)), op.scale, op.cap, out.width());
+  });
+}
+
+void Program::State::experts(const OpRecord& op) {
+  const ExpertsStep& step = *op.experts;
+  const Buffer& logits = buffers[step.logits];
+  const Routing routing(reinterpret_cast<const float*>(logits.row(0)), logits.width(), n_rows,
+                        step);
+  for (int32_t i = 0; i < step.n_experts; ++i)  // a row's sum is in the order of its experts
+    if (const auto routed = routing.of(i); !routed.empty()) expert(op, i, routed);
+}
+
+void Program::State::expert(const OpRecord& op, int32_t index, std::span<const Routed> routed) {
+  const ExpertsStep& step = *op.experts;
+  const Buffer &in = buffers[op.in], &out = buffers[op.out];
+  const Buffer &own = buffers[step.rows], &inner = buffers[step.inner], &wide = buffers[step.wide];
+  const auto n = static_cast<int64_t>(routed.size());
+  each_row(n, [&](int64_t i) {
+    std::memcpy(own.row(i), in.row(routed[i].row), in.stride_bytes());
+  });
+  step.into[index]->multiply(own.row(0), own.width(), n, step.epilogue, 1.0f, inner.row(0),
+                             inner.width(), !deterministic, threads);
+  step.out_of[index]->multiply(inner.row(0), inner.width(), n, Epilogue::store_f32, 1.0f,
+                               wide.row(0), wide.width(), !deterministic, threads);
+  each_row(n, [&](int64_t i) {
+    auto* x = reinterpret_cast<float*>(out.row(routed[i].row));
+    rows.add(wide.row(i), Format::f32, op.scale * routed[i].weight, x, out.width());
   });
 }
 

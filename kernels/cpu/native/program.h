@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "experts.h"
 #include "matmul.h"
 #include "rows.h"
 
@@ -21,6 +22,7 @@ enum class OpKind : int32_t {
   attend,     // out = attention of the Q in `in` to the layer's pages
   select,     // from here on, rows are the wanted ones; of `in`, and of `out` if it is another
   cap,        // in place: out = cap * tanh(scale * out / cap); a cap of 0 only scales
+  experts,    // out += scale * what the experts that each row of `in` goes to give for it
 };
 
 // One operation, laid out as kernels/cpu/program.py lays it out. in, out: buffers. in_at, out_at:
@@ -42,6 +44,7 @@ struct OpRecord {
   const float* inverse;  // [n_rotated / 2]: the angle of position 1, for each pair of dimensions
   float rope_scale;
   int64_t n_entries;  // rows of `weight` (embed, place)
+  const ExpertsStep* experts;
 };
 
 // A buffer of activations: [rows, width]. The last one is the logits, fp32, in the caller's memory.

@@ -33,6 +33,8 @@ class Checker {
         return;
       case OpKind::cap:
         return require(out(op).format == Format::f32, "only fp32 is capped");
+      case OpKind::experts:
+        return check_experts(op);
     }
     throw std::invalid_argument("an operation is of no known kind");
   }
@@ -90,6 +92,37 @@ class Checker {
             "the output of attention is not as wide as its heads");
     require(shape.format == in(op).format && shape.format == out(op).format,
             "attention is of another format");
+  }
+
+  void check_experts(const OpRecord& op) const {
+    require(op.experts, "a mixture without its experts");
+    const ExpertsStep& step = *op.experts;
+    require(0 < step.n_chosen && step.n_chosen <= step.n_experts, "too few experts");
+    require(step.into && step.out_of, "experts without weights");
+    for (int32_t buffer : {step.logits, step.rows, step.inner, step.wide})
+      require(is_buffer(buffer), "experts name a buffer that is not there");
+    require(buffers_[step.logits].format == Format::f32 &&
+                buffers_[step.logits].width >= step.n_experts,
+            "the router's logits are not fp32, or too few");
+    require(buffers_[step.rows].width == in(op).width &&
+                buffers_[step.rows].format == in(op).format,
+            "an expert's rows are not those of the input");
+    require(out(op).format == Format::f32 && buffers_[step.wide].width == out(op).width,
+            "an expert's output is not what it is added to");
+    for (int32_t i = 0; i < step.n_experts; ++i) {
+      check_linear(product(step.rows, step.inner, step.into[i], step.epilogue));
+      check_linear(product(step.inner, step.wide, step.out_of[i], Epilogue::store_f32));
+    }
+  }
+
+  static OpRecord product(int32_t in, int32_t out, const Packed* packed, Epilogue epilogue) {
+    OpRecord op{};
+    op.kind = OpKind::linear;
+    op.in = in;
+    op.out = out;
+    op.epilogue = epilogue;
+    op.packed = packed;
+    return op;
   }
 
   const std::vector<BufferRecord>& buffers_;

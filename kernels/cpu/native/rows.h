@@ -21,7 +21,8 @@ struct Norm {
 struct RowFunctions {
   // out = scale * in, both [width].
   void (*embed)(const void* in, Format in_format, float scale, float* out, int64_t width);
-  void (*add)(const void* in, Format in_format, float* out, int64_t width);
+  // out += scale * in.
+  void (*add)(const void* in, Format in_format, float scale, float* out, int64_t width);
   void (*norm)(const Norm& norm, const void* in, Format in_format, void* out, Format out_format,
                int64_t width);
   // x = cap * tanh(scale * x / cap); a cap of 0 only scales.

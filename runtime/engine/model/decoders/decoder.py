@@ -61,6 +61,21 @@ class Mlp:
 
 
 @dataclass(frozen=True, slots=True)
+class Experts:
+    """MLPs of which each token goes to the `n_chosen` that the router finds likeliest: their
+    outputs are added, weighted by the probabilities. is_normed: so that the weights sum to one."""
+
+    router: Product
+    experts: tuple[Mlp, ...]
+    n_chosen: int
+    is_normed: bool
+
+    def __post_init__(self) -> None:
+        assert self.router.n_out == len(self.experts), "a router of other experts"
+        assert 0 < self.n_chosen <= len(self.experts), "too few experts"
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A layer. norm, mlp_norm: of the inputs of attention and MLP; post_norm, mlp_post_norm: of
     their outputs, before they are added. scale: of what is added to the residual stream.
@@ -69,7 +84,7 @@ class Block:
     """
 
     attention: Attention
-    mlp: Mlp
+    mlp: Mlp | Experts
     norm: Norm | None
     mlp_norm: Norm | None = None
     post_norm: Norm | None = None

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sgc.kernels.layers import Activation, HeadLayout, Norm, Rope
 from sgc.runtime.engine.cache.kv_pool import Step
-from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Mlp
+from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Experts, Mlp
 from sgc.runtime.engine.model.decoders.packed import Linear
 
 _ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -64,7 +64,8 @@ class _Layer:
         self._index, self._block = index, block
         self._qkv = Linear.of(block.attention.qkv)
         self._out = Linear.of(block.attention.out)
-        self._mlp = _Mlp(block.mlp)
+        mlp = block.mlp
+        self._mlp = _Experts(mlp) if isinstance(mlp, Experts) else _Mlp(mlp)
 
     def attend(self, x: Tensor, angles: _Angles, step: Step) -> Tensor:
         """x: [n_tokens, hidden]. Returns [n_tokens, n_heads * head_dim]."""
@@ -83,12 +84,12 @@ class _Layer:
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         block = self._block
         if block.is_parallel:
-            inner = self._mlp.inner(normed(block.mlp_norm or block.norm, x))
+            h = normed(block.mlp_norm or block.norm, x)
             x = self._plus(self._out, attended, x, block.post_norm)
-            return self._plus(self._mlp.out, inner, x, block.mlp_post_norm)
-        x = self._plus(self._out, attended, x, block.post_norm)
-        inner = self._mlp.inner(normed(block.mlp_norm, x))
-        return self._plus(self._mlp.out, inner, x, block.mlp_post_norm)
+        else:
+            x = self._plus(self._out, attended, x, block.post_norm)
+            h = normed(block.mlp_norm, x)
+        return self._plus(self._mlp.out, self._mlp.inner(h), x, block.mlp_post_norm)
 
     def _placed(self, heads: Tensor, norm: Norm | None, angles: _Angles) -> Tensor:
         """heads: [n_tokens, n_heads, head_dim], normed and rotated."""
@@ -96,7 +97,7 @@ class _Layer:
         heads = heads if norm is None else normed(norm, heads)
         return heads if layout.rope is None else angles.rotated(heads, layout.rope)
 
-    def _plus(self, product: Linear, h: Tensor, x: Tensor, post_norm: Norm | None) -> Tensor:
+    def _plus(self, product: Linear | _Sum, h: Tensor, x: Tensor, post_norm: Norm | None) -> Tensor:
         scale = self._block.scale
         if post_norm is not None:
             return x + normed(post_norm, product(h))
@@ -118,6 +119,39 @@ class _Mlp:
         if self._activation is Activation.SILU:
             return product.silu(h)
         return _ACTIVATIONS[self._activation](product(h))
+
+
+class _Experts:
+    """Its inner part is what the experts give, as only they know who gave it."""
+
+    def __init__(self, mlp: Experts) -> None:
+        self._router = Linear.of(mlp.router)
+        self._experts = [_Mlp(expert) for expert in mlp.experts]
+        self._n_chosen, self._is_normed = mlp.n_chosen, mlp.is_normed
+        self.out = _Sum()
+
+    def inner(self, h: Tensor) -> Tensor:
+        likely = torch.softmax(self._router(h), -1, dtype=torch.float32)
+        weights, chosen = torch.topk(likely, self._n_chosen, -1)
+        if self._is_normed:
+            weights = weights / weights.sum(-1, keepdim=True)
+        sums = torch.zeros_like(h, dtype=torch.float32)
+        for index in sorted(set(chosen.flatten().tolist())):
+            rows, rank = torch.where(chosen == index)
+            expert = self._experts[index]
+            given = expert.out(expert.inner(h[rows]))
+            sums.index_add_(0, rows, given * weights[rows, rank, None])
+        return sums.to(h.dtype)
+
+
+class _Sum:
+    """Takes the place of a product where there is none."""
+
+    def __call__(self, h: Tensor) -> Tensor:
+        return h
+
+    def plus(self, h: Tensor, x: Tensor) -> Tensor:
+        return x + h
 
 
 def normed(norm: Norm | None, x: Tensor) -> Tensor:

@@ -7,9 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sgc.kernels.cpu.library import Epilogue, Packed
-from sgc.kernels.cpu.program import Buffer, Program, Writer
+from sgc.kernels.cpu.program import Buffer, ExpertBuffers, Program, Writer
 from sgc.kernels.layers import Activation, Norm
-from sgc.runtime.engine.model.decoders.decoder import Attention, Block, Decoder, Mlp, Product
+from sgc.runtime.engine.model.decoders.decoder import (
+    Attention,
+    Block,
+    Decoder,
+    Experts,
+    Mlp,
+    Product,
+)
 from sgc.runtime.engine.model.decoders.packed import page_out
 
 _PLAIN = {
@@ -94,15 +101,33 @@ class _Layers:
         return attended
 
     def _mlp(self, block: Block, h: Buffer) -> None:
-        mlp: Mlp = block.mlp
-        if mlp.gate is None:
-            into, epilogue = self.packed(mlp.into), _PLAIN[mlp.activation]
-            inner = self.writer.buffer("inner", into.n_out)
-        else:
-            into, epilogue = self.packed(mlp.gate, mlp.into), _GATED[mlp.activation]
-            inner = self.writer.buffer("inner", into.n_out // 2)
+        if isinstance(block.mlp, Experts):
+            self._experts(block, block.mlp, h)
+            return
+        into, epilogue = self._into(block.mlp)
+        inner = self.writer.buffer("inner", block.mlp.into.n_out)
         self.writer.linear(into, h, inner, epilogue)
-        self._add(block, mlp.out, inner, block.mlp_post_norm)
+        self._add(block, block.mlp.out, inner, block.mlp_post_norm)
+
+    def _into(self, mlp: Mlp) -> tuple[Packed, Epilogue]:
+        if mlp.gate is None:
+            return self.packed(mlp.into), _PLAIN[mlp.activation]
+        return self.packed(mlp.gate, mlp.into), _GATED[mlp.activation]
+
+    def _experts(self, block: Block, mlp: Experts, h: Buffer) -> None:
+        assert block.mlp_post_norm is None, "a mixture whose output is normed"
+        buffers = ExpertBuffers(
+            logits=self.writer.buffer("router", mlp.router.n_out, is_wide=True),
+            rows=self.writer.buffer("rows", self.x.width),
+            inner=self.writer.buffer("inner", mlp.experts[0].into.n_out),
+            wide=self.writer.buffer("wide", self.x.width, is_wide=True),
+        )
+        self.writer.linear(self.packed(mlp.router), h, buffers.logits, Epilogue.STORE_F32)
+        products = [(*self._into(expert), self.packed(expert.out)) for expert in mlp.experts]
+        self.writer.experts(
+            [(into, out) for into, _, out in products], products[0][1], buffers, h, self.x,
+            n_chosen=mlp.n_chosen, is_normed=mlp.is_normed, scale=block.scale,
+        )  # fmt: skip
 
     def _add(self, block: Block, product: Product, h: Buffer, post_norm: Norm | None) -> None:
         """Adds a product to the residual stream."""

@@ -90,7 +90,7 @@ SERVED = {
     "deepseek_v3": ("DeepseekV3", {**LATENT, **EXPERTS}),
     "smollm3": ("SmolLM3", {"no_rope_layers": [1, 0]}),
 }
-OWN_CODE = {"gpt_oss", "qwen3_moe", "mixtral", "deepseek_v3"}
+OWN_CODE = {"gpt_oss", "deepseek_v3"}
 """Those that their own modules compute, but for attention."""
 NO_INTERFACE = "it does not attend through transformers' attention interface"
 SILENT = "2 of its 2 layers do not attend through transformers' attention interface"

@@ -15,7 +15,7 @@ from torch import Tensor
 from sgc.kernels.cpu import library
 from sgc.kernels.cpu.attention import NativeAttention, declare
 from sgc.kernels.cpu.library import Format, Isa, KernelError, Library, Threads
-from sgc.kernels.cpu.program import HeadsStep
+from sgc.kernels.cpu.records import HeadsStep
 from sgc.kernels.interface import Heads, Ragged
 from sgc.kernels.torch_cpu import TorchCpuAttention
 

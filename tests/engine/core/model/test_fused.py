@@ -67,6 +67,7 @@ LONGROPE = {
     "original_max_position_embeddings": 64,
 }
 GPT2_SIZES = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 OPT_SIZES = {"ffn_dim": 96, "word_embed_proj_dim": 32, "init_std": 0.3}
 UNDERSTOOD = [
     ("Llama", {}),
@@ -79,6 +80,10 @@ UNDERSTOOD = [
     ("Qwen2", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}),
     ("Qwen3", {"attention_bias": True}),
     ("Qwen3", {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}),
+    ("Qwen3Moe", {**EXPERTS, "norm_topk_prob": True}),
+    ("Qwen3Moe", {**EXPERTS, "mlp_only_layers": [0], "use_sliding_window": True, **SLIDING}),
+    ("Mixtral", {"num_local_experts": 4}),
+    ("Mixtral", {"num_local_experts": 6, "num_experts_per_tok": 3, **SLIDING}),
     ("SmolLM3", {"no_rope_layers": [1, 0], "pad_token_id": 0}),
     ("SmolLM3", {"use_sliding_window": True, **ALTERNATING, "pad_token_id": 0}),
     ("Granite", {"attention_multiplier": 0.2}),
@@ -197,7 +202,8 @@ def test_only_the_wanted_tokens_leave_the_last_layer() -> None:
         ("OPT", {**OPT_SIZES, "do_layer_norm_before": False, "pad_token_id": 0}),
         ("OPT", {**OPT_SIZES, "word_embed_proj_dim": 16, "pad_token_id": 0}),
         ("Olmo", {"pad_token_id": 0}),
-        ("Qwen3Moe", {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}),
+        ("GptOss", {"num_local_experts": 4, "num_experts_per_tok": 2}),
+        ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 16}),
     ],
 )
 def test_other_models_run_as_they_are(name, changes) -> None:

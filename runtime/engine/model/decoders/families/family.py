@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from sgc.kernels.layers import Norm
-from sgc.runtime.engine.model.decoders.decoder import Mlp, Product
+from sgc.runtime.engine.model.decoders.decoder import Experts, Mlp, Product
 from sgc.runtime.engine.model.decoders.families import parts
 from sgc.runtime.engine.model.decoders.families.modules import Structure
 
@@ -65,7 +65,7 @@ class Family:
     norm: Callable[[Any], Norm] = parts.rms_norm
     product: Callable[[Any], Product] = parts.linear
     qkv: Callable[[Any], Product] = parts.qkv_apart
-    mlp: Callable[[Any], Mlp] = parts.gated_mlp
+    mlp: Callable[[Any], Mlp | Experts] = parts.gated_mlp
     qk_norm: QkNorm = QkNorm.NONE
     ropes: Callable[[Any], parts.RopeOf] = parts.rope
     rotates_part: bool = False

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sgc.kernels.layers import Norm, Rope
-from sgc.runtime.engine.model.decoders.decoder import Mlp, Product
+from sgc.runtime.engine.model.decoders.decoder import Experts, Mlp, Product
 from sgc.runtime.engine.model.decoders.families.modules import activation_of
 
 RopeOf = Callable[[Any], Rope | None]
@@ -95,6 +95,25 @@ def plain_mlp(
         product(getattr(mlp, out)),
         _activation(getattr(mlp, activation)),
     )
+
+
+def experts(block: Any, is_normed: bool = True) -> Experts:
+    """A mixture whose experts' weights lie in one tensor: [n_experts, gate and up, hidden]."""
+    both, down = block.experts.gate_up_proj.detach(), block.experts.down_proj.detach()
+    n, activation = both.shape[1] // 2, _activation(block.experts.act_fn)
+    mlps = (
+        Mlp(Product((into[n:],)), Product((out,)), activation, gate=Product((into[:n],)))
+        for into, out in zip(both, down, strict=True)
+    )
+    router = Product((block.gate.weight.detach(),))
+    return Experts(router, tuple(mlps), int(block.gate.top_k), is_normed)
+
+
+def experts_or_mlp(mlp: Any) -> Experts | Mlp:
+    """Qwen 3's: some layers have no experts."""
+    if not hasattr(mlp, "experts"):
+        return gated_mlp(mlp)
+    return experts(mlp, bool(mlp.gate.norm_topk_prob))
 
 
 def _activation(module: Any) -> Any:

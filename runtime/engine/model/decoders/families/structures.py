@@ -45,6 +45,17 @@ def changed(structure: Parts, **parts: Mapping[str, Kind]) -> Parts:
 
 _QK_NORMS = {"q_norm": "RMSNorm", "k_norm": "RMSNorm"}
 QWEN3 = changed(LLAMA, Attention=_QK_NORMS)
+_EXPERTS: Parts = {
+    "SparseMoeBlock": {"experts": "Experts", "gate": "TopKRouter"},
+    "Experts": {
+        "gate_up_proj": nn.Parameter,
+        "down_proj": nn.Parameter,
+        "act_fn": GATE_ACTIVATION,
+    },
+    "TopKRouter": {"weight": nn.Parameter},
+}
+QWEN3_MOE = {**changed(QWEN3, DecoderLayer={"mlp": ("SparseMoeBlock", "MLP")}), **_EXPERTS}
+MIXTRAL = {**changed(LLAMA, DecoderLayer={"mlp": "SparseMoeBlock"}), **_EXPERTS}
 GEMMA = changed(LLAMA, Model={"embed_tokens": "TextScaledWordEmbedding"})
 GEMMA2 = changed(
     GEMMA,
@@ -62,10 +73,16 @@ _LAYER_NORMS = changed(
     Model={"norm": nn.LayerNorm},
     DecoderLayer={
         "input_layernorm": nn.LayerNorm,
-        "post_attention_layernorm": (nn.LayerNorm, None),
+        "post_attention_layernorm": nn.LayerNorm,
     },
 )
-STABLELM = changed(_LAYER_NORMS, DecoderLayer={"dropout": nn.Dropout})
+STABLELM = changed(
+    _LAYER_NORMS,
+    DecoderLayer={
+        "post_attention_layernorm": (nn.LayerNorm, None),  # parallel layers have none
+        "dropout": nn.Dropout,
+    },
+)
 OLMO2 = {
     **QWEN3,
     "DecoderLayer": {

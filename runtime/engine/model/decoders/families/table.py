@@ -52,6 +52,15 @@ FAMILIES = {
         window=_own_window,
         qk_norm=QkNorm.EACH_HEAD,
     ),
+    "Qwen3MoeForCausalLM": Family(
+        Structure("Qwen3Moe", made.QWEN3_MOE),
+        window=_own_window,
+        qk_norm=QkNorm.EACH_HEAD,
+        mlp=parts.experts_or_mlp,
+    ),
+    "MixtralForCausalLM": Family(
+        Structure("Mixtral", made.MIXTRAL), window=_config_window, mlp=parts.experts
+    ),
     "SmolLM3ForCausalLM": Family(
         Structure("SmolLM3", made.LLAMA), window=_own_window, ropes=parts.rope_where_used
     ),
@@ -103,6 +112,9 @@ FAMILIES = {
         norm=parts.layer_norm,
         rotates_part=True,
         is_parallel=lambda layer: layer.use_parallel_residual,
+        is_usual=lambda layer: (
+            layer.use_parallel_residual == (layer.post_attention_layernorm is None)
+        ),
     ),
     "Starcoder2ForCausalLM": Family(
         Structure("Starcoder2", made.STARCODER2),
