@@ -60,7 +60,15 @@ def replies(runner: ModelRunner, requests: list[EngineRequest], **options: Any) 
 
 
 @needs_kernels
-@pytest.mark.parametrize(("name", "changes"), [("Qwen2", {}), ("Mistral", {"sliding_window": 40})])
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("Qwen2", {}),
+        ("Mistral", {"sliding_window": 40}),
+        ("Mixtral", {"num_local_experts": 6, "num_experts_per_tok": 2}),
+        ("GPTNeoX", {}),
+    ],
+)
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_reply_does_not_depend_on_what_runs_beside_it(name, changes, n_threads) -> None:
     before = torch.get_num_threads()
