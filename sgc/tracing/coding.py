@@ -18,8 +18,8 @@ from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
+from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
-from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
 from sgc.tracing.values.abstract_list import type_of

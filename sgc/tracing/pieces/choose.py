@@ -15,9 +15,9 @@ from sgc.core.session import Stream
 from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
+from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import made_again
-from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.trees import (
     Function,
@@ -130,7 +130,7 @@ def _possible(
     outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes))
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
-        if piece is not None and _is_possible(session, piece, frame, place):
+        if piece is not None and piece.inputs and _is_possible(session, piece, frame, place):
             return piece
     return None
 
