@@ -12,6 +12,7 @@ from typing import Any
 
 from sgc.core.places import is_users
 from sgc.core.session import Stream
+from sgc.core.watching import unhooked
 from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
@@ -66,6 +67,7 @@ def now_at(root: FrameType | None) -> Places:
     return reversed(found)
 
 
+@unhooked
 def chosen(session: Recorder, places: Places) -> Piece | None:
     """The largest piece around a place, in the outermost function that has one."""
     for frame, offset in places:
@@ -76,6 +78,7 @@ def chosen(session: Recorder, places: Places) -> Piece | None:
     return None
 
 
+@unhooked
 def growing(session: Recorder, frame: FrameType) -> Piece | None:
     """The current statement as a piece, if it changes a dict, set or the like. A known one differs
     in each turn, so that a loop around it never merges.
