@@ -178,6 +178,9 @@ class ModuleText:
     def needs_of(self, node: Function, function: FunctionType) -> None:
         """Adds everything that a function uses."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for each in ast.walk(node):
+            if isinstance(each, ast.Nonlocal) and not cells.keys().isdisjoint(each.names):
+                raise NotData(f"{function.__name__} sets a variable of the function around it")
         names = self._originals(function.__globals__)
         own = {"super"} if "__class__" in cells else set()
         for name in sorted((free_names(node) | _in_defaults(node)) - own):
