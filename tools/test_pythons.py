@@ -24,14 +24,15 @@ ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venv-pythons"
 EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
-# What depends on the Python: bytecode, frames, converted source, snapshots of paths, and golden
-# files. What lists, pieces and texts do once they are read from these is the same on each.
+# What depends on the Python: bytecode, frames, converted source and snapshots of paths. What lists,
+# pieces and texts do once they are read from these is the same on each, and `same_bytes` compares
+# the programs of the golden files.
 CONTROL_FLOW = (
     "attributes", "calls", "forks", "generators", "handlers", "in_expressions", "loops", "matches",
     "names",
 )  # fmt: skip
 TESTS = (
-    "tests/golden", "tests/ir/test_golden.py",
+    "tests/ir/test_golden.py",
     *(f"tests/tracing/control_flow/test_{name}.py" for name in CONTROL_FLOW),
     "tests/tracing/pieces/test_pieces.py::test_an_error_of_a_piece_is_pythons",
     "tests/tracing/test_bytecode.py", "tests/tracing/test_convert.py",

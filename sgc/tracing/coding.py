@@ -18,8 +18,9 @@ from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
+from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.forms import is_operand
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
-from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
 from sgc.tracing.values.abstract_list import type_of
@@ -80,7 +81,7 @@ class Coding(Merging):
         if not is_record(value) and (type(value) not in DISPLAYED or is_json):
             return super().operand(value)
         try:
-            code = self.sites.note(displayed(self.originals, value))
+            code = self._displayed(value)
         except (NotData, CodeError):
             return super().operand(value)
         operands = tuple(map(self.operand, code.args))
@@ -88,6 +89,18 @@ class Coding(Merging):
         (symbol,) = self.emit("evaluate", [("v", type_)], code=Lit(code.code), args=operands)
         return Ref(symbol.name)
 
+    @unhooked
+    def _displayed(self, value: Any) -> Made:
+        """The code of a value that no op makes. Raises NotData, CodeError."""
+        parts = parts_of(value).values() if is_record(value) else ()
+        if not parts or not all(map(is_operand, parts)):
+            return self.sites.note(displayed(self.originals, value))
+        code = self.record_code(value)  # its code is that of all such objects
+        if not code:
+            raise NotData(f"a {type(value).__name__} is no data")
+        return Made(code, tuple(parts))
+
+    @unhooked
     def record_code(self, record: Any) -> str:
         parts = tuple(parts_of(record))
         key = (type(record), *parts)

@@ -13,7 +13,7 @@ from sgc.tracing.tracer import trace
 
 ARGUMENTS = {"x": "Tea ", "y": " is\n", "n": 5}
 N_SCRIPTED = 30
-N_ENGINE = 8
+N_ENGINE = 5
 
 
 def both(seed: int, endpoint, options: RunOptions) -> None:

@@ -73,7 +73,7 @@ CASES = [(value, asked, how) for value in VALUES for asked in ASKED for how in H
 @pytest.mark.parametrize(
     ("value", "asked", "how"),
     [
-        pytest.param(*case, marks=[] if n % 40 == 0 else pytest.mark.slow)
+        pytest.param(*case, marks=[] if n % 80 == 0 else pytest.mark.slow)
         for n, case in enumerate(CASES)
     ],
 )

@@ -110,8 +110,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("style", ["all", "each"])
-@pytest.mark.parametrize("jit", ["jit", "interpreted"])
+@pytest.mark.parametrize(("jit", "style"), [("jit", "all"), ("interpreted", "each")])
 def test_an_interrupted_batch_leaves_nothing_and_says_nothing(tmp_path, jit, style):
     assert script(tmp_path, INTERRUPTED, jit, style) == "interrupted 0\n"
 

@@ -94,12 +94,16 @@ def agree(
     pool: Sequence[str],
     n: int = 12,
     budget: Budget = BUDGET,
+    graph: Graph | None = None,
     **arguments: Any,
 ) -> Graph:
-    """Asserts that runs at -O0 and -O1 equal interpreted ones, for `n` seeds; returns the graph."""
+    """Asserts that runs at -O0 and -O1 equal interpreted ones, for `n` seeds; returns the graph.
+
+    graph: what the function was traced to, to run it with other arguments.
+    """
     from sgc.programs.program import Program
 
-    graph = trace(function, budget=budget, is_full=True)
+    graph = graph or trace(function, budget=budget, is_full=True)
     ran = set()
     programs = [Program(optimize(graph, level)) for level in (0, 1)]
     for seed in range(n):

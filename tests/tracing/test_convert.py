@@ -18,6 +18,7 @@ import sgc
 from sgc.errors import TraceError
 from sgc.tracing.code.operator_names import OPERATORS as NAMES
 from sgc.tracing.convert import source
+from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.tracer import trace
@@ -205,7 +206,7 @@ def test_annotations_and_decorators_stay():
     tree = ast.parse(
         "@f('a')\ndef g(x: f('b') = f('c'), *y: f('d')) -> f('e'):\n    z: f('h') = f('i')\n"
     )
-    shown = ast.unparse(source.convert(tree))
+    shown = ast.unparse(source.convert(tree, ModuleNames.of(tree)))
     assert shown.count("__sgc_callee__") == 2
     assert "f('b')=__sgc_text__" in shown.replace(" ", "")
 
@@ -356,3 +357,27 @@ def test_calls_are_taken_out_of_expressions_in_order():
     before, n, log[:] = [*log], 0, []
     assert made(program)([1, 2]) == wanted
     assert log == before
+
+
+def test_a_file_is_read_in_parts(tmp_path, monkeypatch):
+    """Statements that share lines, separators that only `splitlines` knows, and decorators."""
+    (tmp_path / "parts_of_a_file.py").write_text(
+        'odd = "a\x0cb\x1cc\u2028d"\n'
+        'one = lambda x: f"{x}1"; two = lambda x: f"{x}2"\n'
+        "def same(f):\n    return f\n\n"
+        "@same\n@(lambda f: f)\n"
+        'def three(x):\n    """a\n    b"""\n    return [f"{y}3" for y in x]\n'
+        'class Four:\n    @staticmethod\n    def five(x): return f"{x}5"\n'
+        'if odd:\n    def six(x): return f"{x}6"\nelse:\n    def six(x): return f"{x}7"\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import parts_of_a_file as found
+
+    functions = [found.one, found.two, found.three, found.Four.five, found.six]
+    assert [made(each)("x") for each in functions] == ["x1", "x2", ["x3"], "x5", "x6"]
+    for function in functions:
+        assert "__sgc_text__" in _names_inside(function)
+
+
+def _names_inside(function: Any) -> set[str]:
+    return {name for code in _codes(converted(function.__code__)) for name in code.co_names}

@@ -83,7 +83,7 @@ class CodeInfo:
             live = frozenset().union(*(live_in[m] for m in after))
             self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
         self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
-        self._callees = {op.offset: self._callee(op, stacks) for op in instructions}
+        self._callees = {op.offset: self._called(op, stacks) for op in instructions}
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
         self._read = _reads_by_line(instructions, {*code.co_cellvars, *code.co_freevars})
@@ -208,6 +208,11 @@ class CodeInfo:
                 following = next(o for o in self._ops[n + 1 :] if o.opname != "EXTENDED_ARG")
                 if following.opname == "FOR_ITER":
                     yield op.offset, following.offset
+
+    def _called(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
+        """What an instruction may call: a property is called where it is read."""
+        is_read = op.opname == "LOAD_ATTR"
+        return (op.opname, op.argval) if is_read else self._callee(op, stacks)
 
     def _callee(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
         """The instruction that loads the callee, also if an operator gets it first."""

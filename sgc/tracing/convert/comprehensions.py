@@ -28,6 +28,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS
+from sgc.tracing.convert.module_names import ModuleNames
 
 _Made = ast.ListComp | ast.GeneratorExp
 _Stmt = TypeVar("_Stmt", bound=ast.stmt)
@@ -42,31 +43,19 @@ USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted
 _DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
 
-_SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
-
-
-def with_loops(tree: ast.Module) -> ast.Module:
+def with_loops(tree: ast.Module, names: ModuleNames) -> ast.Module:
     """Rewrites the tree's comprehensions in place, so that each is a loop too."""
-    nodes, declares = list(ast.walk(tree)), (ast.Nonlocal, ast.Global)
-    rebound = {name for each in nodes if isinstance(each, declares) for name in each.names}
-    attributes = [each for each in nodes if isinstance(each, ast.Attribute)]
-    sets_by_name = _SETTING & {each.id for each in nodes if isinstance(each, ast.Name)}
-    is_open = bool(sets_by_name) or any(each.attr == "__dict__" for each in attributes)
-    replaced = {each.attr for each in attributes if is_open or not isinstance(each.ctx, ast.Load)}
-    _Functions(frozenset(rebound), frozenset(replaced)).visit(tree)
+    _Functions(names).visit(tree)
     return tree
 
 
 class _Functions(ast.NodeVisitor):
-    """rebound: names that functions assign by `nonlocal` or `global`. replaced: attributes that the
-    module sets on objects."""
-
-    def __init__(self, rebound: frozenset[str], replaced: frozenset[str]) -> None:
-        self._rebound, self._replaced = rebound, replaced
+    def __init__(self, names: ModuleNames) -> None:
+        self._names = names
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names(self._rebound, self._replaced)
+        names = _Names(self._names.rebound, self._names.replaced)
         node.body = _body(node.body, names)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:

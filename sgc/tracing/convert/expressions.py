@@ -31,6 +31,7 @@ from sgc.tracing.code.operator_names import (
 from sgc.tracing.convert.comprehensions import with_loops
 from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
+from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import Piece
@@ -49,11 +50,12 @@ _EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", 
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def convert(tree: ast.Module, pieces: Set[Piece] = frozenset()) -> ast.Module:
-    """Rewrites the tree's expressions in place; its `pieces` become code that is data."""
-    converted: ast.Module = _Expressions().visit(
-        with_loops(with_flat(with_mapped(with_matches(with_pieces(tree, pieces)))))
-    )
+def convert(tree: ast.Module, names: ModuleNames, pieces: Set[Piece] = frozenset()) -> ast.Module:
+    """Rewrites the expressions of a module, or of a part of it, in place; its `pieces` become code
+    that is data. names: the whole module's.
+    """
+    mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
+    converted: ast.Module = _Expressions().visit(with_loops(with_flat(mapped), names))
     return converted
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Set
 from types import CodeType
 from typing import NamedTuple, TypeVar
 
 from sgc.tracing.convert.comprehensions import USES_UP
+from sgc.tracing.convert.module_names import ModuleNames, bound_in
 
 _NAMES = frozenset({"map", "filter"})
 _ITEM = "__sgc_mapped_item_"
@@ -44,23 +45,19 @@ def is_added(code: CodeType) -> bool:
     return any(name.startswith(_ITEM) for name in names)
 
 
-def with_mapped(tree: ast.Module) -> ast.Module:
-    """Rewrites the tree in place, unless it binds these names itself."""
-    bound = frozenset(_bound(tree))
-    own = _NAMES - bound
-    if not own or "*" in bound:
+def with_mapped(tree: ast.Module, names: ModuleNames) -> ast.Module:
+    """Rewrites the tree in place, unless its module binds these names itself."""
+    own = _NAMES - names.bound
+    if not own or "*" in names.bound:
         return tree
-    declares = (ast.Global, ast.Nonlocal)
-    shared = {n for each in ast.walk(tree) if isinstance(each, declares) for n in each.names}
-    return _Mapped(own, bound, shared).visit(tree)  # type: ignore[no-any-return]
+    return _Mapped(own, names).visit(tree)  # type: ignore[no-any-return]
 
 
 class _Mapped(ast.NodeTransformer):
-    """names: of `map` and `filter`; bound: the names that the module binds; shared: those that
-    functions bind by `nonlocal` or `global`."""
+    """own: of the names `map` and `filter`, those that are Python's."""
 
-    def __init__(self, names: Set[str], bound: Set[str], shared: Set[str]) -> None:
-        self._names, self._bound, self._shared, self._n = names, bound, shared, 0
+    def __init__(self, own: Set[str], names: ModuleNames) -> None:
+        self._own, self._names, self._n = own, names, 0
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -111,13 +108,13 @@ class _Mapped(ast.NodeTransformer):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             return None
         are_plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
-        if node.func.id not in self._names or len(node.args) != 2 or not are_plain:
+        if node.func.id not in self._own or len(node.args) != 2 or not are_plain:
             return None
         return _Call(node.func.id == "map", *node.args)
 
     def _is_users(self, function: ast.expr) -> bool:
         """Whether this names one of the program's functions, the same for all items."""
-        if not isinstance(function, ast.Name) or function.id in self._shared:
+        if not isinstance(function, ast.Name) or function.id in self._names.rebound:
             return False
         return function.id not in vars(builtins)
 
@@ -125,33 +122,14 @@ class _Mapped(ast.NodeTransformer):
         """Whether an expression gives the same function at each turn of a loop."""
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             of = function.value.id
-            return of in vars(builtins) and of not in self._bound
+            return of in vars(builtins) and of not in self._names.bound
         if isinstance(function, ast.Name):
-            return function.id not in self._shared and function.id not in {*_bound(loop)}
+            return function.id not in self._names.rebound | {*bound_in(loop)}
         return isinstance(function, (ast.Lambda, ast.Constant))
 
     def _fresh(self, name: str) -> str:
         self._n += 1
         return f"__sgc_mapped_{name}_{self._n}__"
-
-
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """The names that code binds, in any scope."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            yield from node.names
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            yield node.name
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            yield node.rest
 
 
 def _loaded(name: str, at: ast.AST) -> ast.Name:

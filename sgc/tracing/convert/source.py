@@ -1,6 +1,7 @@
 """Finds the source of a function and its converted code.
 
-A function's whole file is parsed, and compiled with and without conversion; neither is executed.
+A function's file is parsed and compiled as it is, and the part of the file around the function is
+compiled converted too; neither is executed. A part is a statement of the module, such as a class.
 The function's code is found among the originals by equality, which fails if the file was changed
 after it was imported. Because functions are compiled in their context, free variables, `__class__`,
 mangled names and decorators need no special handling.
@@ -10,15 +11,19 @@ from __future__ import annotations
 import __future__
 
 import ast
+import io
 import linecache
-from collections.abc import Iterator, Mapping, Set
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from sgc.core.watching import unwatched
+from sgc.core.watching import unhooked, unwatched
 from sgc.tracing.convert.expressions import convert
 from sgc.tracing.convert.mapped import is_added
+from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.pieces.piece import Piece
 
 MAX_KEPT = 1 << 16
@@ -32,9 +37,6 @@ _sources: dict[str, tuple[list[str], str]] = {}  # a file's lines, and its text
 _FUTURES = 0
 for _name in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _name).compiler_flag
-
-
-_Codes = tuple[Mapping[CodeType, CodeType], Set[CodeType]]
 
 
 class NoSource(Exception):
@@ -75,18 +77,19 @@ def _source(filename: str, names: dict[str, Any] | None) -> str:
     return _sources[filename][1]
 
 
+@unhooked
 def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[Piece]) -> CodeType:
     source = _source(code.co_filename, names)
     if not source:
         raise NoSource("there is no source for it")
     flags = code.co_flags & _FUTURES
     for is_apart in (False, True):
-        codes, made = _codes(code.co_filename, source, flags, is_apart, pieces)
+        codes = _near(code, source, flags, is_apart, pieces)
         if code in codes:
             return codes[code]
-        if code in made:
+        if code in codes.values():
             return code
-    codes, _ = _codes(code.co_filename, source, flags, False, pieces)
+    codes = _near(code, source, flags, False, pieces)
     # pytest has rewritten a function with an `assert`: it is found by its name and line.
     if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
         alike = [its for original, its in codes.items() if _head(original) == _head(code)]
@@ -101,41 +104,96 @@ def _head(code: CodeType) -> tuple[object, ...]:
     return code.co_qualname, code.co_firstlineno, names, code.co_freevars
 
 
-@lru_cache(maxsize=64)
-def _codes(
-    filename: str, source: str, flags: int, is_apart: bool, pieces: frozenset[Piece]
-) -> _Codes:
-    """The converted code of each function of a file, by its original code; and all converted codes.
-
-    is_apart: each statement is compiled by itself, as in notebooks: a function's code depends on
-    its module's imports.
-    """
-    pairs: dict[CodeType, CodeType] = {}
+def _near(
+    code: CodeType, source: str, flags: int, is_apart: bool, pieces: frozenset[Piece]
+) -> Mapping[CodeType, CodeType]:
+    """The converted code of each function in the same part of a file, by its original code."""
     try:
-        trees = ast.parse(source), convert(ast.parse(source), pieces)
-        parts = zip(*(_parts(tree, is_apart) for tree in trees), strict=True)
-        for part in parts:
-            original, made = (
-                compile(tree, filename, "exec", flags, dont_inherit=True) for tree in part
-            )
-            pairs.update(_pairs(original, made))
+        file = _file(code.co_filename, source, flags, is_apart)
+        part = file.part_at(code.co_firstlineno)
+        if part is None:
+            return {}
+        return _codes(file, part, frozenset(each for each in pieces if part.has(each.place[0])))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"its source cannot be read: {error}") from error
+
+
+@dataclass(eq=False, slots=True)
+class _Part:
+    """Statements of a module that begin on lines of their own: the first and last line, and the
+    code of the functions in them."""
+
+    first: int
+    last: int
+    codes: list[CodeType] = field(default_factory=list)
+
+    def has(self, line: int) -> bool:
+        return self.first <= line <= self.last
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _File:
+    """A file's parts and lines; names: what decides how it is converted."""
+
+    name: str
+    flags: int
+    lines: list[str]
+    parts: list[_Part]
+    names: ModuleNames
+
+    def part_at(self, line: int) -> _Part | None:
+        n = bisect_right(self.parts, line, key=lambda part: part.first) - 1
+        return self.parts[n] if n >= 0 and self.parts[n].has(line) else None
+
+
+@lru_cache(maxsize=64)
+def _file(filename: str, source: str, flags: int, is_apart: bool) -> _File:
+    """A file with its functions' original codes. is_apart: each statement is compiled by itself, as
+    in notebooks: a function's code depends on its module's imports."""
+    tree = ast.parse(source)
+    file = _File(
+        filename,
+        flags,
+        io.StringIO(source, newline=None).readlines(),
+        _parts(tree),
+        ModuleNames.of(tree),
+    )
+    for each in [ast.Module([each], []) for each in tree.body] if is_apart else [tree]:
+        for code in _inside(compile(each, filename, "exec", flags, dont_inherit=True)):
+            if (part := file.part_at(code.co_firstlineno)) is not None:
+                part.codes.append(code)
+    return file
+
+
+def _parts(tree: ast.Module) -> list[_Part]:
+    found: list[_Part] = []
+    for each in tree.body:
+        first = min([each.lineno, *(d.lineno for d in getattr(each, "decorator_list", ()))])
+        last = each.end_lineno or first
+        if found and first <= found[-1].last:
+            found[-1].last = max(last, found[-1].last)
+        else:
+            found.append(_Part(first, last))
+    return found
+
+
+@lru_cache(maxsize=512)
+def _codes(file: _File, part: _Part, pieces: frozenset[Piece]) -> Mapping[CodeType, CodeType]:
+    """The converted code of each function of a part, by its original code."""
+    text = "\n" * (part.first - 1) + "".join(file.lines[part.first - 1 : part.last])
+    tree = convert(ast.parse(text), file.names, pieces)
+    made = compile(tree, file.name, "exec", file.flags, dont_inherit=True)
+    codes = dict(_pairs(part.codes, _inside(made)))
     if len(_made) >= MAX_KEPT:
         _made.clear()
-    _made.update((id(each), each) for each in pairs.values())
-    return pairs, frozenset(pairs.values())
+    _made.update((id(each), each) for each in codes.values())
+    return codes
 
 
-def _parts(tree: ast.Module, is_apart: bool) -> list[ast.Module]:
-    return [ast.Module([each], []) for each in tree.body] if is_apart else [tree]
-
-
-def _pairs(original: CodeType, made: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    nested = zip(_inside(original), _inside(made), strict=True)
-    for inner, its in nested:
-        yield inner, its
-        yield from _pairs(inner, its)
+def _pairs(originals: list[CodeType], made: list[CodeType]) -> Iterator[tuple[CodeType, CodeType]]:
+    for original, its in zip(originals, made, strict=True):
+        yield original, its
+        yield from _pairs(_inside(original), _inside(its))
 
 
 def _inside(code: CodeType) -> list[CodeType]:

@@ -35,8 +35,8 @@ from sgc.tracing.kinds.row_types import (
     row_of,
 )
 from sgc.tracing.pieces.changes import is_done_at_once
+from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.made import Made, Pieced
-from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (

@@ -8,7 +8,7 @@ If something cannot be inspected, a run does not merge, which is always right.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import pairwise
@@ -62,9 +62,17 @@ class Snapshot:
     starts: frozenset[str] = frozenset()
     known: Mapping[str, Known] = field(default_factory=dict)
     leaves: tuple[Leaf, ...] = ()
+    # What `view` and `fixed` have found, as a state is compared with many others.
+    _seen: dict[View, list[tuple[int, Leaf]]] = field(default_factory=dict, compare=False)
+    _fixed: dict[View, list[Symbol]] = field(default_factory=dict, compare=False)
 
     def view(self, view: View) -> list[tuple[int, Leaf]]:
         """The leaves that a view may widen, with their numbers."""
+        if view not in self._seen:
+            self._seen[view] = self._look(view)
+        return self._seen[view]
+
+    def _look(self, view: View) -> list[tuple[int, Leaf]]:
         found, end = [], 0
         for number, leaf in enumerate(self.leaves):
             is_whole = leaf.is_list and (leaf.data is not None or leaf.symbol is not None)
@@ -83,13 +91,16 @@ class Snapshot:
         between = (self.whole.shape[end:start] for (_, end), (start, _) in pairwise(ends))
         return (view, tuple(leaf.is_list for leaf in leaves), *between)
 
-    def fixed(self, view: View) -> Iterator[Symbol]:
+    def fixed(self, view: View) -> list[Symbol]:
         """The symbols of `whole` that are in no leaf."""
-        at = 0
-        for _, leaf in self.view(view):
-            yield from self.whole.slots[at : leaf.slots[0]]
-            at = leaf.slots[1]
-        yield from self.whole.slots[at:]
+        if view not in self._fixed:
+            ends = [(0, 0), *(leaf.slots for _, leaf in self.view(view))]
+            starts = [*(first for first, _ in ends[1:]), len(self.whole.slots)]
+            between = zip(ends, starts, strict=True)
+            self._fixed[view] = [
+                each for (_, end), start in between for each in self.whole.slots[end:start]
+            ]
+        return self._fixed[view]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from typing import Any
 
 from sgc.core.places import is_users
 from sgc.core.session import Stream
+from sgc.core.watching import unhooked
 from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
+from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import made_again
-from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.trees import (
     Function,
@@ -66,6 +67,7 @@ def now_at(root: FrameType | None) -> Places:
     return reversed(found)
 
 
+@unhooked
 def chosen(session: Recorder, places: Places) -> Piece | None:
     """The largest piece around a place, in the outermost function that has one."""
     for frame, offset in places:
@@ -76,6 +78,7 @@ def chosen(session: Recorder, places: Places) -> Piece | None:
     return None
 
 
+@unhooked
 def growing(session: Recorder, frame: FrameType) -> Piece | None:
     """The current statement as a piece, if it changes a dict, set or the like. A known one differs
     in each turn, so that a loop around it never merges.
@@ -130,7 +133,7 @@ def _possible(
     outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes))
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
-        if piece is not None and _is_possible(session, piece, frame, place):
+        if piece is not None and piece.inputs and _is_possible(session, piece, frame, place):
             return piece
     return None
 

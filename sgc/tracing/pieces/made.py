@@ -21,8 +21,9 @@ from sgc.tracing.pieces.changes import (
     taken_names,
 )
 from sgc.tracing.pieces.classes import UserClass, changing_of
+from sgc.tracing.pieces.constants import FACTORIES, NotData, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
-from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
+from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece
@@ -30,7 +31,6 @@ from sgc.tracing.values.abstract import is_abstract
 
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, OrderedDict})
-_FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
 
 
 class Pieced(BaseException):
@@ -257,14 +257,14 @@ class _Maker:
             return self._mapping(value, name, depth)
         if is_record(value):
             return self._record(value, name, depth)
-        raise NotData(f"a {kind.__name__} is no plain data")
+        return self.module.written(value)
 
     def _mapping(self, value: Any, name: str, depth: int) -> str:
         parts = ", ".join(
             f"{literal(key)}: {self.written(item, name, depth - 1)}" for key, item in value.items()
         )
         if type(value) is defaultdict:
-            factory = _FACTORIES.get(value.default_factory)  # type: ignore[call-overload]
+            factory = FACTORIES.get(value.default_factory)  # type: ignore[call-overload]
             if factory is None:
                 raise NotData("a defaultdict of other things")
             return f"{self._library(defaultdict)}({factory}, {{{parts}}})"

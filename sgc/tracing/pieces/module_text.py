@@ -12,11 +12,18 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.core.markers import has_marker
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
+from sgc.tracing.pieces.constants import (
+    NotData,
+    Writer,
+    holds_changeable,
+    holds_made,
+    is_fixed,
+    literal,
+)
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.trees import Function, function_of, tree_of
 
@@ -28,10 +35,6 @@ MISSING = object()
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
 def _text(node: ast.AST) -> str:
     return ast.unparse(node)
-
-
-class NotData(Exception):
-    """A part of a program does more than compute with data, or may do so."""
 
 
 # From a traced function's globals to those of the user's module itself.
@@ -47,6 +50,7 @@ class ModuleText:
         self._imports: dict[str, str] = {}
         self._constants: dict[str, str] = {}
         self._functions: dict[str, str] = {}
+        self._made: dict[str, str] = {}  # constants that hold objects of classes, or functions
         self._nodes: list[ast.FunctionDef] = []
         self._classes: dict[str, str] = {}
         self._in_class = 0  # only methods may use `hash`: that of a text differs by process
@@ -56,7 +60,7 @@ class ModuleText:
         """The module's text, which ends with the entry function."""
         parts = [
             *self._imports.values(), *self._constants.values(), *self._classes.values(),
-            *self._functions.values(),
+            *self._functions.values(), *self._made.values(),
         ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
 
@@ -158,6 +162,8 @@ class ModuleText:
             if isinstance(names.get(each), FunctionType) and id(names[each]) not in _library():
                 raise NotData(f"{name} calls {each} while it is made")
             self.need(each, names)
+            if each in self._made:
+                raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
         for node, function in found.methods:
             self.needs_of(node, function)
@@ -172,6 +178,9 @@ class ModuleText:
     def needs_of(self, node: Function, function: FunctionType) -> None:
         """Adds everything that a function uses."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for each in ast.walk(node):
+            if isinstance(each, ast.Nonlocal) and not cells.keys().isdisjoint(each.names):
+                raise NotData(f"{function.__name__} sets a variable of the function around it")
         names = self._originals(function.__globals__)
         own = {"super"} if "__class__" in cells else set()
         for name in sorted((free_names(node) | _in_defaults(node)) - own):
@@ -187,15 +196,31 @@ class ModuleText:
             raise NotData("a default is no constant")
 
     def _constant(self, name: str, value: Any) -> None:
-        text = literal(value)
+        text = self.written(value)
         if len(text) > MAX_CONSTANT:
             raise NotData(f"{name} is too large")
-        self._constants[name] = f"{name} = {text}"
+        place = self._made if holds_made(value) else self._constants
+        place[name] = f"{name} = {text}"
+
+    def written(self, value: Any) -> str:
+        """A value as an expression of the module, which gets what it uses."""
+        return Writer(self._named).written(value)
+
+    def _named(self, name: str, value: Any) -> str:
+        """The name of a function or class; a function may need another than its own."""
+        found = next((each for each, of in self._bound.items() if of is value), "")
+        if found:
+            return found
+        if isinstance(value, FunctionType) and id(value) not in _library():
+            name = f"function_{len(self._bound)}"
+        self.bind(name, value)
+        return name
 
     @property
     def changeable(self) -> set[str]:
-        """The names of lists, dicts and sets from outside, which a function might change."""
-        return {name for name in self._constants if type(self._bound[name]) in _CHANGEABLE}
+        """The names of lists, dicts and objects from outside, which a function might change."""
+        constants = (*self._constants, *self._made)
+        return {name for name in constants if not is_fixed(self._bound[name])}
 
     @property
     def has_changeable(self) -> bool:
@@ -203,41 +228,9 @@ class ModuleText:
 
     @property
     def has_nested(self) -> bool:
-        """Whether a constant holds a list, dict or set."""
-        return any(_holds(self._bound[name]) for name in self._constants)
-
-
-_CHANGEABLE = (list, dict, set)
-
-
-def _holds(value: Any) -> bool:
-    parts = value.values() if isinstance(value, dict) else value
-    return isinstance(value, (list, tuple, dict)) and any(
-        type(each) in _CHANGEABLE or _holds(each) for each in parts
-    )
-
-
-def literal(value: Any) -> str:
-    """Plain data as a Python literal, the same in each process."""
-    kind = type(value)
-    if kind is str and has_marker(value):
-        raise NotData("a text is known only at run time")
-    if value is None or kind in (bool, int, str):
-        return repr(value)
-    if kind is float and value == value and value not in (float("inf"), float("-inf")):
-        return repr(value)
-    if kind is list:
-        return f"[{', '.join(map(literal, value))}]"
-    if kind is tuple:
-        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
-    if kind is set and value:
-        items = [literal(each) for each in value]
-        # The order of numbers is that of the program's own set; that of texts differs by process.
-        is_random = any(type(each) not in (int, bool, float, type(None)) for each in value)
-        return "{" + ", ".join(sorted(items) if is_random else items) + "}"
-    if kind is dict:
-        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
-    raise NotData(f"a {kind.__name__} is no plain data")
+        """Whether a constant holds what can be changed."""
+        constants = (*self._constants, *self._made)
+        return any(holds_changeable(self._bound[name]) for name in constants)
 
 
 @lru_cache(maxsize=1)

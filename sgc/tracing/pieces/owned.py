@@ -11,11 +11,11 @@ from typing import Any
 
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
+from sgc.tracing.pieces.constants import FIXED
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
 _OWN = "__sgc_"
-_FIXED = (str, int, float, bool, type(None), bytes)
 
 
 def is_changeable(value: Any) -> bool:
@@ -26,7 +26,7 @@ def is_changeable(value: Any) -> bool:
         return not form_of(value) or any(map(is_changeable, parts_of(value).values()))
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
-    return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
+    return not isinstance(value, FIXED) and not hasattr(value, "symbol")
 
 
 def is_flat(value: Any) -> bool:

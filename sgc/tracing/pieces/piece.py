@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sgc.tracing.pieces.changes import changed_names
-from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of
+from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, surely
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
@@ -84,7 +84,7 @@ def piece_of(
         return None  # by `:=`
     made = holes.names
     local = _variables(function) | outer.free | made
-    sure = set(_sure(node, function, tree)) | outer.free | holes.sure(node)
+    sure = {*_sure(node, function, tree), *_surely_read(node)} | outer.free | holes.sure(node)
     written = set(_written([plain]))
     first = set(_read_first([plain], set())) & local
     declared = names_of(function.body if isinstance(function.body, list) else []).outer
@@ -140,11 +140,40 @@ def _sure(node: ast.AST, function: Function, tree: Tree) -> Iterator[str]:
         for statements in _lists_of(outer):
             if inner in statements:
                 yield from _written(statements[: statements.index(inner)])  # type: ignore[arg-type]
-        if isinstance(outer, ast.For) and inner in outer.body:
-            yield from names_of([outer.target]).writes
+        body = getattr(outer, "body", None)
+        if isinstance(body, list) and inner in body:
+            yield from _at_body(outer)
         if outer is function:
             return
         inner = outer
+
+
+def _at_body(node: ast.AST) -> Iterator[str]:
+    """The variables that a node sets before its body."""
+    if isinstance(node, ast.For):
+        yield from names_of([node.target]).writes
+    elif isinstance(node, ast.match_case):
+        yield from names_of([node.pattern]).writes
+    elif isinstance(node, ast.With):
+        yield from names_of([each for each in map(_as_name, node.items) if each]).writes
+    elif isinstance(node, ast.ExceptHandler):
+        yield from [node.name] if node.name else []
+    elif isinstance(node, (ast.If, ast.While)):
+        yield from _set_by_test(node.test)
+
+
+def _set_by_test(test: ast.expr) -> Iterator[str]:
+    """The variables that a test sets by `:=`, whatever its outcome is."""
+    return (each.target.id for each in surely(test) if isinstance(each, ast.NamedExpr))
+
+
+def _surely_read(node: ast.AST) -> Iterator[str]:
+    """The variables that a node always reads: one that is not set is an error there in any case."""
+    for each in surely(node):
+        name = each.target if isinstance(each, ast.AugAssign) else each
+        is_read = each is not name or isinstance(getattr(name, "ctx", None), ast.Load)
+        if isinstance(name, ast.Name) and is_read:
+            yield name.id
 
 
 def _lists_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -164,7 +193,13 @@ def _written(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.If):
+            yield from _set_by_test(node.test)
             yield from _written_in_all([node.body, node.orelse])
+        elif isinstance(node, ast.Match) and _is_whole_match(node):
+            yield from _in_all([
+                set(_written(case.body)) | names_of([case.pattern]).writes
+                for case in node.cases if not _ends(case.body)
+            ])  # fmt: skip
         elif isinstance(node, ast.Try):
             handlers = (handler.body for handler in node.handlers)
             yield from _written_in_all([[*node.body, *node.orelse], *handlers])
@@ -174,6 +209,12 @@ def _written(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
         elif isinstance(node, ast.With):
             yield from names_of([each for each in map(_as_name, node.items) if each]).writes
             yield from _written(node.body)
+
+
+def _is_whole_match(node: ast.Match) -> bool:
+    """Whether one of the cases always matches: the last, by its syntax."""
+    last = node.cases[-1]
+    return last.guard is None and isinstance(last.pattern, ast.MatchAs) and not last.pattern.pattern
 
 
 def _written_in_all(blocks: Iterable[list[ast.stmt]]) -> set[str]:

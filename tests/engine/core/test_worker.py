@@ -143,9 +143,9 @@ def test_stop_strings_are_found_in_the_text(worker) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"tokenizer_folder": "/nonexistent"}, "nonexistent"),
-        ({"surprise": 1}, "surprise"),
         ({"chunk_tokens": 0}, "chunk_tokens must be 1 or more"),
+        pytest.param({"tokenizer_folder": "/nonexistent"}, "nonexistent", marks=pytest.mark.slow),
+        pytest.param({"surprise": 1}, "surprise", marks=pytest.mark.slow),
     ],
 )
 def test_what_cannot_be_loaded_is_said_in_ready(config, words) -> None:

@@ -61,7 +61,7 @@ def test_random_generators_do_what_python_does(first: int, monkeypatch: pytest.M
     assert n_compared > 100
 
 
-@pytest.mark.parametrize("first", range(FIRST, END, 100))
+@each_hundred
 def test_random_classes_do_what_pythons_do(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuel, "MAX_STEPS", 20_000)
     n_compared = 0

@@ -5,12 +5,38 @@ from __future__ import annotations
 from control_flow import agree
 
 import sgc
+from sgc.programs.program import compile_function
 
 YES_NO = ["yes", "no"]
 
 
+PRICES = {"yes": 1.5, "no": 2.0}
+
+
 class Name(str):
     pass
+
+
+class Cart:
+    def __init__(self):
+        self.items = []
+
+    @property
+    def total(self):
+        return sum(PRICES[item] for item in self.items)
+
+
+def test_a_loop_in_a_property_is_a_loop():
+    @sgc.function
+    def program(s, xs: list[str]):
+        cart = Cart()
+        for x in xs:
+            if x in PRICES:
+                cart.items.append(x)
+        s += f"It costs {cart.total:.2f}." + sgc.gen("x")
+
+    agree(program, YES_NO, n=2, xs=["yes", "x", "no"])
+    assert len([*compile_function(program, {}).graph.nodes()]) < 100
 
 
 def test_attributes_of_a_text():

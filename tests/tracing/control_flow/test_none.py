@@ -91,13 +91,12 @@ def test_none_is_used_as_python_uses_it():
     assert n_gens(agree(program, REPLIES, q="x")) < 8
 
 
-def test_attributes_items_and_cells_that_may_be_none():
+def test_attributes_and_cells_that_may_be_none():
     @sgc.function(max_turns=12)
     def program(s, q: str):
         class Memory:
             def __init__(self):
                 self.best = None
-                self.kept = {"last": None, "n": None}
 
         memory, seen = Memory(), None
 
@@ -106,20 +105,31 @@ def test_attributes_items_and_cells_that_may_be_none():
             if seen is None and text:
                 seen = text
 
-        for i in range(7):
+        for i in range(3):
             s += f"{i}?" + sgc.gen("x", max_tokens=4)
             note(s["x"])
             if s["x"] == "yes":
                 memory.best = i
-            elif s["x"] == "no":
-                memory.kept["last"] = s["x"]
-            else:
-                memory.kept["n"] = len(s["x"])
         s += "?" if memory.best is None else f"{memory.best}"
-        if memory.kept["last"] is not None:
-            s += memory.kept["last"].upper()
-        s += f"{memory.kept['n']} {seen}"
-        return memory.kept, memory.best
+        return seen, memory.best
+
+    agree(program, REPLIES, q="x")
+
+
+def test_items_of_a_dict_that_may_be_none():
+    @sgc.function(max_turns=12)
+    def program(s, q: str):
+        kept = {"last": None, "n": None}
+        for i in range(6):
+            s += f"{i}?" + sgc.gen("x", max_tokens=4)
+            if s["x"] == "no":
+                kept["last"] = s["x"]
+            else:
+                kept["n"] = len(s["x"])
+        if kept["last"] is not None:
+            s += kept["last"].upper()
+        s += f"{kept['n']}"
+        return kept
 
     assert n_gens(agree(program, REPLIES, q="x")) < 16
 

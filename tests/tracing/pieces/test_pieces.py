@@ -266,3 +266,20 @@ def test_no_pattern_becomes_code():
 
     for work in (4_000, 20_000):  # once it is spent, data that is decided on becomes code
         trace(program, budget=Budget(work=work))
+
+
+def test_a_helper_that_sets_a_variable_around_it_is_no_piece():
+    @sgc.function
+    def program(s, q: str):
+        kinds = None
+
+        def note(text):
+            nonlocal kinds
+            kinds = len({*text})
+
+        s += q + sgc.gen("a")
+        note(s["a"])
+        s += f"{kinds}"
+        return kinds
+
+    agree(program, REPLIES, q="x")

@@ -139,18 +139,48 @@ def test_what_is_set_behind_it_is_the_same_compiled(program: Any, replies: Any) 
     agree(program, replies, n=20, q="x")
 
 
-def test_a_name_that_may_not_be_set_is_no_piece():
-    @sgc.function
-    def program(s, q: str):
-        s += q + sgc.gen("a", max_tokens=4)
-        for _ in range(2):
-            try:
-                n = halved(s["a"])
-            except ValueError:
-                continue
-            if n:
-                break
-        return math.isclose(n, 3.5)
+@sgc.function
+def not_set_on_a_path(s, q: str):
+    s += q + sgc.gen("a", max_tokens=4)
+    for _ in range(2):
+        try:
+            n = halved(s["a"])
+        except ValueError:
+            continue
+        if n:
+            break
+    return math.isclose(n, 3.5)
 
-    with pytest.raises(TraceError, match=r"isclose|as a number"):
-        trace(program, is_full=True)
+
+@sgc.function
+def set_by_patterns(s, q: str):
+    s += q + sgc.gen("a", max_tokens=4)
+    match s["a"].split():
+        case [first, *rest] if rest:
+            return first, [f"{each}!" for each in ("p", "q") if any(each in w for w in rest)]
+        case ["x" | "y" as only]:
+            kind = only
+        case _:
+            kind = "other"
+    return sorted(kind), math.isclose(len(kind), 1)
+
+
+@sgc.function
+def set_by_a_test(s, q: str):
+    s += q + sgc.gen("a", max_tokens=4)
+    if found := [each for each in s["a"] if each.isdigit()]:
+        return sorted(found, key=lambda each: -int(each))
+    return math.isclose(len(found), 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "replies"),
+    [
+        (not_set_on_a_path, REPLIES),
+        (set_by_patterns, ("x", "z y", "a p q", "p", "")),
+        (set_by_a_test, REPLIES),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_names_of_patterns_and_tests_and_what_is_always_read(program: Any, replies: Any) -> None:
+    agree(program, replies, n=8, q="x")

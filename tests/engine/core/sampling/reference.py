@@ -45,7 +45,7 @@ LEAST_P = 1e-4
 N_DRAWS = 3000
 
 
-N_ROWS = 24  # of each kind
+N_ROWS = 12  # of each kind
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ def outcome(name: str, policy: str, grace: int = turns.GRACE) -> vc.Run:
 
 
 @pytest.mark.parametrize("name", FLOODS)
-@pytest.mark.parametrize("policy", ["lpm", "dfs", "random", "fcfs"])
+@pytest.mark.parametrize(
+    "policy",
+    ["lpm", "fcfs", *(pytest.param(each, marks=pytest.mark.slow) for each in ("dfs", "random"))],
+)
 def test_no_request_waits_beyond_the_bound(name: str, policy: str) -> None:
     run = outcome(name, policy)
     assert len(run.passed) == FLOODS[name]["flood"]["n"]

@@ -1,0 +1,53 @@
+"""The names that a module binds and sets anywhere, which decide how each of its functions is
+rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleNames:
+    """bound: the names that the module binds, in any scope; rebound: those that functions assign by
+    `nonlocal` or `global`; replaced: the attributes that it sets on objects.
+    """
+
+    bound: frozenset[str]
+    rebound: frozenset[str]
+    replaced: frozenset[str]
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> ModuleNames:
+        nodes, declares = list(ast.walk(tree)), (ast.Nonlocal, ast.Global)
+        rebound = {name for each in nodes if isinstance(each, declares) for name in each.names}
+        attributes = [each for each in nodes if isinstance(each, ast.Attribute)]
+        sets_by_name = _SETTING & {each.id for each in nodes if isinstance(each, ast.Name)}
+        is_open = bool(sets_by_name) or any(each.attr == "__dict__" for each in attributes)
+        replaced = {
+            each.attr for each in attributes if is_open or not isinstance(each.ctx, ast.Load)
+        }
+        return cls(frozenset(bound_in(tree)), frozenset(rebound), frozenset(replaced))
+
+
+def bound_in(tree: ast.AST) -> Iterator[str]:
+    """The names that code binds, in any scope."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            yield node.name
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            yield node.rest

@@ -1,0 +1,142 @@
+"""Values from outside a piece, written as expressions of its module."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from sgc.core.markers import has_marker
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
+
+# Types whose objects cannot be changed.
+FIXED = (
+    str, int, float, bool, type(None), bytes, Decimal, Fraction, date, time, timedelta, re.Pattern,
+)  # fmt: skip
+FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
+_CALLED = (FunctionType, BuiltinFunctionType, type)
+_NUMBERS = (Decimal, Fraction)
+_TIMES = (date, datetime, time, timedelta)
+_MAPPINGS = (dict, Counter, OrderedDict, defaultdict)
+
+
+class NotData(Exception):
+    """A part of a program does more than compute with data, or may do so."""
+
+
+def literal(value: Any) -> str:
+    """Plain data as a Python literal, the same in each process."""
+    return Writer(_refuse).written(value)
+
+
+def _refuse(name: str, value: Any) -> str:
+    raise NotData(f"a {type(value).__name__} is no plain data")
+
+
+class Writer:
+    """Writes values. named: gives the name under which the module has a function or class, which
+    is called `name` where it was made.
+    """
+
+    def __init__(self, named: Callable[[str, Any], str]) -> None:
+        self._named = named
+        self._around: list[int] = []
+
+    def written(self, value: Any) -> str:
+        kind = type(value)
+        if kind is str and has_marker(value):
+            raise NotData("a text is known only at run time")
+        if value is None or kind in (bool, int, str):
+            return repr(value)
+        if kind is float and value == value and value not in (float("inf"), float("-inf")):
+            return repr(value)
+        if isinstance(value, _CALLED):
+            return self._named(getattr(value, "__name__", ""), value)
+        if id(value) in self._around:
+            raise NotData(f"a {kind.__name__} holds itself")
+        self._around.append(id(value))
+        found = self._container(value, kind) or self._other(value, kind)
+        self._around.pop()
+        return found
+
+    def _container(self, value: Any, kind: type) -> str:
+        """A list, tuple, set, dict or the like; else nothing."""
+        if kind is list:
+            return f"[{self._items(value)}]"
+        if kind is tuple:
+            return f"({self._items(value)}{',' if len(value) == 1 else ''})"
+        if kind is set and value:
+            items = [self.written(each) for each in value]
+            # The order of numbers is that of the program's own set; that of texts is no program's.
+            is_random = any(type(each) not in (int, bool, float, type(None)) for each in value)
+            return "{" + ", ".join(sorted(items) if is_random else items) + "}"
+        if kind is frozenset or kind is set:
+            return f"{kind.__name__}({self.written(set(value)) if value else ''})"
+        if kind is deque:
+            return f"{self._named('deque', deque)}([{self._items(value)}], {value.maxlen})"
+        return self._mapping(value, kind) if kind in _MAPPINGS else ""
+
+    def _items(self, value: Any) -> str:
+        return ", ".join(map(self.written, value))
+
+    def _mapping(self, value: Any, kind: type) -> str:
+        items = (f"{self.written(key)}: {self.written(item)}" for key, item in value.items())
+        parts = "{" + ", ".join(items) + "}"
+        if kind is dict:
+            return parts
+        name = self._named(kind.__name__, kind)
+        if kind is not defaultdict:
+            return f"{name}({parts})"
+        factory = FACTORIES.get(value.default_factory)
+        if factory is None:
+            raise NotData("a defaultdict of other things")
+        return f"{name}({factory}, {parts})"
+
+    def _other(self, value: Any, kind: type) -> str:
+        if kind is re.Pattern:
+            return f"{self._named('compile', re.compile)}({value.pattern!r}, {int(value.flags)})"
+        if kind in _NUMBERS:
+            return f"{self._named(kind.__name__, kind)}({str(value)!r})"
+        if kind is timedelta:
+            amounts = (value.days, value.seconds, value.microseconds)
+            return f"{self._named('timedelta', kind)}{amounts}"
+        if kind in _TIMES and getattr(value, "tzinfo", None) is None:
+            _, _, parts_text = repr(value).partition("(")
+            return f"{self._named(kind.__name__, kind)}({parts_text}"
+        if is_record(value):
+            parts = ", ".join(f"{k!r}: {self.written(v)}" for k, v in parts_of(value).items())
+            return f"restored({self._named(kind.__name__, kind)}, {{{parts}}})"
+        raise NotData(f"a {kind.__name__} is no plain data")
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether nothing can change a constant, or what it holds."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(is_fixed, value))
+    if is_record(value):
+        return bool(form_of(value)) and all(map(is_fixed, parts_of(value).values()))
+    return isinstance(value, (*FIXED, *_CALLED))
+
+
+def holds_changeable(value: Any) -> bool:
+    """Whether a constant holds a list, dict, set or object that can be changed."""
+    if is_record(value):
+        return not all(map(is_fixed, parts_of(value).values()))
+    parts = value.values() if isinstance(value, dict) else value
+    is_container = isinstance(value, (list, tuple, dict, set, frozenset, deque))
+    return is_container and not all(map(is_fixed, parts))
+
+
+def holds_made(value: Any) -> bool:
+    """Whether a constant holds a function, or an object of a class of the user's, which must come
+    before it in the module."""
+    if isinstance(value, FunctionType) or is_record(value):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    is_container = isinstance(value, (list, tuple, dict, deque))
+    return is_container and any(map(holds_made, parts))
