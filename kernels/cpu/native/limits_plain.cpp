@@ -2,7 +2,7 @@
 #define SGC_WIDTH 4
 #include "limits_spin.inc"
 
-#include "limits.h"
+#include "machine_limits.h"
 
 namespace sgc {
 
