@@ -35,6 +35,7 @@ from sgc.tracing.kinds.row_types import (
     row_of,
 )
 from sgc.tracing.pieces.changes import is_done_at_once
+from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
@@ -207,6 +208,8 @@ def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> 
 
 def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str, Any]) -> Any:
     """The value of a variable that a piece sets, or of an input that it may change."""
+    if isinstance(value, AbstractObject) and _is_defaulting(session, found, name, given):
+        session.defaulting.add(value.symbol.name)
     if name in found.changes:
         before = given[name]
         if not is_changeable(before) and name not in found.writes:
@@ -216,6 +219,13 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
             before.symbol = value.symbol  # so every reference to it has the new value
             return before
     return session.seen(value)
+
+
+def _is_defaulting(session: Any, found: Piece, name: str, given: Mapping[str, Any]) -> bool:
+    """Whether what a piece makes of a variable may be a `defaultdict`."""
+    if name in found.made_defaulting:
+        return True
+    return name in found.changes and may_add_keys(session, given[name])
 
 
 def _evaluated(

@@ -11,19 +11,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
     variables that are streams; attributes: variables that are users' objects, each with one of its
-    data attributes.
+    data attributes; defaulting: variables that may be `defaultdict`s.
     """
 
     free: frozenset[str]
     streams: frozenset[str]
     attributes: frozenset[tuple[str, str]]
+    defaulting: frozenset[str] = frozenset()
 
 
 class Holes(ast.NodeTransformer):
@@ -154,7 +155,7 @@ def surely(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Compare) and len(node.ops) > 1:
         yield from surely(node.left)
         yield from surely(node.comparators[0])
-    elif isinstance(node, _COMPREHENSIONS):
+    elif isinstance(node, COMPREHENSIONS):
         yield from surely(node.generators[0].iter)
     elif isinstance(node, ast.Match):
         yield from surely(node.subject)
