@@ -52,9 +52,7 @@ class Made:
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
-Written = dict[
-    tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | NotData | CodeError, object]
-]
+Written = dict[tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | str, object]]
 
 
 @dataclass(slots=True)
@@ -127,7 +125,7 @@ def made_again(
         written[key] = _made_or_not(originals, piece, values, names, changing), own
     found = written[key][0]
     if not isinstance(found, Made):
-        raise found.with_traceback(None)
+        raise NotData(found)
     return replace(sites.note(found), args=tuple(args))
 
 
@@ -137,11 +135,12 @@ def _made_or_not(
     values: Sequence[Any],
     names: dict[str, Any],
     changing: frozenset[str],
-) -> Made | NotData | CodeError:
+) -> Made | str:
+    """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
         return replace(made(originals, piece, values, names, changing), args=())
     except (NotData, CodeError) as error:
-        return error
+        return str(error)
 
 
 def made(
