@@ -102,6 +102,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
     if does and not is_done_at_once(found.plain, changed, may_add) and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
+    if found.adds_before_hoisted and is_caught():
+        _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
         if why:

@@ -114,17 +114,33 @@ class Holes(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
 
-def hoisted_of(node: ast.AST) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, which can be evaluated first."""
+def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr]:
+    """The expressions that a statement puts into a list or dict, which can be evaluated first.
+
+    defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
+    before it calls `f`.
+    """
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return []
-    if not isinstance(call.func.value, (ast.Name, ast.Attribute)):
+    whole = call.func.value
+    if is_part(whole) and getattr(whole.value, "id", "") in defaulting:  # type: ignore[attr-defined]
+        whole = whole.value  # type: ignore[attr-defined]
+    if not isinstance(whole, (ast.Name, ast.Attribute)):
         return []
     args = [*call.args, *(each.value for each in call.keywords)]
     return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def is_part(node: ast.expr) -> bool:
+    """Whether an expression is `d[k]` of variables or constants."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and isinstance(node.slice, (ast.Name, ast.Constant))
+    )
 
 
 def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:

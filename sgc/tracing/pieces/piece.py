@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sgc.tracing.pieces.changes import changed_names, read_by_key
-from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, surely
+from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, is_part, surely
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
@@ -67,6 +67,14 @@ class Piece:
         )
 
     @property
+    def adds_before_hoisted(self) -> bool:
+        """Whether a key of a `defaultdict` is added before what is hoisted is evaluated."""
+        call = self.node.value if isinstance(self.node, ast.Expr) else None
+        function = call.func if isinstance(call, ast.Call) else None
+        is_method = isinstance(function, ast.Attribute) and is_part(function.value)
+        return bool(self.hoisted) and is_method
+
+    @property
     def is_statement(self) -> bool:
         return isinstance(self.node, ast.stmt)
 
@@ -84,7 +92,10 @@ def piece_of(
 
     is_hoisting: expressions that a statement puts into something are evaluated before it.
     """
-    holes = Holes(outer, hoisted_of(node) if is_hoisting else [])
+    # A handler of what is hoisted would see whether a key was added before.
+    is_handled = any(isinstance(each, ast.Try) for each in tree.above(node))
+    defaulting = frozenset() if is_handled else outer.defaulting
+    holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
         return None
     plain = holes.filled(node)

@@ -109,6 +109,26 @@ def s_parts(s: Any, q: str) -> list[str]:
 
 
 @sgc.function
+def ask(s, x: str):
+    s += x + sgc.gen("y", max_tokens=4)
+    return s["y"].strip()
+
+
+@sgc.function
+def answers_by_key(s, q: str):
+    s += q + sgc.gen("a", max_tokens=8)
+    sections: dict[str, list[str]] = defaultdict(list)
+    for part in s["a"].split():
+        kind = part[:1].upper()
+        if kind == "Y":
+            continue
+        sections[kind].append(ask(part).ret_value)
+    for kind, lines in sorted(sections.items()):
+        s += f"{kind}: {', '.join(lines)}\n"
+    return len(sections), sections.get("A")
+
+
+@sgc.function
 def empty_tuples(s, q: str):
     states = [()]
     for _ in range(2):
@@ -121,7 +141,7 @@ def empty_tuples(s, q: str):
 
 PROGRAMS = (
     comprehension_over_forks, counter_of_children, dict_of_one, names_of_cases, sets_of_choices,
-    empty_tuples,
+    answers_by_key, empty_tuples,
 )  # fmt: skip
 
 
