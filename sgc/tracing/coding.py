@@ -20,7 +20,16 @@ from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.forms import is_operand
-from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
+from sgc.tracing.pieces.made import (
+    DISPLAYED,
+    MAX_PIECES,
+    Made,
+    Pieced,
+    Sites,
+    displayed,
+    made,
+    made_again,
+)
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
 from sgc.tracing.values.abstract_list import type_of
@@ -38,13 +47,14 @@ class Coding(Merging):
     """A tracer's session that puts code into its graph.
 
     sites: the pieces of the program that are code. handed: the program's own lists that were passed
-    to code; copies: results of code that may share parts with other values. max_turns: of the
-    program.
+    to code; copies: results of code that may share parts with other values; defaulting: those that
+    are `defaultdict`s, so that reading a key may add it. max_turns: of the program.
     """
 
     sites: Sites
     handed: set[str]
     copies: set[str]
+    defaulting: set[str]
     events: Events
     max_turns: int | None
     views: dict[str, str]  # of dicts: the symbols of both
@@ -130,6 +140,8 @@ class Coding(Merging):
 
     def note_widened(self, symbol: Symbol, wide: Symbol) -> None:
         """A block parameter takes the place of a symbol, which may be a view or have some."""
+        if symbol.name in self.defaulting:
+            self.defaulting.add(wide.name)
         if symbol.name in self.views:
             self.views[wide.name] = self.views[symbol.name]
         self.views |= {view: wide.name for view, of in self.views.items() if of == symbol.name}
@@ -174,7 +186,7 @@ class Coding(Merging):
 
     @property
     def is_looking(self) -> bool:
-        if self.path is None or self.sites.has_taken:
+        if self.path is None or not self.sites.may_take:
             return False
         explored = self.path.exploration
         return explored.work > LOOKED * explored.budget.work
@@ -184,6 +196,16 @@ class Coding(Merging):
         if self.is_looking and key not in self.sites.seen:
             self.sites.seen.add(key)
             self._wait(growing(self, frame))
+
+    @unhooked
+    def before_adding(self, symbol: Symbol) -> None:
+        """Makes the statement code, if it can be: then the key is added as in Python."""
+        if symbol.name not in self.defaulting:
+            return
+        piece = chosen(self, now_at(self.events.root))
+        if piece is not None and piece.changes and len(self.sites.pieces) < MAX_PIECES:
+            self.sites.pieces[piece.key] = piece
+            self.end(Pieced(f"{piece.key} may add keys"))
 
     def _wait(self, piece: Piece | None) -> None:
         if piece is not None:

@@ -120,6 +120,7 @@ class TraceSession(Coding):
         self.max_turns: int | None = None
         self.held: list[tuple[Any, object]] = []
         self.copies: set[str] = set()
+        self.defaulting: set[str] = set()
         self.views: dict[str, str] = {}
         self.stale: set[str] = set()
         self.handed: set[str] = set()

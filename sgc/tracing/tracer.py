@@ -49,7 +49,7 @@ from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.pieces.choose import chosen, stopped_at
-from sgc.tracing.pieces.made import Pieced, Sites
+from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
@@ -157,7 +157,6 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
     return graph
 
 
-MAX_PIECES = 64
 WORK_KEPT = 200_000
 MAX_KEPT = 4
 
@@ -275,7 +274,7 @@ class _Trace:
         spent = exploration.run(once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
-        if spent and not self.sites.has_taken and self.sites.take_waiting():
+        if spent and self.sites.take_waiting():
             raise Pieced
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
             self._last_stop = (

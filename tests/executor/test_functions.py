@@ -241,6 +241,8 @@ PATTERNS = (
     r"\bab\b", r"\Aa", r"a\Z", r"(?i)k", r"(?i)ß", r"(?i)[a-k]+", r"(?i)ſ", r"(?m)^.$", r"(?s)a.b",
     r"(?:a|ab)(?:c|bcd)?", r"(a+?)(b*)", r"(?P<x>a)(?P<y>,?)", r"a{2,3}?", r"[^\W\d]+", r"[\s,]+",
     r"(?a)\w+", r"(?a)\d", r"(?i:A)b", r"(?:(a)|b)+", r"é|日|😀", r"", r"a|", r"(?x) a # all",
+    r"(?<=[,.])\s+", r"(?<!\w)(a+)(?!b)", r"a\B", r"(?:(?<=a)b|(?=b).)+", r"(?m)(?<=^a)[^\n](?=$)",
+    r"(?=a|b{2})\b\w+", r"(?i)(?<!ß)k(?=\s|,)",
 )  # fmt: skip
 
 
@@ -283,9 +285,11 @@ def test_parts_of_a_match():
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        (r"(a)\1", "reference"), (r"a(?=b)", "look"), (r"(?<!a)b", "look"), (r"(?>a+)b", "atomic"),
+        (r"(a)\1", "reference"), (r"a(?=b+)", "look"), (r"(?!(a))b", "look"),
+        (r"(?>a+)b", "atomic"),
         (r"a++b", "possessive"), (r"(a*)*", "may be empty"), (r"(a|)+", "may be empty"),
-        (r"a\B", "B"), (r"a{2000}", "more than 1000"), (r"(a)?(?(1)b|c)", "condition"),
+        (r"(?=a)(?=b)" * 4, "more than 6"), (r"a{2000}", "more than 1000"),
+        (r"(a)?(?(1)b|c)", "condition"),
         (r"(?m:^a)", "MULTILINE"), (r"(?a:\w)", "ASCII"),
     ],
 )  # fmt: skip
@@ -298,6 +302,7 @@ def test_patterns_that_are_refused(pattern, words):
 
 def test_a_pattern_that_would_take_exponential_time_takes_none():
     assert linear_pattern(r"(?:a|a)+b").search("a" * 100_000) is None
+    assert linear_pattern(r"(?:a|a)+(?<=b)").search("a" * 100_000) is None
     with pytest.raises(LimitExceeded):
         evaluate("re_findall", "a(?:.*b)?", 0, "a" * 200_000)
 

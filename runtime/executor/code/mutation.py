@@ -1,10 +1,14 @@
-"""Decides whether code may mutate its arguments, by its statements and the names that it calls."""
+"""Decides whether code may mutate its arguments, or parts of them, by its statements and the names
+that it calls.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from functools import lru_cache
 
-from sgc.ir.code import Code
+from sgc.ir.code import Code, parse_code
 
 # Methods and functions, of any type, that mutate their arguments.
 _NAMES = """
@@ -33,3 +37,54 @@ def _changes(node: ast.AST) -> bool:
 
 def _is_changing(name: str | None) -> bool:
     return name in _CHANGES
+
+
+# Methods that mutate their object alone, and none of its parts.
+_OWN = frozenset({
+    "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
+    "popitem", "popleft", "remove", "reverse", "rotate", "sort", "update",
+})  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def spares_parts(source: str) -> bool:
+    """Whether code mutates at most its arguments themselves, and none of their parts; True is
+    certain, False is not.
+    """
+    code = parse_code(source)
+    params = {each.arg for each in code.entry.args.args}
+    others = [part for part in code.body if part is not code.entry]
+    if any(_is_changing(found.item) for found in code.imports.values()):
+        return False
+    if any(_changes(node) for part in others for node in ast.walk(part)):
+        return False
+    if any(name in params for name in _bound_in(code.entry)):
+        return False
+    return all(isinstance(each, ast.Name) and each.id in params for each in _changed_by(code.entry))
+
+
+def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
+    """The names that are bound in a function to other objects than its arguments."""
+    own = {id(each) for each in function.args.args}
+    in_place = {id(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load) and id(node) not in in_place:
+                yield node.id
+        elif isinstance(node, ast.arg) and id(node) not in own:
+            yield node.arg
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.FunctionDef)):
+            yield node.name
+
+
+def _changed_by(function: ast.AST) -> Iterator[ast.AST]:
+    """What a function mutates; for what may mutate a part of something, the statement."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.AugAssign):
+            yield node.target
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield node.value
+        elif isinstance(node, ast.Attribute) and _changes(node):
+            yield node.value if node.attr in _OWN else node

@@ -6,6 +6,7 @@ the same object, so that in Python it would change too, the run stops with an er
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -76,9 +77,15 @@ class Sharing:
             self._shared.update((key, found[key]) for key in found.keys() & seen.keys())
             seen |= found
 
-    def check(self, value: Any) -> None:
-        """Raises ProgramError if a value to be changed shares an object with another value."""
-        if not self._shared.keys().isdisjoint(changeable([value])):
+    def check(self, value: Any, spares_parts: bool = False) -> None:
+        """Raises ProgramError if a value to be changed shares an object with another value.
+
+        spares_parts: no part of it will be changed, unless reading a key adds it there.
+        """
+        found = changeable([value])
+        if spares_parts and not any(isinstance(each, defaultdict) for each in found.values()):
+            found = {id(value): value}
+        if not self._shared.keys().isdisjoint(found):
             raise ProgramError(
                 f"a {type(value).__name__} is changed that another value holds too, or a part of",
                 hint="change a copy of it, copy.deepcopy(x); or run it with --interpret",

@@ -20,7 +20,8 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
-    from sgc.runtime.executor.code.run import run_code  # loads many modules
+    from sgc.runtime.executor.code.mutation import spares_parts  # loads many modules
+    from sgc.runtime.executor.code.run import run_code
 
     code, args = node.text("code"), list(run.field(node, "args"))
     special = run.context.special
@@ -35,7 +36,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     try:
         if sharing is not None:
             for index in changed:
-                sharing.check(args[index])
+                sharing.check(args[index], spares_parts(code))
         fixed = [n for n in range(len(args)) if n not in changed]
         originals: dict[int, Any] | None = {} if sharing is not None else None
         value = run_code(code, args, fixed, originals)

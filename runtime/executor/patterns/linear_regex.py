@@ -2,9 +2,10 @@
 
 Python's own parser reads a pattern, and Python's own matcher decides which characters each of its
 sets holds. Characters that belong to the same sets become one byte, and RE2 matches the bytes. So
-Unicode, case and word boundaries are Python's, and positions are those of the text. Patterns that a
-linear matcher cannot match, or matches differently, raise UnsupportedPattern: backreferences,
-lookaround, atomic groups, repeats of a part that may be empty.
+Unicode, case and word boundaries are Python's, and positions are those of the text. Where a short
+lookaround holds is marked in the bytes (`regex_marks.py`). Patterns that a linear matcher cannot
+match, or matches differently, raise UnsupportedPattern: backreferences, long lookaround, atomic
+groups, repeats of a part that may be empty.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sgc.runtime.executor.patterns.regex_classes import (
     UnsupportedPattern,
     translated,
 )
+from sgc.runtime.executor.patterns.regex_marks import Marked
 
 Span = tuple[int, int] | None
 
@@ -60,24 +62,26 @@ class LinearPattern:
     def __init__(self, pattern: str, flags: int = 0) -> None:
         made = translated(pattern, flags)
         self._bytes_of, self._ends_at_newline = made.bytes_of, made.ends_at_newline
+        self._marks = made.marks
+        last = b"" if made.marks is None else made.marks.any
         self._search = _re2(made.source)
         self._match = _re2(rb"\A(?:" + made.source + rb")")
-        self._fullmatch = _re2(rb"\A(?:" + made.source + rb")\z")
+        self._fullmatch = _re2(rb"\A(?:" + made.source + rb")" + last + rb"\z")
 
     def search(self, text: str) -> list[Span] | None:
-        return _spans(self._search.search(self._encoded(text)))
+        return self._spans(self._search, self._encoded(text))
 
     def match(self, text: str) -> list[Span] | None:
-        return _spans(self._match.search(self._encoded(text)))
+        return self._spans(self._match, self._encoded(text))
 
     def fullmatch(self, text: str) -> list[Span] | None:
-        return _spans(self._fullmatch.search(self._encoded(text)))
+        return self._spans(self._fullmatch, self._encoded(text))
 
     def all(self, text: str) -> Iterator[list[Span]]:
         """Matches from left to right that do not overlap; the pattern must not match empty text."""
         encoded = self._encoded(text)
         at, work = 0, 0
-        while (found := _spans(self._search.search(encoded, at))) is not None:
+        while (found := self._spans(self._search, encoded, at)) is not None:
             yield found
             assert found[0] is not None
             at = found[0][1]
@@ -85,25 +89,31 @@ class LinearPattern:
             if work > MAX_WORK:
                 raise LimitExceeded("a text is too long for all matches of a pattern in it")
 
-    def _encoded(self, text: str) -> bytes:
+    def _encoded(self, text: str) -> Marked:
         check_length(len(text))
         encoded = text.translate(self._bytes_of).encode("latin-1")
         if self._ends_at_newline and text.endswith("\n"):
-            return encoded[:-1] + bytes([NEWLINE])
-        return encoded
+            encoded = encoded[:-1] + bytes([NEWLINE])
+        return _plain(encoded) if self._marks is None else self._marks.added_to(text, encoded)
+
+    def _spans(self, compiled: Any, text: Marked, at: int = 0) -> list[Span] | None:
+        match = compiled.search(text.encoded, text.offset(at))
+        if match is None:
+            return None
+        spans = [match.span(group) for group in range(match.re.groups + 1)]
+        return [
+            None if start == -1 else (text.place(start), text.place(end)) for start, end in spans
+        ]
+
+
+def _plain(encoded: bytes) -> Marked:
+    return Marked(encoded, (), (), ())
 
 
 @lru_cache(maxsize=256)
 def linear_pattern(pattern: str, flags: int = 0) -> LinearPattern:
     """Returns the compiled pattern; raises re.error or UnsupportedPattern."""
     return LinearPattern(pattern, flags)
-
-
-def _spans(match: Any) -> list[Span] | None:
-    if match is None:
-        return None
-    spans = [match.span(group) for group in range(match.re.groups + 1)]
-    return [None if span == (-1, -1) else span for span in spans]
 
 
 def _re2(source: bytes) -> Any:

@@ -16,6 +16,14 @@ from typing import Any
 
 from sgc.errors import UsageError
 from sgc.ir.regex_tree import REPEATS, bodies
+from sgc.runtime.executor.patterns.regex_marks import (
+    ASSERTIONS,
+    MAX_TESTS,
+    MAX_WIDTH,
+    Marks,
+    is_short,
+    test_of,
+)
 
 Node = tuple[Any, Any]
 
@@ -53,13 +61,14 @@ class _BytesOf(dict[int, str]):
 @dataclass(frozen=True, slots=True)
 class Translated:
     """A translated pattern. source: for RE2; ends_at_newline: a newline at the end of the text has
-    a byte of its own.
+    a byte of its own; marks: of the tests of places that RE2 has not, if there are any.
     """
 
     tree: Any
     source: bytes
     bytes_of: _BytesOf
     ends_at_newline: bool
+    marks: Marks | None
 
 
 @lru_cache(maxsize=256)
@@ -71,9 +80,11 @@ def translated(pattern: str, flags: int) -> Translated:
         raise _refuse("the flag LOCALE")
     survey = _Survey()
     survey.see(tree, flags & _KEPT_FLAGS)
+    survey.end()
     classes = _Classes(survey)
-    source = _Writer(classes).sequence(tree, flags & _KEPT_FLAGS)
-    return Translated(tree, source, classes.bytes_of, survey.has_end)
+    writer = _Writer(classes, survey)
+    source = writer.sequence(tree, flags & _KEPT_FLAGS)
+    return Translated(tree, source, classes.bytes_of, survey.has_end, writer.marks)
 
 
 def _check_scope(added: int, removed: int) -> None:
@@ -91,6 +102,16 @@ class _Survey:
         self.word_flags: int | None = None
         self.has_newlines = False
         self.has_end = False
+        self.is_marked = False  # whether tests are marked, as RE2 has not all of them
+        self.tests: dict[tuple[str, int], Node] = {}
+        self.n_tests = 0
+
+    def end(self) -> None:
+        """Notes that the whole pattern is seen."""
+        if self.is_marked and self.n_tests > MAX_TESTS:
+            raise _refuse(f"more than {MAX_TESTS} tests of places, some of them lookaround")
+        if self.is_marked:
+            self.word_flags, self.has_newlines, self.has_end = None, False, False
 
     def see(self, tree: Iterable[Node], flags: int) -> None:
         for op, arg in tree:
@@ -98,6 +119,13 @@ class _Survey:
                 self.sets[_key(op, arg, flags)] = _runs(op, _frozen(arg), flags & _SCOPED)
             elif op is sre.AT:
                 self._see_place(arg, flags)
+                self._see_test(op, arg, flags)
+            elif op in ASSERTIONS:
+                if not is_short(op, arg):
+                    what = f"groups, repeats, or more than {MAX_WIDTH} characters"
+                    raise _refuse(f"a look ahead or behind at {what}")
+                self.is_marked = True
+                self._see_test(op, arg, flags)
             elif str(op) in _UNSUPPORTED or not (inner := bodies(op, arg, flags)):
                 raise _refuse(_UNSUPPORTED.get(str(op), f"a part {op}"))
             else:
@@ -108,19 +136,21 @@ class _Survey:
                 for body, within in inner:
                     self.see(body, within & _KEPT_FLAGS)
 
+    def _see_test(self, op: Any, arg: Any, flags: int) -> None:
+        self.tests[_test_key(op, arg, flags)] = op, arg
+        self.n_tests += 1
+
     def _see_place(self, place: Any, flags: int) -> None:
         if place is sre.AT_BOUNDARY:
             self.word_flags = flags & re.ASCII
         elif place is sre.AT_NON_BOUNDARY:
-            raise _refuse(r"\B")
+            self.is_marked = True
         elif place in (sre.AT_BEGINNING, sre.AT_END):
             self.has_newlines = True
             self.has_end |= place is sre.AT_END and not flags & re.MULTILINE
 
 
 _UNSUPPORTED = {
-    "ASSERT": "a look ahead or behind",
-    "ASSERT_NOT": "a look ahead or behind",
     "GROUPREF": "a reference to a group",
     "GROUPREF_EXISTS": "a condition on a group",
     "ATOMIC_GROUP": "an atomic group",
@@ -138,6 +168,10 @@ def _check_repeat(arg: Any) -> None:
 
 def _key(op: Any, arg: Any, flags: int) -> tuple[str, int]:
     return f"{op} {arg!r}", flags & _SCOPED
+
+
+def _test_key(op: Any, arg: Any, flags: int) -> tuple[str, int]:
+    return f"{op} {arg!r}", flags
 
 
 def _frozen(arg: Any) -> Any:
@@ -204,6 +238,10 @@ class _Classes:
             raise _refuse("too many different characters")
         return free.pop()
 
+    def take_mark(self) -> int:
+        """A byte that stands for no characters."""
+        return self._take(None)
+
     def members(self, key: tuple[str, int]) -> bytes:
         """The bytes of a set, as RE2 writes a class of them."""
         found = [byte for signature, byte in self._bytes.items() if key in signature]
@@ -245,8 +283,17 @@ def _counts(runs: tuple[tuple[int, int], ...]) -> dict[int, int]:
 class _Writer:
     """Writes a pattern for RE2 over the bytes of its classes."""
 
-    def __init__(self, classes: _Classes) -> None:
+    def __init__(self, classes: _Classes, survey: _Survey) -> None:
         self._classes = classes
+        self.marks: Marks | None = None
+        self._tests: dict[tuple[str, int], bytes] = {}
+        if survey.is_marked:
+            tests = [
+                test_of(*node, key[1], classes.take_mark()) for key, node in survey.tests.items()
+            ]
+            self.marks = Marks(tests, survey.n_tests)
+            written = [b"%s?\\x%02x" % (self.marks.any, test.mark) for test in tests]
+            self._tests = dict(zip(survey.tests, written, strict=True))
 
     def sequence(self, tree: Iterable[Node], flags: int) -> bytes:
         return b"".join(self._item(op, arg, flags) for op, arg in tree)
@@ -262,9 +309,12 @@ class _Writer:
             return b"(?:%s){%d,%s}%s" % (inner[0], low, most, lazy)
         if op is sre.SUBPATTERN:
             return (b"(?:%s)" if arg[0] is None else b"(%s)") % inner[0]
+        if self.marks is not None and (op is sre.AT or op in ASSERTIONS):
+            return self._tests[_test_key(op, arg, flags)]
         if op is sre.AT:
             return _PLACES[arg] if not flags & re.MULTILINE else _LINE_PLACES.get(arg, _PLACES[arg])
-        return self._classes.members(_key(op, arg, flags))
+        before = b"" if self.marks is None else self.marks.any
+        return before + self._classes.members(_key(op, arg, flags))
 
 
 _PLACES = {

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS
+from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS, OWN, UNCHANGED
 from sgc.tracing.convert.module_names import ModuleNames
 
 _Made = ast.ListComp | ast.GeneratorExp
@@ -190,6 +190,7 @@ class _First:
                 self._saw(_Before.READS)
         else:
             node.func = self.visit(node.func)
+        n_made = len(self.made)
         uses_up = _name_of(node.func) in USES_UP
         for n, arg in enumerate(node.args):
             is_used = uses_up and isinstance(arg, ast.GeneratorExp)
@@ -197,6 +198,8 @@ class _First:
             node.args[n] = taken or self.visit(arg)
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
+        if len(self.made) > n_made and isinstance(node.func, ast.Attribute):
+            self._look_up_first(node.func, n_made)
         is_first = self._before is _Before.NOTHING
         self._saw(_Before.EFFECTS)
         if is_whole or not is_first or not _is_users(node):
@@ -205,6 +208,16 @@ class _First:
         name = self._names.fresh()
         self.made.append(_assigned(name, node, node))
         return _loaded(name, node)
+
+    def _look_up_first(self, method: ast.Attribute, n_made: int) -> None:
+        """Holds a variable's method against what it was before the parts taken out since."""
+        if not isinstance(method.value, ast.Name):
+            return
+        held, name = self._names.fresh(), _at(ast.Constant(method.attr), method)
+        found = _at(ast.Call(_loaded(OWN, method), [method.value, name], []), method)
+        self.made.insert(n_made, _assigned(held, found, method))
+        now = [method.value, name, _loaded(held, method)]
+        method.value = _at(ast.Call(_loaded(UNCHANGED, method), now, []), method)
 
     def _conditional(self, node: ast.BoolOp | ast.IfExp) -> None:
         if isinstance(node, ast.BoolOp):

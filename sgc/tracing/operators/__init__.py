@@ -21,14 +21,17 @@ from sgc.tracing.code.operator_names import (
     MODULO,
     OR_NONE,
     OVER,
+    OWN,
     PARTS,
     PIECE,
     RETURNED,
     SAME,
     SLICE,
     TEXT,
+    UNCHANGED,
     WHOLE,
 )
+from sgc.tracing.operators.attributes import own, unchanged
 from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
@@ -59,4 +62,6 @@ OPERATORS: dict[str, Any] = {
     PIECE: piece,
     IS_RUN_TIME: is_run_time,
     ALWAYS: True,
+    OWN: own,
+    UNCHANGED: unchanged,
 }

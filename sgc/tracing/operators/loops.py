@@ -6,7 +6,8 @@ import builtins
 from collections.abc import Iterator
 from typing import Any
 
-from sgc.core.session import current_session
+from sgc.core.session import Stream, current_session
+from sgc.lang.group import ProgramStateGroup
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.values.abstract import AbstractList, is_abstract
@@ -28,7 +29,13 @@ def loops(over: Any, function: Any = None) -> bool:
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
-    return type(over) in (list, tuple) and len(over) > 1 and any(map(is_abstract, over))
+    if isinstance(over, ProgramStateGroup):
+        return True
+    return type(over) in (list, tuple) and any(map(_is_run_time, over))
+
+
+def _is_run_time(value: Any) -> bool:
+    return is_abstract(value) or isinstance(value, Stream)
 
 
 def gone_over(over: Any) -> Any:

@@ -35,6 +35,7 @@ from sgc.tracing.kinds.row_types import (
     row_of,
 )
 from sgc.tracing.pieces.changes import is_done_at_once
+from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
@@ -101,6 +102,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
     if does and not is_done_at_once(found.plain, changed, may_add) and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
+    if found.adds_before_hoisted and is_caught():
+        _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
         if why:
@@ -207,6 +210,8 @@ def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> 
 
 def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str, Any]) -> Any:
     """The value of a variable that a piece sets, or of an input that it may change."""
+    if isinstance(value, AbstractObject) and _is_defaulting(session, found, name, given):
+        session.defaulting.add(value.symbol.name)
     if name in found.changes:
         before = given[name]
         if not is_changeable(before) and name not in found.writes:
@@ -216,6 +221,13 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
             before.symbol = value.symbol  # so every reference to it has the new value
             return before
     return session.seen(value)
+
+
+def _is_defaulting(session: Any, found: Piece, name: str, given: Mapping[str, Any]) -> bool:
+    """Whether what a piece makes of a variable may be a `defaultdict`."""
+    if name in found.made_defaulting:
+        return True
+    return name in found.changes and may_add_keys(session, given[name])
 
 
 def _evaluated(

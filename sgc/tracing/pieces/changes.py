@@ -25,6 +25,11 @@ CHANGERS = frozenset({
 })  # fmt: skip
 
 
+def read_by_key(node: ast.AST) -> set[str | None]:
+    """The variables of which code reads a part by a key, which adds it to a `defaultdict`."""
+    return {root_of(each) for each in ast.walk(node) if isinstance(each, ast.Subscript)}
+
+
 def may_change(node: ast.AST) -> bool:
     """Whether code may change a list, dict or other object."""
     return any(True for _ in _changed(node))
@@ -194,20 +199,19 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _is_fresh(node: ast.expr) -> bool:
-    """Whether an expression makes a new object that holds no other changeable object."""
-    is_display = isinstance(node, (ast.List, ast.Set, ast.Dict, ast.Tuple))
-    if is_display and all(
-        isinstance(each, (ast.Constant, ast.expr_context)) for each in ast.iter_child_nodes(node)
-    ):
-        return True
-    if isinstance(node, (ast.Constant, ast.JoinedStr)):
-        return True
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    return node.func.id in _MAKING and not node.args
+    """Whether an expression makes a new object; what that holds may be others' (see `_root`)."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _MAKING
+    return isinstance(node, _DISPLAYS)
 
 
-_MAKING = frozenset({"list", "dict", "set", "Counter", "defaultdict", "deque", "OrderedDict"})
+_DISPLAYS = (
+    ast.Constant, ast.JoinedStr, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.ListComp, ast.SetComp,
+    ast.DictComp,
+)  # fmt: skip
+_MAKING = frozenset({
+    "list", "dict", "set", "sorted", "Counter", "defaultdict", "deque", "OrderedDict",
+})  # fmt: skip
 
 
 # Methods that change their object item by item, and so may fail in the middle.

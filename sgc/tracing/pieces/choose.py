@@ -28,10 +28,13 @@ from sgc.tracing.pieces.trees import (
     covers,
     function_of,
     place_of,
+    position,
+    renamed_in,
     statement_at,
     tree_of,
 )
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractObject, is_abstract
+from sgc.tracing.values.open_fork import EndedChild
 from sgc.tracing.values.recorder import Recorder
 
 _NO_PIECE = (
@@ -88,7 +91,7 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
     node = None if tree is None or function is None else statement_at(frame.f_lineno, function)
     if tree is None or function is None or node is None or not may_change(node):
         return None
-    found = _possible(session, frame, node, function, tree, None)
+    found = _possible(session, frame, frame.f_locals, node, function, tree, None)
     if found is None:
         return None
     values = (_value(found, name, frame.f_locals) for name in found.changes)
@@ -110,10 +113,12 @@ def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
         return None
     found: Piece | None = None
     is_joined = False  # into a text, whose known parts must stay known
-    for node in _around(at(place, tree), function, tree):
+    innermost = at(place, tree)
+    values = _variables(frame, innermost, function, tree)
+    for node in _around(innermost, function, tree, is_loop=values is not frame.f_locals):
         is_joined = is_joined or _joins(node)
         if not is_joined or isinstance(node, ast.stmt):
-            larger = _possible(session, frame, node, function, tree, place)
+            larger = _possible(session, frame, values, node, function, tree, place)
             found = found if larger is None or larger.key in session.sites.refused else larger
     return None if found is None or found.key in session.sites.pieces else found
 
@@ -121,19 +126,23 @@ def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
 def _possible(
     session: Recorder,
     frame: FrameType,
+    values: Mapping[str, Any],
     node: ast.stmt | ast.expr,
     function: Function,
     tree: Tree,
     place: Position | None,
 ) -> Piece | None:
     """The piece that a node can be, with its inner expressions or with them hoisted."""
-    code, values = frame.f_code, frame.f_locals
-    streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
+    code = frame.f_code
+    streams = frozenset(name for name, value in values.items() if isinstance(value, _STREAMS))
     attributes = ((name, each) for name, value in values.items() for each in data_of(value))
-    outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes))
+    defaulting = frozenset(name for name, each in values.items() if may_add_keys(session, each))
+    outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes), defaulting)
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
-        if piece is not None and piece.inputs and _is_possible(session, piece, frame, place):
+        if piece is None or not piece.inputs:
+            continue
+        if _is_possible(session, piece, frame, values, place):
             return piece
     return None
 
@@ -151,9 +160,26 @@ def _joins(node: ast.AST) -> bool:
     )
 
 
-def _around(node: ast.AST | None, function: Function, tree: Tree) -> Iterator[ast.stmt | ast.expr]:
+_STREAMS = (Stream, EndedChild)
+
+
+def _variables(
+    frame: FrameType, node: ast.AST | None, function: Function, tree: Tree
+) -> Mapping[str, Any]:
+    """A frame's variables; inside a comprehension that runs as a loop, those of the loop too."""
+    above = () if node is None else _within(node, function, tree)
+    place = next((position(each) for each in above if isinstance(each, _SCOPES)), None)
+    renamed = {} if place is None else renamed_in(frame.f_code, place)
+    if not renamed or not frame.f_locals.keys() >= {*renamed.values()}:
+        return frame.f_locals
+    return frame.f_locals | {name: frame.f_locals[own] for name, own in renamed.items()}
+
+
+def _around(
+    node: ast.AST | None, function: Function, tree: Tree, is_loop: bool
+) -> Iterator[ast.stmt | ast.expr]:
     """The nodes around a node in its function, innermost first; a comprehension only as a whole,
-    and no pattern, which computes nothing.
+    unless it runs as a loop, and no pattern, which computes nothing.
     """
     if node is not None:
         patterns = (each for each in _within(node, function, tree) if isinstance(each, ast.pattern))
@@ -161,7 +187,7 @@ def _around(node: ast.AST | None, function: Function, tree: Tree) -> Iterator[as
             node = tree.parents.get(pattern)
     while node is not None and node is not function:
         inside = [each for each in _within(node, function, tree) if isinstance(each, _SCOPES)]
-        if inside:
+        if len(inside) > is_loop:
             node = inside[-1]
         is_part = isinstance(node, (ast.stmt, ast.expr)) and not _is_no_piece(node)
         if is_part and isinstance(getattr(node, "ctx", _LOAD), ast.Load):
@@ -173,11 +199,17 @@ def _within(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
     return itertools.takewhile(lambda each: each is not function, tree.above(node))
 
 
-def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Position | None) -> bool:
+def _is_possible(
+    session: Recorder,
+    piece: Piece,
+    frame: FrameType,
+    values: Mapping[str, Any],
+    place: Position | None,
+) -> bool:
     if place is not None and any(covers(node, place) for node in piece.hoisted.values()):
         return False
     try:
-        given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
+        given = [_value(piece, name, values) for name in piece.inputs]
         made_again(session.sites, session.originals, piece, given, frame.f_globals)
     except (NotData, CodeError, KeyError):
         return False
@@ -192,6 +224,13 @@ def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
     if name in piece.hoisted or node is not None:
         return ""  # any text stands for it: reading a stream here would have effects
     return values[name]
+
+
+def may_add_keys(session: Recorder, value: Any) -> bool:
+    """Whether a value may be a `defaultdict`, to which reading a key may add it."""
+    if isinstance(value, AbstractObject):
+        return value.symbol.name in session.defaulting
+    return type(value) is defaultdict
 
 
 def data_of(value: Any) -> frozenset[str]:

@@ -9,7 +9,13 @@ from typing import Any
 from sgc.core.markers import has_marker
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    is_abstract,
+)
 
 MAX_DEPTH = 20
 _SCALARS = (str, int, float, bool, type(None))
@@ -21,6 +27,14 @@ Form = tuple[Any, ...]
 
 class NoForm(Exception):
     """A value has no form: it may differ in each run of a trace."""
+
+
+def plain_key(key: Any) -> Any:
+    """A key of a dict or item of a set; a text that its look-up has decided as that text."""
+    if type(key) is tuple:
+        return tuple(map(plain_key, key))
+    found = key.as_key if isinstance(key, AbstractText) else None
+    return key if found is None else found
 
 
 def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
@@ -56,13 +70,20 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
         return (kind, *(form_of(item, args, depth - 1) for item in value))
     if kind is deque:
         return (kind, value.maxlen, form_of(list(value), args, depth - 1))
-    if kind in (set, frozenset) and all(type(item) in _SCALARS for item in value):
-        return (kind, *sorted((type(item).__name__, repr(item)) for item in value))
+    if kind in (set, frozenset):
+        return (kind, *sorted(map(_key_form, value)))
     if is_record(value):
         parts = parts_of(value)
         return (kind, *parts, *(form_of(item, args, depth - 1) for item in parts.values()))
-    if kind in _MAPPINGS and all(type(key) in _SCALARS for key in value):
-        keys = tuple((type(key), repr(key)) for key in value)
+    if kind in _MAPPINGS:
+        keys = tuple(map(_key_form, value))
         items = tuple(form_of(item, args, depth - 1) for item in value.values())
         return (kind, getattr(value, "default_factory", None), keys, *items)
     raise NoForm
+
+
+def _key_form(key: Any) -> Form:
+    plain = plain_key(key)
+    if type(plain) not in _SCALARS:
+        raise NoForm
+    return (type(plain).__name__, repr(plain))

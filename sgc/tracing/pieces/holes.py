@@ -11,19 +11,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
     variables that are streams; attributes: variables that are users' objects, each with one of its
-    data attributes.
+    data attributes; defaulting: variables that may be `defaultdict`s.
     """
 
     free: frozenset[str]
     streams: frozenset[str]
     attributes: frozenset[tuple[str, str]]
+    defaulting: frozenset[str] = frozenset()
 
 
 class Holes(ast.NodeTransformer):
@@ -113,17 +114,33 @@ class Holes(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
 
-def hoisted_of(node: ast.AST) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, which can be evaluated first."""
+def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr]:
+    """The expressions that a statement puts into a list or dict, which can be evaluated first.
+
+    defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
+    before it calls `f`.
+    """
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return []
-    if not isinstance(call.func.value, (ast.Name, ast.Attribute)):
+    whole = call.func.value
+    if is_part(whole) and getattr(whole.value, "id", "") in defaulting:  # type: ignore[attr-defined]
+        whole = whole.value  # type: ignore[attr-defined]
+    if not isinstance(whole, (ast.Name, ast.Attribute)):
         return []
     args = [*call.args, *(each.value for each in call.keywords)]
     return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def is_part(node: ast.expr) -> bool:
+    """Whether an expression is `d[k]` of variables or constants."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and isinstance(node.slice, (ast.Name, ast.Constant))
+    )
 
 
 def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:
@@ -154,7 +171,7 @@ def surely(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Compare) and len(node.ops) > 1:
         yield from surely(node.left)
         yield from surely(node.comparators[0])
-    elif isinstance(node, _COMPREHENSIONS):
+    elif isinstance(node, COMPREHENSIONS):
         yield from surely(node.generators[0].iter)
     elif isinstance(node, ast.Match):
         yield from surely(node.subject)

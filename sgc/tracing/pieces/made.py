@@ -16,19 +16,21 @@ from sgc.tracing.pieces.changes import (
     changed_roots,
     changes_outside,
     made_inside,
-    root_of,
+    read_by_key,
     stored_names,
     taken_names,
 )
 from sgc.tracing.pieces.classes import UserClass, changing_of
 from sgc.tracing.pieces.constants import FACTORIES, NotData, literal
-from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
+from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
 from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import is_abstract
 
+MAX_PIECES = 64
+MAX_TAKEN = 3  # each takes an exploration that spends its budget
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, OrderedDict})
 
@@ -50,9 +52,7 @@ class Made:
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
-Written = dict[
-    tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | NotData | CodeError, object]
-]
+Written = dict[tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | str, object]]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Sites:
     """The pieces of a program that become code in the graph, by key. waiting: pieces that become
     code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
     of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
-    has_taken: whether waiting pieces have become code, which happens once; classes: the user's
+    n_taken: how often waiting pieces have become code; classes: the user's
     classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
     its class and the names of its attributes; written: the code of pieces, by the forms of their
     inputs.
@@ -71,16 +71,22 @@ class Sites:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
-    has_taken: bool = False
+    n_taken: int = 0
     classes: dict[str, UserClass] = field(default_factory=dict)
     record_codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
 
+    @property
+    def may_take(self) -> bool:
+        """Whether pieces that wait may still become code."""
+        return self.n_taken < MAX_TAKEN
+
     def take_waiting(self) -> bool:
         """Makes waiting pieces code; returns whether there were any, and the trace must restart."""
-        if not self.waiting:
+        if not self.waiting or not self.may_take:
             return False
-        self.has_taken = True
+        self.n_taken += 1
+        self.seen.clear()  # there may be larger pieces now
         self.pieces |= self.waiting
         self.waiting.clear()
         return True
@@ -119,7 +125,7 @@ def made_again(
         written[key] = _made_or_not(originals, piece, values, names, changing), own
     found = written[key][0]
     if not isinstance(found, Made):
-        raise found.with_traceback(None)
+        raise NotData(found)
     return replace(sites.note(found), args=tuple(args))
 
 
@@ -129,11 +135,12 @@ def _made_or_not(
     values: Sequence[Any],
     names: dict[str, Any],
     changing: frozenset[str],
-) -> Made | NotData | CodeError:
+) -> Made | str:
+    """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
         return replace(made(originals, piece, values, names, changing), args=())
     except (NotData, CodeError) as error:
-        return error
+        return str(error)
 
 
 def made(
@@ -166,7 +173,7 @@ def made(
     known = {*changed_roots(piece.plain, inside), *inside, *piece.changes}
     if not known.issuperset(changed_roots(piece.plain, inside, maker.changing)):
         raise NotData("a method changes an object that is known only at run time")
-    read = {root_of(each) for each in ast.walk(piece.plain) if isinstance(each, ast.Subscript)}
+    read = read_by_key(piece.plain)
     for name in given.keys() - piece.changes:
         if name in read and isinstance(given[name], defaultdict):
             raise NotData("reading a defaultdict changes it")
@@ -249,7 +256,7 @@ class _Maker:
             parts = "".join(f"{self.written(item, name, depth - 1)}, " for item in value)
             return f"[{parts}]" if kind is list else f"({parts})"
         if kind in (set, frozenset):
-            return f"{kind.__name__}({literal(set(value)) if value else ''})"
+            return f"{kind.__name__}({literal({*map(plain_key, value)}) if value else ''})"
         if kind is deque:
             parts = self.written(list(value), name, depth - 1)
             return f"{self._library(deque)}({parts}, {value.maxlen})"
@@ -261,7 +268,8 @@ class _Maker:
 
     def _mapping(self, value: Any, name: str, depth: int) -> str:
         parts = ", ".join(
-            f"{literal(key)}: {self.written(item, name, depth - 1)}" for key, item in value.items()
+            f"{literal(plain_key(key))}: {self.written(item, name, depth - 1)}"
+            for key, item in value.items()
         )
         if type(value) is defaultdict:
             factory = FACTORIES.get(value.default_factory)  # type: ignore[call-overload]

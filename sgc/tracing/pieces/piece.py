@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from sgc.tracing.pieces.changes import changed_names
-from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, surely
+from sgc.tracing.pieces.changes import changed_names, read_by_key
+from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, is_part, surely
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
@@ -55,6 +55,25 @@ class Piece:
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
         )
 
+    @cached_property
+    def made_defaulting(self) -> frozenset[str]:
+        """The names that are set to a new `defaultdict`."""
+        return frozenset(
+            name
+            for node in ast.walk(self.plain)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if isinstance(node.value.func, ast.Name) and node.value.func.id == "defaultdict"
+            for name in names_of(node.targets).writes
+        )
+
+    @property
+    def adds_before_hoisted(self) -> bool:
+        """Whether a key of a `defaultdict` is added before what is hoisted is evaluated."""
+        call = self.node.value if isinstance(self.node, ast.Expr) else None
+        function = call.func if isinstance(call, ast.Call) else None
+        is_method = isinstance(function, ast.Attribute) and is_part(function.value)
+        return bool(self.hoisted) and is_method
+
     @property
     def is_statement(self) -> bool:
         return isinstance(self.node, ast.stmt)
@@ -73,7 +92,10 @@ def piece_of(
 
     is_hoisting: expressions that a statement puts into something are evaluated before it.
     """
-    holes = Holes(outer, hoisted_of(node) if is_hoisting else [])
+    # A handler of what is hoisted would see whether a key was added before.
+    is_handled = any(isinstance(each, ast.Try) for each in tree.above(node))
+    defaulting = frozenset() if is_handled else outer.defaulting
+    holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
         return None
     plain = holes.filled(node)
@@ -83,8 +105,10 @@ def piece_of(
     if not isinstance(node, ast.stmt) and found.writes:
         return None  # by `:=`
     made = holes.names
-    local = _variables(function) | outer.free | made
-    sure = {*_sure(node, function, tree), *_surely_read(node)} | outer.free | holes.sure(node)
+    looped = set(_looped(node, function, tree))
+    local = _variables(function) | outer.free | made | looped
+    sure = {*_sure(node, function, tree), *_surely_read(node)} | outer.free | looped
+    sure |= holes.sure(node)
     written = set(_written([plain]))
     first = set(_read_first([plain], set())) & local
     declared = names_of(function.body if isinstance(function.body, list) else []).outer
@@ -97,7 +121,7 @@ def piece_of(
     if writes & names_of(holes.given.values()).reads:
         return None
     inputs = first | (writes & sure) - written
-    changes = changed_names(plain, inputs)
+    changes = changed_names(plain, inputs) | (outer.defaulting & read_by_key(plain) & inputs)
     if changes and (not isinstance(node, ast.stmt) or changes & outer.free):
         return None
     if not holes.is_writable(changes):
@@ -174,6 +198,19 @@ def _surely_read(node: ast.AST) -> Iterator[str]:
         is_read = each is not name or isinstance(getattr(name, "ctx", None), ast.Load)
         if isinstance(name, ast.Name) and is_read:
             yield name.id
+
+
+def _looped(node: ast.AST, function: Function, tree: Tree) -> Iterator[str]:
+    """The variables of comprehensions that are set where a node in one is evaluated."""
+    inner = node
+    for outer in tree.above(node):
+        if outer is function:
+            return
+        if isinstance(outer, ast.comprehension) and inner in outer.ifs:
+            yield from names_of([outer.target]).writes
+        elif isinstance(outer, COMPREHENSIONS) and not isinstance(inner, ast.comprehension):
+            yield from names_of(each.target for each in outer.generators).writes
+        inner = outer
 
 
 def _lists_of(node: ast.AST) -> Iterator[list[ast.stmt]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,6 +86,27 @@ def place_of(code: CodeType, offset: int) -> Position | None:
     return line, column, end_line, end_column
 
 
+@lru_cache(maxsize=1024)
+def renamed_in(code: CodeType, place: Position) -> dict[str, str]:
+    """The variables of a comprehension that converted code runs as a loop: their names there, by
+    those of the source.
+    """
+    found = {}
+    for op in dis.get_instructions(code):
+        name = _RENAMED.fullmatch(op.argval) if op.opname == "STORE_FAST" else None
+        if name is not None and _is_inside(place_of(code, op.offset), place):
+            found[name[1]] = op.argval
+    return found
+
+
+# As `convert/comprehensions.py` names them.
+_RENAMED = re.compile(r"__sgc_\d+_(\w+)__")
+
+
+def _is_inside(inner: Position | None, outer: Position) -> bool:
+    return inner is not None and outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
+
+
 @lru_cache(maxsize=4096)
 def at(place: Position, tree: Tree) -> ast.AST | None:
     """The innermost node that covers a place."""
@@ -103,7 +126,7 @@ def statement_at(line: int, function: Function) -> ast.stmt | None:
 
 def covers(node: ast.AST, place: Position) -> bool:
     its = position(node)
-    return its is not None and its[:2] <= place[:2] and place[2:] <= its[2:]
+    return its is not None and _is_inside(place, its)
 
 
 def _depth(node: ast.AST, tree: Tree) -> int:

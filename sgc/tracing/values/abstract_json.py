@@ -337,6 +337,10 @@ class AbstractObject(AbstractJson):
             self.needs_type()
         return super().is_a(*of)
 
+    def __getitem__(self, key: Any) -> Any:
+        self.session.before_adding(self.symbol)
+        return super().__getitem__(key)
+
     def iterated(self) -> AbstractList:
         if self.is_a(list, str):
             return self

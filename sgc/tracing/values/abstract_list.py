@@ -394,7 +394,10 @@ def _is_json(value: Any) -> bool:
         return all(map(_is_json, value))
     if type(value) is dict:
         return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
-    return value is None or not holds_objects(outer(type_of(value)))
+    if value is None or type(value) in _PLAIN or isinstance(value, str):
+        return True
+    symbol = getattr(value, "symbol", None)
+    return symbol is not None and not holds_objects(outer(symbol.type))
 
 
 def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:

@@ -112,6 +112,11 @@ class AbstractText(str):
         self._looked_up = (found, *_caller())
         return hash(found)
 
+    @property
+    def as_key(self) -> str | None:
+        """The option that a look-up has decided the text to be; None if none has."""
+        return None if self._looked_up is None else self._looked_up[0]
+
     def __contains__(self, part: Any) -> bool:
         if not isinstance(part, str):
             raise TypeError(

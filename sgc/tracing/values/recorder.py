@@ -33,6 +33,7 @@ class Recorder(Session):
     facts: Any
     sites: Any
     copies: set[str]
+    defaulting: set[str]
     made: dict[str, Any]
     has_untyped: bool = False
 
@@ -107,6 +108,10 @@ class Recorder(Session):
     @abstractmethod
     def is_outside_changed(self) -> bool:
         """Whether the program has changed a module's data so far; no trace may end so."""
+
+    @abstractmethod
+    def before_adding(self, symbol: Symbol) -> None:
+        """Called before a key is read of a value, which adds it to a `defaultdict`."""
 
     @abstractmethod
     def characters(self, text: str) -> Iterator[str]:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from control_flow import agree_or_refuse
+from tracing.control_flow import replacing
 
 import sgc
 from sgc.errors import TraceError
+from sgc.programs.program import Program
 from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "a b c", "")
@@ -130,6 +132,31 @@ def test_it_is_what_it_is_interpreted(line: str) -> None:
     program = _program(line)
     try:
         compiled = program.compile(check=False)
+    except TraceError:
+        return
+    agree_or_refuse(program, compiled, POOL, 10)
+
+
+@sgc.function
+def of_an_object(s, q: str):
+    box = replacing.Open(q)
+    s += q + sgc.gen("a", max_tokens=9)
+    x = s["a"]
+    s += box.both(replacing.replaces(box, x))
+
+
+@sgc.function
+def of_a_slot(s, q: str):
+    box = replacing.Slotted(q)
+    s += q + sgc.gen("a", max_tokens=9)
+    x = s["a"]
+    s += box.both(replacing.replaces_by_name(box, x))
+
+
+@pytest.mark.parametrize("program", [of_an_object, of_a_slot], ids=lambda each: each.name)
+def test_a_method_is_looked_up_before_an_argument_replaces_it(program: Any) -> None:
+    try:
+        compiled = Program(trace(program))
     except TraceError:
         return
     agree_or_refuse(program, compiled, POOL, 10)
