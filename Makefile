@@ -14,7 +14,9 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
 
+# The doctor compiles our own kernels, which the tests would else wait for side by side.
 test: $(STAMP)
+	$(BIN)/sgc doctor --no-measure
 	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal
 	$(MAKE) --no-print-directory lint
 
