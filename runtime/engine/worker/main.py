@@ -105,7 +105,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
-            _read_message(core, intake, message, outgoing.message)
+            _read_message(core, intake, message, outgoing)
         if not channel.is_open:
             return
         intake.pass_on_ready()
@@ -122,17 +122,18 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
 
 
 def _read_message(
-    core: EngineCore, intake: Intake, message: wpb.StepInput, output: wpb.StepOutput
+    core: EngineCore, intake: Intake, message: wpb.StepInput, outgoing: Outgoing
 ) -> None:
     for request in message.requests:
         intake.submit(request)
     for request_id in message.cancels:
         intake.cancel(request_id)
+        outgoing.drop(request_id)
     if message.flush_cache:
-        output.flushed = True
-        output.flushed_tokens += core.flush_cache()
+        outgoing.message.flushed = True
+        outgoing.message.flushed_tokens += core.flush_cache()
     if message.want_stats:
-        output.stats.CopyFrom(stats_message(core.stats()))
+        outgoing.message.stats.CopyFrom(stats_message(core.stats()))
 
 
 def _step(core: EngineCore) -> list[Update]:

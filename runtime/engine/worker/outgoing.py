@@ -51,6 +51,15 @@ class Outgoing:
         else:
             self._growing[update.id] = self.message.updates[n]
 
+    def drop(self, request_id: int) -> None:
+        """Forgets what waits for a cancelled request."""
+        if self._growing.pop(request_id, None) is None:
+            return
+        updates = self.message.updates
+        for at in reversed(range(len(updates))):
+            if updates[at].id == request_id:
+                del updates[at]
+
     def send(self, *, is_idle: bool) -> None:
         """Sends what is there, unless it can wait. is_idle: whether no step follows."""
         message = self.message

@@ -62,3 +62,12 @@ def test_nothing_is_sent_where_nothing_is_said() -> None:
     sent = Sent()
     sent.step(is_idle=True)
     assert sent.messages == []
+
+
+def test_of_a_cancelled_request_nothing_is_said() -> None:
+    sent = Sent()
+    sent.step(token(1, 0), token(2, 0))
+    sent.step(token(1, 1), token(2, 1))
+    sent.outgoing.drop(1)
+    sent.step(token(2, 2), is_idle=True)
+    assert sent.messages[1:] == [[(2, [1, 2], False)]]

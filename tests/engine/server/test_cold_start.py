@@ -98,7 +98,7 @@ def test_the_client_and_the_server_do_no_numerics(imported: Imported) -> None:
 
 
 def test_the_step_process_has_nothing_of_the_network_nor_of_compilers(imported: Imported) -> None:
-    assert {"torch", "sgc.runtime.engine.model.fused"} <= imported.step
+    assert {"torch", "sgc.runtime.engine.model.ways"} <= imported.step
     unused = {"grpc", "llguidance", "aiohttp", "sympy", "networkx", "scipy", "pandas", "torch.onnx",
               "torch._dynamo", "torch._inductor", "torch.distributed.tensor"}  # fmt: skip
     assert unused & imported.step == set()
