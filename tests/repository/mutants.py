@@ -229,7 +229,6 @@ TRACING = (
     *_of(
         "sgc/tracing/paths/snapshot.py", STATES,
         ("if not is_lone and not (_pair", "if not (_pair"),
-        ("or not (mine.is_movable and other.is_movable):", ":"),
     ),
     *_of("sgc/tracing/operators/pieces.py", STATES, ("if known.has_iterator:", "if False:")),
     *_of(

@@ -31,21 +31,6 @@ def test_a_variable_of_the_stream_may_be_another_value_than_a_local_one_was():
     assert n_gens(agree(program, POOL, q="x")) == 4
 
 
-def test_a_list_in_a_tuple_is_not_replaced():
-    @sgc.function(max_turns=9)
-    def program(s, q: str):
-        found: list[str] = []
-        kept = (found,)
-        for _ in range(2):
-            s += q + sgc.gen("a", max_tokens=3)
-            if s["a"] == "yes":
-                found.append(s["a"])
-        s += f"{len(kept[0])}"
-        return kept, found
-
-    agree(program, POOL, q="x")
-
-
 def pairs_of(text: str) -> Any:
     return zip(text.split(","), json.loads("[1, 2]"), strict=False)
 
