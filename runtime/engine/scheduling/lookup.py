@@ -12,7 +12,6 @@ work that depends on the one before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 
 from sgc.runtime.engine.cache.cache import PrefixCache
@@ -31,11 +30,13 @@ class Lookup:
         self._most_positions = min(MOST_POSITIONS, chunk_tokens)
         self._longest = longest
 
-    def guess(self, items: Sequence[Item]) -> list[Item]:
+    def guess(self, items: list[Item]) -> list[Item]:
         """The items, with guesses where they pay."""
-        left = self._most_positions - sum(item.n_positions for item in items)
+        if len(items) >= self._most_positions:
+            return items
+        left = self._most_positions - sum([item.n_positions for item in items])
         if left <= 0:
-            return list(items)
+            return items
         guessed: list[Item] = []
         for i, item in enumerate(items):
             share = -(-left // (len(items) - i))  # what others leave goes to the next
@@ -56,9 +57,14 @@ class Lookup:
         n = min(n, guesses.allowed(len(work.tokens)))
         if n <= 0:
             return ()
-        ids = self._cached(work, guesses, n) or guesses.copied(work.tokens, n)
+        ids = self._proposed(work, guesses, n)
+        if not ids:
+            return ()
         assert isinstance(kind, Generate)
         return tuple(takewhile(lambda token: token not in kind.stop_ids, ids))
+
+    def _proposed(self, work: Work, guesses: Guesses, n: int) -> list[int]:
+        return self._cached(work, guesses, n) or guesses.copied(work.tokens, n)
 
     def _cached(self, work: Work, guesses: Guesses, n: int) -> list[int]:
         """What follows the text in the tree. A text that has left the tree's paths once is not

@@ -58,7 +58,9 @@ def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
         n_own += isinstance(r.kind, Score) or bool(played.outcomes[r.id].ids)
         n_own += max(0, len(played.outcomes[r.id].ids) - 1)
         n_own += _n_of_choices(r)
-    assert played.core.stats().counters.positions_run <= len(prompts) + n_own, "a position was run twice"
+    assert played.core.stats().counters.positions_run <= len(prompts) + n_own, (
+        "a position was run twice"
+    )
 
 
 def _n_of_choices(request: EngineRequest) -> int:
