@@ -18,7 +18,7 @@ SHORT_WORTH = 3
 # The index begins with this many of a text's last tokens, and is made anew at twice as many.
 WINDOW = 4096
 # The account: a refused guess costs 1.
-AT_FIRST, PER_TOKEN, PER_ACCEPTED, AT_MOST = 8.0, 0.25, 2.0, 16.0
+AT_FIRST, PER_TOKEN, PER_ACCEPTED, AT_MOST = 8.0, 0.1, 1.0, 16.0
 
 
 class Guesses:
