@@ -379,7 +379,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Stats(_message.Message):
-    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches")
+    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches", "speculated_tokens", "accepted_tokens")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -410,6 +410,8 @@ class Stats(_message.Message):
     PREFETCHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DROPPED_PREFETCHES_FIELD_NUMBER: _ClassVar[int]
     WAITING_PREFETCHES_FIELD_NUMBER: _ClassVar[int]
+    SPECULATED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     requests: int
     prompt_tokens: int
     cached_tokens: int
@@ -440,7 +442,9 @@ class Stats(_message.Message):
     prefetched_tokens: int
     dropped_prefetches: int
     waiting_prefetches: int
-    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ...) -> None: ...
+    speculated_tokens: int
+    accepted_tokens: int
+    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ..., speculated_tokens: _Optional[int] = ..., accepted_tokens: _Optional[int] = ...) -> None: ...
 
 class FlushCacheRequest(_message.Message):
     __slots__ = ()

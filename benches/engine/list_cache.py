@@ -57,6 +57,9 @@ class ListCache:
     def n_evictable(self) -> int:
         return self._holders.n_held - self._lockers.n_held
 
+    def following(self, tokens: Ints, under: Node, n: int) -> Ints:
+        return NO_INTS
+
     def root(self, namespace: bytes = b"") -> Node:
         root = self._roots.get(namespace)
         if root is None:

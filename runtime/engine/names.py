@@ -13,8 +13,8 @@ DTYPES = ("auto", "float32", "bfloat16")
 class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
 
-    deterministic: whether a reply is kept from depending on what runs beside it. check: verify the
-    engine's invariants after every step.
+    lookup: whether requests guess tokens (`lookup.py`). deterministic: whether a reply is kept from
+    depending on what runs beside it. check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -25,6 +25,7 @@ class StepOptions:
     policy: str = DEFAULT_POLICY
     shares_in_batch: bool = True
     jumps: bool = True
+    lookup: bool = True
     dtype: str = "auto"
     threads: int | None = None
     deterministic: bool = False

@@ -75,6 +75,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--policy", choices=POLICIES, default=defaults.policy)
     add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
     add("--no-jump-forward", dest="jumps", action="store_false")
+    add("--no-lookup", dest="lookup", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")

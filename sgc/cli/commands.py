@@ -336,6 +336,8 @@ def verify_command(path: Path) -> None:
               "prompts, first come first served, or random.")  # fmt: skip
 @click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
               help="Compute a prefix that running requests share once.")  # fmt: skip
+@click.option("--lookup/--no-lookup", default=True, help="Guess next tokens: copy what "
+              "followed the last ones before, and let the next step verify it.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
 @click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "

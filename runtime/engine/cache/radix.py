@@ -105,6 +105,18 @@ class RadixTree:
             node = child
         return Match(node, len(node.tokens), length)
 
+    def following(self, tokens: Ints, under: Node, n: int) -> Ints:
+        """Up to `n` tokens that a path below `under` has after `tokens`; where paths part, those of
+        the newest. Changes nothing."""
+        match = self.match(tokens, under)
+        if match.length < len(tokens):
+            return NO_INTS
+        node, found = match.node, match.node.tokens[match.used : match.used + n]
+        while len(found) < n and node.children:
+            node = next(reversed(node.children.values()))
+            found = np.concatenate([found, node.tokens[: n - len(found)]])
+        return found
+
     def lock(self, match: Match) -> Node:
         """Protects a match from eviction; splits its last node where the match ends inside."""
         node = match.node if match.at_end else self._split(match.node, match.used)

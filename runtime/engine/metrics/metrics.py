@@ -33,6 +33,8 @@ COUNTERS = (
     ("generated_tokens", "sampled_tokens", "Tokens generated, as they come."),
     ("forced_tokens", "forced_tokens", "Of these, those a constraint forced without a step."),
     ("positions_run", "positions_run", "Token positions put through the model, of any kind."),
+    ("accepted_tokens", "accepted_tokens", "Guessed tokens that were right."),
+    ("speculated_tokens", "speculated_tokens", "Guessed tokens that were run and refused."),
     ("steps", "steps", "Steps made."),
     ("forward_seconds", "forward_s", "Time in the model's forward pass."),
     ("busy_seconds", "busy_s", "Time the step process was not waiting for work."),

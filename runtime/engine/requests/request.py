@@ -17,6 +17,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.radix import Node
 from sgc.runtime.engine.ints import IntBuffer, Ints
 from sgc.runtime.engine.requests.choices import ChoiceTrie
+from sgc.runtime.engine.requests.guesses import Guesses
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties
 
@@ -257,7 +258,8 @@ class Times:
 @dataclass(slots=True, eq=False)
 class Decoding:
     """The state that decides a generation's next tokens and its end. n_forced: tokens forced
-    without a step; ending: the final update, if it is known before anything is run."""
+    without a step; ending: the final update, if it is known before anything is run; guesses: made
+    when it first guesses."""
 
     checker: StopChecker | None = None
     penalties: Penalties | None = None
@@ -265,6 +267,12 @@ class Decoding:
     logprobs: LogprobLog | None = None
     n_forced: int = 0
     ending: Update | None = None
+    guesses: Guesses | None = None
+
+    @property
+    def may_guess(self) -> bool:
+        """Whether its draws depend only on logits and their number (`lookup.py`)."""
+        return self.guide is None and self.penalties is None and self.logprobs is None
 
 
 @dataclass(slots=True, eq=False)

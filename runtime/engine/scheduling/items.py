@@ -26,18 +26,20 @@ class BranchPart:
 class Item:
     """The part of one request that a step runs: positions of its sequence, then of its choices.
 
-    is_decode: the positions are one generated token.
+    is_decode: the positions are one generated token, and then `guesses` (`lookup.py`): token ids,
+    not counted by n_tokens.
     """
 
     work: Work
     n_tokens: int
     parts: tuple[BranchPart, ...] = ()
     is_decode: bool = False
+    guesses: tuple[int, ...] = ()
 
     @property
     def n_positions(self) -> int:
         if not self.parts:
-            return self.n_tokens
+            return self.n_tokens + len(self.guesses)
         return self.n_tokens + sum(part.n_tokens for part in self.parts)
 
 
@@ -54,8 +56,8 @@ def take(work: Work, budget: int) -> Item:
 
 def assign_pages(item: Item, pages: Ints) -> None:
     """Gives the item's positions their pages, in order."""
-    item.work.pages.extend(pages[: item.n_tokens])
-    at = item.n_tokens
+    at = item.n_tokens + len(item.guesses)
+    item.work.pages.extend(pages[:at])
     for part in item.parts:
         part.branch.pages.extend(pages[at : at + part.n_tokens])
         at += part.n_tokens

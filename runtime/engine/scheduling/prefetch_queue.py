@@ -99,7 +99,8 @@ class PrefetchQueue:
         updates: list[Update] = []
         if not self._queue or len(items) < n_live or not all(map(_may_be_delayed, items)):
             return None, updates
-        budget = min(max(1, self._chunk_tokens // SHARE), self._chunk_tokens - len(items))
+        n_running = sum(item.n_positions for item in items)
+        budget = min(max(1, self._chunk_tokens // SHARE), self._chunk_tokens - n_running)
         while self._queue and budget > 0 and self._item is None:
             update = self._begin(next(iter(self._queue.values())), budget)
             if update is not None:

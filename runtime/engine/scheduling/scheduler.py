@@ -26,6 +26,7 @@ from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import Generate, State, Work
 from sgc.runtime.engine.scheduling.inflight import InFlight
 from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
+from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.pins import Pins
 from sgc.runtime.engine.scheduling.waiting import WaitingQueue
 
@@ -36,7 +37,7 @@ MAX_HELD_BACK = 32
 class Scheduler:
     """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
     running one computes their next positions. headroom_tokens: pages first kept free for each
-    running request; later, as many as requests generated on average."""
+    running request; later, as many as requests generated on average. lookup: makes guesses."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Scheduler:
         policy: str = DEFAULT_POLICY,
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
+        lookup: Lookup | None = None,
     ) -> None:
         self.cache = cache
         self.chunk_tokens = chunk_tokens
@@ -58,6 +60,7 @@ class Scheduler:
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
         self._headroom = float(headroom_tokens)
+        self._lookup = lookup
 
     def add(self, work: Work) -> None:
         self.waiting.add(work)
@@ -85,13 +88,14 @@ class Scheduler:
 
     def choose(self) -> list[Item]:
         """The next step's positions, with their pages: decodes first, then the oldest."""
-        items = self._wanted()
+        wanted = self._wanted()
+        items = wanted if self._lookup is None else self._lookup.guess(wanted)
         pages = self.cache.reserve(sum(item.n_positions for item in items))
-        if pages is None:
-            return self._choose_when_short(items)
+        if pages is None:  # nobody gives way to guesses
+            return self._choose_when_short(wanted)
         at = 0
         for item in items:
-            if item.is_decode:
+            if item.n_positions == 1 and item.is_decode:
                 item.work.pages.append(pages.item(at))
                 at += 1
             else:
@@ -123,6 +127,12 @@ class Scheduler:
             if item.work.state is State.RUNNING and self._reserve(item, items):
                 items[item.work] = item
         return list(items.values())
+
+    def accept(self, work: Work, n_accepted: int) -> None:
+        """Keeps the first of a step's guesses; the pages of the others are free again."""
+        work.n_computed += n_accepted
+        if len(work.pages) > work.n_computed:
+            self.cache.release(work.pages.cut(work.n_computed))
 
     def publish(self, work: Work) -> None:
         """Inserts the computed part of the sequence into the tree."""

@@ -23,12 +23,18 @@ FIRST: Ints = np.zeros(1, np.int64)
 class StepBatch:
     """sampled: the requests that get a token, with their row of the logits. targets: rows of the
     logits with the choice tokens they decide. logged: rows of the logits with the index of the
-    token whose log-probability they decide."""
+    token whose log-probability they decide. guesses: the next tokens that a request guesses; the
+    logits after each are in the rows behind its own."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
     targets: tuple[tuple[int, Work, Target], ...]
     logged: tuple[tuple[int, Work, int], ...]
+    guesses: Mapping[Work, tuple[int, ...]]
+
+    @property
+    def n_guesses(self) -> int:
+        return sum(map(len, self.guesses.values()))
 
 
 class _Builder:
@@ -37,13 +43,14 @@ class _Builder:
         self.sampled: list[tuple[Work, int]] = []
         self.targets: list[tuple[int, Work, Target]] = []
         self.logged: list[tuple[int, Work, int]] = []
+        self.guesses: dict[Work, tuple[int, ...]] = {}
         self.n_logits = 0
 
     def add_sequence(self, item: Item) -> None:
         """Adds the next positions of prompt or generation, with logits if they reach the end."""
         work, n = item.work, item.n_tokens
         if item.is_decode:
-            self._add_decode(work)
+            self._add_decode(work, item.guesses)
             return
         end = work.n_computed + n
         is_whole = end == len(work.tokens) and work.wants_logits
@@ -69,11 +76,15 @@ class _Builder:
         self.n_logits += len(wanted)
         return np.array(wanted, np.int64) - start
 
-    def _add_decode(self, work: Work) -> None:
-        pages = work.pages.view
-        self.rows.append(Row(work.tokens.last, len(pages) - 1, pages, FIRST))
+    def _add_decode(self, work: Work, guesses: tuple[int, ...]) -> None:
+        pages, tokens, logits_at = work.pages.view, work.tokens.last, FIRST
+        if guesses:
+            tokens = np.concatenate([tokens, np.array(guesses, np.int64)])
+            logits_at = np.arange(len(tokens))
+            self.guesses[work] = guesses
+        self.rows.append(Row(tokens, len(pages) - len(tokens), pages, logits_at))
         self.sampled.append((work, self.n_logits))
-        self.n_logits += 1
+        self.n_logits += len(tokens)
 
     def add_branch(self, work: Work, part: BranchPart) -> None:
         """Adds positions of choices, with logits wherever a token follows."""
@@ -104,14 +115,15 @@ def build(items: Sequence[Item]) -> StepBatch:
         tuple(builder.sampled),
         tuple(builder.targets),
         tuple(builder.logged),
+        builder.guesses,
     )
 
 
-def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[n_sampled, vocab]; not a copy if all logits are for sampling."""
-    if len(batch.sampled) == len(logits):
-        return logits
-    return logits[[at for _, at in batch.sampled]]
+def rows_at(logits: npt.NDArray[np.float32], at: Sequence[int]) -> npt.NDArray[np.float32]:
+    """[len(at), vocab]; not a copy if the rows are adjacent. at: ascending."""
+    if at and at[-1] - at[0] == len(at) - 1:
+        return logits[at[0] : at[-1] + 1]
+    return logits[list(at)]
 
 
 def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
@@ -132,15 +144,15 @@ def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Fa
 def log_tokens(
     batch: StepBatch,
     logits: npt.NDArray[np.float32],
-    drawn: Mapping[Work, int | None],
+    drawn: Mapping[Work, Sequence[int] | None],
     faults: Faults,
 ) -> None:
     """Records the requested log-probabilities, of existing tokens and of those just drawn."""
     there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
     new = [
-        (at, work, len(work.tokens), token)
+        (at, work, len(work.tokens), tokens[0])
         for work, at in batch.sampled
-        if work.decoding.logprobs is not None and (token := drawn.get(work)) is not None
+        if work.decoding.logprobs is not None and (tokens := drawn.get(work)) is not None
     ]
     for at, work, index, token in [*there, *new]:
         assert work.decoding.logprobs is not None

@@ -7,9 +7,9 @@ the results. It knows neither text (an injected factory makes stop checkers) nor
 Which positions run through the model: each prompt position runs once among the requests that share
 it, unless it was evicted. Each position of a score's choices runs once, except the last of a choice
 that no other continues. Each generated token except the last is run by its own request; text that a
-constraint forces to the end is not run. A generate or score request whose whole prompt is cached
-runs its last position again, for the logits. Prefetches run when no request waits
-(`prefetch_queue.py`).
+constraint forces to the end is not run. Guesses that are refused run in addition
+(`lookup.py`). A generate or score request whose whole prompt is cached runs its last position
+again, for the logits. Prefetches run when no request waits (`prefetch_queue.py`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from sgc.runtime.engine.requests.request import (
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
 from sgc.runtime.engine.scheduling.items import Item
+from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
@@ -44,7 +45,7 @@ from sgc.runtime.engine.step.counts import Counters, Stats
 from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
-from sgc.runtime.engine.step.generation import final_update, grow
+from sgc.runtime.engine.step.generation import final_update, grow, grow_run
 from sgc.runtime.engine.step.masks import Masks
 
 
@@ -54,7 +55,8 @@ class EngineCore:
     check: verify every invariant after each step, at a cost. shares_in_batch: whether requests wait
     for positions that others are computing. make_cache: makes the cache from the pool's size; for
     ablations. headroom_tokens: pages kept free for the generation of each running request. jumps:
-    whether tokens that a constraint forces are appended without a model step.
+    whether tokens that a constraint forces are appended without a model step. lookup: whether
+    requests guess tokens, which changes no text.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class EngineCore:
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
         jumps: bool = True,
+        lookup: bool = True,
     ) -> None:
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
@@ -88,13 +91,16 @@ class EngineCore:
         self._items: list[Item] = []  # of the current step
 
         def new_scheduler() -> Scheduler:
+            cache = make_cache(pool_tokens)
+            longest = self.limits.longest
             return Scheduler(
-                make_cache(pool_tokens),
+                cache,
                 chunk_tokens,
                 max_running,
                 policy=policy,
                 shares_in_batch=shares_in_batch,
                 headroom_tokens=headroom_tokens,
+                lookup=Lookup(cache, chunk_tokens, longest) if lookup else None,
             )
 
         self._new_scheduler = new_scheduler
@@ -262,7 +268,9 @@ class EngineCore:
     def _commit(self, batch: StepBatch, faults: Faults) -> None:
         """Records the computed positions and publishes them. Those of a failed request are not
         published: its pages may hold NaN."""
-        self._counters.positions_run += batch.flat.n_tokens
+        n_guesses = batch.n_guesses if batch.guesses else 0
+        self._counters.positions_run += batch.flat.n_tokens - n_guesses
+        self._counters.speculated_tokens += n_guesses
         self._counters.steps += 1
         for item in self._items:
             work = item.work
@@ -277,7 +285,7 @@ class EngineCore:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
             self.scheduler.publish(work)
 
-    def _emit(self, tokens: dict[Work, int | None], faults: Faults) -> None:
+    def _emit(self, tokens: dict[Work, list[int] | None], faults: Faults) -> None:
         now = time.monotonic()
         for item in self._items:
             work = item.work
@@ -288,24 +296,47 @@ class EngineCore:
                 work.times.prefilled_at = now
                 self._counters.add(work.prompt_usage())
             if work in tokens:
-                self._append(work, tokens[work])
+                self._append(item, tokens[work])
             elif work.n_todo_in_all == 0:
                 self._finish(work)
             if work.state is State.RUNNING:
                 self.scheduler.commit(item)
 
-    def _append(self, work: Work, token: int | None) -> None:
-        n_forced = work.decoding.n_forced
+    def _append(self, item: Item, tokens: list[int] | None) -> None:
+        work = item.work
+        n_forced, n_before = work.decoding.n_forced, len(work.tokens)
         try:
-            update = grow(work, token, self.limits.longest)
+            if item.guesses and tokens is not None:
+                update = grow_run(work, tokens, self.limits.longest)
+            else:
+                token = None if tokens is None else tokens[0]
+                update = grow(work, token, self.limits.longest)
         except BaseException as error:  # of a constraint or stop: it ends only this request
             update = Update(work.request.id, final=True, error=error_of(error))
+            if item.guesses:  # the tokens before the one that failed
+                self._send(work, work.tokens.view[n_before:-1].tolist())
         self._counters.sampled_tokens += len(update.new_ids)
         self._counters.forced_tokens += work.decoding.n_forced - n_forced
+        if item.guesses:
+            self._accept(item, len(work.tokens) - n_before - 1)
         if update.final:
             self._end(work, update)
         else:
             self._outbox.append(update)
+
+    def _send(self, work: Work, ids: list[int]) -> None:
+        self._counters.sampled_tokens += len(ids)
+        if ids:
+            self._outbox.append(Update(work.request.id, tuple(ids)))
+
+    def _accept(self, item: Item, n_accepted: int) -> None:
+        """Settles a request's guesses: the first of them are now tokens of the text."""
+        assert item.work.decoding.guesses is not None
+        item.work.decoding.guesses.settle(n_accepted, len(item.guesses) - n_accepted)
+        self._counters.positions_run += n_accepted
+        self._counters.accepted_tokens += n_accepted
+        self._counters.speculated_tokens -= n_accepted
+        self.scheduler.accept(item.work, n_accepted)
 
     def _finish(self, work: Work) -> None:
         """Ends a request that has run all its positions and draws no token."""

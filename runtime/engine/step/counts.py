@@ -12,7 +12,8 @@ _NO_USAGE = Usage()
 @dataclass(slots=True)
 class Counters:
     """Sums over finished requests, without prefetches, and over steps. sampled_tokens: counted at
-    once, including tokens forced without a step.
+    once, including tokens forced without a step. positions_run: refused guesses are not in it;
+    speculated_tokens: refused guesses; accepted_tokens: guesses that were right.
 
     forward_s: seconds in `Forward.run`, the wait for its result included.
     """
@@ -26,6 +27,8 @@ class Counters:
     steps: int = 0
     sampled_tokens: int = 0
     forced_tokens: int = 0
+    speculated_tokens: int = 0
+    accepted_tokens: int = 0
     forward_s: float = 0.0
 
     def add(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sgc.runtime.engine.requests.finite import NotFinite
 from sgc.runtime.engine.requests.request import Work
-from sgc.runtime.engine.step.batch import StepBatch, sampled_rows
+from sgc.runtime.engine.step.batch import StepBatch, rows_at
 from sgc.runtime.engine.step.faults import Faults
 from sgc.runtime.engine.step.generation import draw_of
 from sgc.runtime.engine.step.masks import Allowed
@@ -20,17 +20,55 @@ Floats = npt.NDArray[np.float32]
 
 def draw_tokens(
     batch: StepBatch, logits: Floats, allowed: Mapping[Work, Allowed], faults: Faults
-) -> dict[Work, int | None]:
-    """A token for each sampled request; None if its constraint allows none."""
+) -> dict[Work, list[int] | None]:
+    """The tokens of each sampled request; None if its constraint allows none.
+
+    There is one more than guesses that are right: the draw after a right guess is the one that the
+    next step would have made.
+    """
     dead = {work for work, mask in allowed.items() if not mask.any()}
-    works = [work for work, _ in batch.sampled]
-    draws = [draw_of(work, None if work in dead else allowed.get(work)) for work in works]
-    rows = sampled_rows(batch, logits)
+    draws = [
+        draw_of(work, None if work in dead else allowed.get(work)) for work, _ in batch.sampled
+    ]
+    firsts = _draw(batch.sampled, logits, draws, faults)
+    drawn = {work: [token] for work, token in firsts.items()}
+    if batch.guesses:
+        _draw_after_guesses(batch, logits, drawn)
+    return {**drawn, **dict.fromkeys(dead)}
+
+
+def _draw_after_guesses(batch: StepBatch, logits: Floats, drawn: Mapping[Work, list[int]]) -> None:
+    """Adds to the tokens drawn, while the guesses are right. Where a draw fails, its request keeps
+    the tokens before, and the next step fails as it would have without guesses."""
+    going = [(work, at) for work, at in batch.sampled if work in batch.guesses and work in drawn]
+    n = 0  # guesses that are right
+    while True:
+        going = [
+            (work, at)
+            for work, at in going
+            if n < len(batch.guesses[work])
+            and len(drawn[work]) == n + 1
+            and drawn[work][n] == batch.guesses[work][n]
+        ]
+        if not going:
+            return
+        n += 1
+        draws = [draw_of(work, None, n) for work, _ in going]
+        rows = [(work, at + n) for work, at in going]
+        for work, token in _draw(rows, logits, draws, Faults()).items():
+            drawn[work].append(token)
+
+
+def _draw(
+    sampled: Sequence[tuple[Work, int]], logits: Floats, draws: Sequence[Draw], faults: Faults
+) -> dict[Work, int]:
+    """A token for each request, from its row of the logits."""
+    works = [work for work, _ in sampled]
+    rows = rows_at(logits, [at for _, at in sampled])
     try:
-        tokens = dict(zip(works, sample(rows, draws), strict=True))
+        return dict(zip(works, sample(rows, draws), strict=True))
     except Exception:  # rows are drawn one by one to find the faulty ones
-        tokens = _one_by_one(works, rows, draws, faults)
-    return {**tokens, **dict.fromkeys(dead)}
+        return _one_by_one(works, rows, draws, faults)
 
 
 def _one_by_one(

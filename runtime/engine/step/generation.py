@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -21,16 +22,17 @@ from sgc.runtime.engine.step.sampler import Draw
 _GREEDY = Draw(SamplingParams())  # the largest logit wins, whatever the other parameters
 
 
-def draw_of(work: Work, allowed: Allowed | None) -> Draw:
-    """The parameters of the next token's draw."""
+def draw_of(work: Work, allowed: Allowed | None, n_ahead: int = 0) -> Draw:
+    """The parameters of the next token's draw, or of a later one's, after `n_ahead` more."""
     kind = work.request.kind
     assert isinstance(kind, Generate)
-    banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
+    n_generated = work.n_generated + n_ahead
+    banned = kind.stop_ids if n_generated < kind.min_tokens else ()
     params = kind.params
     is_plain = not banned and allowed is None and work.decoding.penalties is None
     if is_plain and params.is_greedy and not params.logit_bias:
         return _GREEDY
-    return Draw(kind.params, work.n_generated, work.decoding.penalties, banned, allowed)
+    return Draw(kind.params, n_generated, work.decoding.penalties, banned, allowed)
 
 
 def begin(work: Work, longest: int) -> Update:
@@ -60,6 +62,17 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     if not work.decoding.guide.may_end:
         raise ValueError("the constraint allows no further token of this model")
     return _ended(work, [], pb.FINISH_REASON_STOP)
+
+
+def grow_run(work: Work, tokens: Sequence[int], longest: int) -> Update:
+    """Appends the tokens that one step drew, up to one that ends the text."""
+    new_ids: list[int] = []
+    for token in tokens:
+        new_ids.append(token)
+        end = _add(work, token, longest, new_ids)
+        if end is not None:
+            return end
+    return Update(work.request.id, tuple(new_ids))
 
 
 def _extend_constrained(work: Work, drawn: list[int], longest: int) -> Update:

@@ -80,6 +80,7 @@ def load(config: WorkerConfig) -> Loaded:
         make_stop_checker=lambda stops: TextStops(tokenizer, stops),
         check=config.check,
         jumps=config.jumps,
+        lookup=config.lookup,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.dtype, model.device)
 

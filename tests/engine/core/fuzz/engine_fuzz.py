@@ -29,7 +29,7 @@ def check_all(
     requests: Sequence[EngineRequest], setup: Setup, right: Mapping[int, Answer], seed: int = 0
 ) -> Played:
     """Plays and verifies everything that must be true of the setup."""
-    played = play(requests, setup, seed)
+    played = play(requests, setup, seed, right)
     laws.assert_right(requests, played, right)
     if setup.is_calm:
         laws.assert_counted(requests, played)
@@ -59,6 +59,7 @@ def make_setup(rng: np.random.Generator, requests: Sequence[EngineRequest]) -> S
         cancels=0 if is_quiet else float(rng.choice([0, 0, 0.1, 0.5])),
         flushes=0 if is_quiet else float(rng.choice([0, 0, 0.1])),
         faults=0 if is_quiet else float(rng.choice([0, 0, 0.05])),
+        lookup=bool(rng.integers(0, 4)),
     )
 
 

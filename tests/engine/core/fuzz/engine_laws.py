@@ -27,7 +27,8 @@ def assert_right(
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9)
     stats = played.core.stats()
     assert stats.running_requests == stats.waiting_requests == stats.parked_requests == 0
-    assert stats.counters.positions_run == played.forward.n_run
+    counters = stats.counters
+    assert counters.positions_run + counters.speculated_tokens == played.forward.n_run
 
 
 def assert_counted(requests: Sequence[EngineRequest], played: Played) -> None:
@@ -44,7 +45,7 @@ def assert_counted(requests: Sequence[EngineRequest], played: Played) -> None:
         assert 0 <= usage.cached_tokens <= _longest_shared(r, requests, played)
         n_told += usage.computed_tokens + max(0, usage.completion_tokens - 1)
     # Who is preempted runs some again, and may find cached by others what it was to run.
-    assert played.forward.n_run == n_told or n_preempted
+    assert played.core.stats().counters.positions_run == n_told or n_preempted
 
 
 def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
@@ -57,7 +58,9 @@ def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
         n_own += isinstance(r.kind, Score) or bool(played.outcomes[r.id].ids)
         n_own += max(0, len(played.outcomes[r.id].ids) - 1)
         n_own += _n_of_choices(r)
-    assert played.forward.n_run <= len(prompts) + n_own, "a position was run twice"
+    assert played.core.stats().counters.positions_run <= len(prompts) + n_own, (
+        "a position was run twice"
+    )
 
 
 def _n_of_choices(request: EngineRequest) -> int:

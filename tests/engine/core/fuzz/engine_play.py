@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from engine.core.conftest import Outcome, make_core, make_model
-from engine.core.fuzz.engine_requests import VOCAB
+from engine.core.fuzz.engine_requests import VOCAB, Answer
 
 from sgc.runtime.engine.requests.request import EngineRequest
+from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.step.counts import Counters
 
@@ -34,6 +35,7 @@ class Setup:
     cancels: float = 0
     flushes: float = 0
     faults: float = 0
+    lookup: bool = True
 
     @property
     def is_calm(self) -> bool:
@@ -89,8 +91,29 @@ class Played:
                 self.failed.add(update.id)
 
 
-def play(requests: Sequence[EngineRequest], setup: Setup, seed: int = 0) -> Played:
-    """Runs to the end, with whatever the setup has happen on the way."""
+class HalfRight(Lookup):
+    """Guesses that are often right, as few are of texts made of hashes."""
+
+    def __init__(self, core: EngineCore, setup: Setup, right: Mapping[int, Answer], seed: int):
+        super().__init__(core.cache, setup.chunk, core.limits.longest)
+        self._right, self._rng = right, np.random.default_rng(seed)
+
+    def _proposed(self, work, guesses, n):
+        if self._rng.random() < 0.3:
+            return super()._proposed(work, guesses, n)
+        ids = list(self._right[work.request.id].ids[work.n_generated :][:n])
+        ids += self._rng.integers(2, VOCAB, n - len(ids)).tolist()
+        return [i if self._rng.random() < 0.8 else int(self._rng.integers(2, VOCAB)) for i in ids]
+
+
+def play(
+    requests: Sequence[EngineRequest],
+    setup: Setup,
+    seed: int = 0,
+    right: Mapping[int, Answer] | None = None,
+) -> Played:
+    """Runs to the end, with whatever the setup has happen on the way. right: the answers, of which
+    some guesses are made."""
     rng = np.random.default_rng(seed)
     forward = Watched(setup, rng)
     core = make_core(
@@ -103,7 +126,10 @@ def play(requests: Sequence[EngineRequest], setup: Setup, seed: int = 0) -> Play
         cache=setup.cache,
         shares_in_batch=setup.shares_in_batch,
         headroom_tokens=setup.headroom,
+        lookup=setup.lookup,
     )
+    if setup.lookup and right is not None:
+        core.scheduler._lookup = HalfRight(core, setup, right, seed)
     played = Played(core, forward, {r.id: Outcome() for r in requests})
     todo, idle, has_failed = list(requests), 0, False
     while todo or core.has_work:

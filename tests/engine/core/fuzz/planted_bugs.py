@@ -259,6 +259,29 @@ def stop_strings_forget_at_preemption(patch: Patch) -> None:
 
 
 @bug
+def pages_of_refused_guesses_are_kept(patch: Patch) -> None:
+    def make(_):
+        def wrong(self, work, n_accepted):
+            work.n_computed += n_accepted
+
+        return wrong
+
+    patch(Scheduler, "accept", make)
+
+
+@bug
+def a_refused_guess_counts_as_computed(patch: Patch) -> None:
+    def make(accept):
+        def wrong(self, work, n_accepted):
+            is_short = len(work.pages) > work.n_computed + n_accepted
+            accept(self, work, n_accepted + is_short)
+
+        return wrong
+
+    patch(Scheduler, "accept", make)
+
+
+@bug
 def pages_of_choices_are_lost_on_cancel(patch: Patch) -> None:
     def make(reset):
         def wrong(self):

@@ -47,3 +47,4 @@ def test_random_engines_answer_as_the_naive_model() -> None:
     setups = [engine_fuzz.run(seed) for seed in range(24)]
     for name in ("policy", "cache", "pool", "chunk", "per_step", "max_running", "cancels"):
         assert len({getattr(setup, name) for setup in setups}) >= 3, name
+    assert {setup.lookup for setup in setups} == {True, False}

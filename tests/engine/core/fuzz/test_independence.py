@@ -102,6 +102,24 @@ def test_independent_of_what_is_in_the_cache_already(seed, kind) -> None:
     check(seed, Setup(cache=kind, per_step=1, flushes=0.3))
 
 
+@pytest.mark.parametrize("lookup", [True, False])
+@each_seed
+def test_independent_of_guesses(seed, lookup) -> None:
+    """Asked twice, so that guesses from the tree are right, too."""
+    again = [replace(r, id=r.id + 100) for r in asked(seed)]
+    answers = {**right(seed), **{i + 100: answer for i, answer in right(seed).items()}}
+    n_accepted = n_refused = 0
+    for setup in (
+        Setup(max_running=3, per_step=1, lookup=lookup),
+        Setup(max_running=1, pool=tight(seed), lookup=lookup),
+        Setup(pool=tight(seed) + 9, chunk=7, cancels=0.1, lookup=lookup),
+    ):
+        counters = check_all([*asked(seed), *again], setup, answers, seed).core.stats().counters
+        n_accepted += counters.accepted_tokens
+        n_refused += counters.speculated_tokens
+    assert (n_accepted > 9) == (n_refused > 3) == lookup
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @each_seed
 def test_independent_of_the_policy(seed, policy) -> None:

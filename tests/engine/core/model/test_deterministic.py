@@ -4,6 +4,7 @@ beside it, however its prompt is cut, whichever pages it shares, also after it g
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,16 @@ def test_a_reply_does_not_depend_on_what_runs_beside_it(name, changes, n_threads
         alone |= replies(runner, [request])
     for options in ({}, {"chunk_tokens": 37}, {"pool_tokens": 900, "chunk_tokens": 128}):
         assert replies(runner, requests, **options) == alone
+
+
+@needs_kernels
+def test_a_reply_does_not_depend_on_guesses() -> None:
+    runner = deterministic_runner(make_model(), 4000)
+    requests = make_requests(np.random.default_rng(4), 20)
+    requests += [replace(request, id=100 + request.id) for request in requests]
+    for options in ({"max_running": 1}, {"max_running": 3, "pool_tokens": 900}):
+        plain = replies(runner, requests, lookup=False, **options)
+        assert replies(runner, requests, **options) == plain
 
 
 @needs_kernels
