@@ -75,8 +75,8 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
             yield each.value
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
-            if not _is_fresh(each.value):  # else nothing else has it
-                yield each.value  # the object of a method, even if the method is called later
+            # The object of a method, even if the method is called later; no other has a new one.
+            yield from () if _is_fresh(each.value) else (each.value,)
 
 
 def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
