@@ -68,14 +68,15 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
             yield from _by_function(each)
-            if changing and _method(each) == "getattr":  # it may be one of these methods
+            if changing and method_of(each) == "getattr":  # it may be one of these methods
                 yield from each.args[:1]
         elif isinstance(each, ast.AugAssign):
             yield each.target
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
             yield each.value
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
-            yield each.value  # the object of a method, even if the method is called later
+            # The object of a method, even if the method is called later; no other has a new one.
+            yield from () if _is_fresh(each.value) else (each.value,)
 
 
 def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
@@ -88,21 +89,36 @@ def stored_names(node: ast.AST) -> set[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
             if each.func.id in ("len", "str", "repr", "sum", "any", "all"):
-                looked_at |= set(map(id, each.args))
+                looked_at |= {read for arg in each.args for read in _in_key(arg)}
         elif isinstance(each, ast.Compare):
             looked_at |= set(map(id, (each.left, *each.comparators)))
         elif isinstance(each, ast.FormattedValue):
             looked_at.add(id(each.value))
         elif isinstance(each, ast.Subscript):
-            looked_at.add(id(each.slice))  # what can be changed is no key
+            looked_at |= set(_in_key(each.slice))
         elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            looked_at |= set(map(id, each.args[: each.func.attr in _KEYED]))
+            keys = each.args[: each.func.attr in _KEYED]
+            looked_at |= {read for key in keys for read in _in_key(key)}
     return {
         each.id
         for each in ast.walk(node)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
         if id(each) not in looked_at
     }
+
+
+def _in_key(node: ast.expr) -> Iterator[int]:
+    """The ids of variables of which an expression reads parts, to be a key or a text: what can be
+    changed is none."""
+    if isinstance(node, ast.Name):
+        yield id(node)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield from _in_key(node.func.value)
+    elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Tuple, ast.BinOp)):
+        for each in ast.iter_child_nodes(node):
+            if isinstance(each, ast.expr):
+                yield from _in_key(each)
 
 
 # Methods whose first argument is a key, or is only compared with items.
@@ -120,7 +136,16 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
             looked_into.add(id(each.iter))
         elif isinstance(each, ast.Compare):
             looked_into |= set(map(id, each.comparators))
+        elif isinstance(each, ast.Call) and method_of(each) in _ITERATING:
+            looked_into |= set(map(id, each.args))
     return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
+
+
+# Functions and methods that use only the items of what they are given.
+_ITERATING = frozenset({
+    "all", "any", "difference_update", "extend", "intersection_update", "join", "len", "list",
+    "max", "min", "set", "sorted", "sum", "symmetric_difference_update", "tuple", "update",
+})  # fmt: skip
 
 
 def root_of(node: ast.expr) -> str | None:
@@ -129,7 +154,7 @@ def root_of(node: ast.expr) -> str | None:
 
 
 def _by_function(node: ast.Call) -> Iterator[ast.expr]:
-    if _method(node) in CHANGERS and node.args and not _is_lazy(node.args[0]):
+    if method_of(node) in CHANGERS | {"shuffle"} and node.args and not _is_lazy(node.args[0]):
         yield node.args[0]
 
 
@@ -174,16 +199,29 @@ def made_inside(node: ast.AST) -> set[str]:
     made: set[str] = set()
     others: set[str] = set()
     for each in ast.walk(node):
-        if isinstance(each, ast.Assign) and all(isinstance(t, ast.Name) for t in each.targets):
-            names = {target.id for target in each.targets if isinstance(target, ast.Name)}
-            (made if _is_fresh(each.value) else others).update(names)
+        pairs = [*_pairs(each)] if isinstance(each, ast.Assign) else []
+        if pairs:
+            for name, value in pairs:
+                (made if _is_fresh(value) else others).add(name)
         elif not isinstance(each, ast.AugAssign):
             others |= _bound_by(each)
     return made - others
 
 
+def _pairs(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
+    """The names that an assignment sets, each with its value; none if it sets anything else."""
+    if all(isinstance(target, ast.Name) for target in node.targets):
+        yield from ((target.id, node.value) for target in node.targets)  # type: ignore[attr-defined]
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple):
+        return
+    is_plain = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+    if is_plain and all(isinstance(each, ast.Name) for each in target.elts):
+        yield from zip((each.id for each in target.elts), value.elts, strict=True)  # type: ignore[attr-defined, misc]
+
+
 def _bound_by(node: ast.AST) -> set[str]:
-    """The names that a node binds, except by `=` to a single name."""
+    """The names that a node binds, except by `=` to single names."""
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For, ast.comprehension, ast.NamedExpr)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return names_of(targets).writes
@@ -199,18 +237,22 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _is_fresh(node: ast.expr) -> bool:
-    """Whether an expression makes a new object; what that holds may be others' (see `_root`)."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in _MAKING
-    return isinstance(node, _DISPLAYS)
+    """Whether an expression makes a new object, which nothing else has."""
+    if isinstance(node, _DISPLAYS):
+        return True
+    if isinstance(node, ast.BinOp):
+        is_times = isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Constant)
+        return is_times or _is_fresh(node.left)
+    return isinstance(node, ast.Call) and method_of(node) in _MAKING
 
 
 _DISPLAYS = (
-    ast.Constant, ast.JoinedStr, ast.List, ast.Set, ast.Dict, ast.Tuple, ast.ListComp, ast.SetComp,
+    ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Constant, ast.JoinedStr, ast.ListComp, ast.SetComp,
     ast.DictComp,
 )  # fmt: skip
 _MAKING = frozenset({
-    "list", "dict", "set", "sorted", "Counter", "defaultdict", "deque", "OrderedDict",
+    "list", "dict", "set", "sorted", "Counter", "defaultdict", "deque", "OrderedDict", "Random",
+    "restored",
 })  # fmt: skip
 
 
@@ -244,7 +286,7 @@ def is_done_at_once(node: ast.AST, changed: Collection[str], may_add: bool) -> b
     if isinstance(node, ast.Assign) and not is_plain:
         return not calls and isinstance(targets[0], ast.Subscript)
     # What is computed of the change, or beside it, may fail when it is made.
-    return calls == [node.value] and _method(calls[0]) not in _GRADUAL
+    return calls == [node.value] and method_of(calls[0]) not in _GRADUAL
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
@@ -254,10 +296,10 @@ def _targets(node: ast.stmt) -> list[ast.expr]:
 
 
 def _is_changing(node: ast.Call) -> bool:
-    return _method(node) in CHANGING | CHANGERS
+    return method_of(node) in CHANGING | CHANGERS
 
 
-def _method(node: ast.Call) -> str:
+def method_of(node: ast.Call) -> str:
     function = node.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 

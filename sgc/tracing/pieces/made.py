@@ -110,9 +110,10 @@ def made_again(
     values: Sequence[Any],
     names: dict[str, Any],
 ) -> Made:
-    """`made`, computed once for values of the same forms, with what it raises.
+    """`made`, computed once for values of the same forms, with why it raises NotData.
 
-    It keeps no values: a second reference to one would count as another holder of it.
+    It keeps no values, nor an error, whose traceback does: a second reference to one would count as
+    another holder of it.
     """
     args: list[Any] = []
     own, changing = originals(names), changing_of(sites.classes.values())

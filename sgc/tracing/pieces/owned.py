@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
+from sgc.tracing.pieces.changes import taken_names
 from sgc.tracing.pieces.constants import FIXED
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
@@ -113,12 +114,14 @@ _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 
 def kept_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
     """The lists, dicts and objects that may become parts of a piece's result."""
+    taken = taken_names([found.plain])
     plain = {
         name: value
         for name, value in given.items()
         if name not in found.changes
         and is_changeable(value)
         and not isinstance(value, AbstractList)
+        and (name in taken or not is_flat(value))
     }
     node = found.plain.value if isinstance(found.plain, (ast.Assign, ast.Expr)) else found.plain
     if isinstance(node, ast.Call) and not node.keywords:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from sgc.tracing.pieces.changes import changed_names, read_by_key
+from sgc.tracing.pieces.changes import changed_names, method_of, read_by_key
 from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, is_part, surely
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
@@ -98,7 +98,7 @@ def piece_of(
     holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
         return None
-    plain = holes.filled(node)
+    plain = _listed(holes.filled(node), tree.parents.get(node), node)
     place, found = position(node), names_of([plain])
     if place is None or found.outer or found.deletes or not _is_whole(plain):
         return None
@@ -130,6 +130,18 @@ def piece_of(
         filename, place, node, plain, tuple(sorted(inputs)), holes.given, holes.hoisted,
         tuple(sorted(writes - unsure)), changes,
     )  # fmt: skip
+
+
+def _listed(plain: ast.AST, parent: ast.AST | None, node: ast.AST) -> ast.AST:
+    """What a loop goes over, as a list if it is an iterator that has its items before the first
+    turn."""
+    is_over = isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node
+    if not is_over or not isinstance(plain, ast.Call) or method_of(plain) not in _POOLS:
+        return plain
+    return ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [plain], []), plain)
+
+
+_POOLS = frozenset({"combinations", "combinations_with_replacement", "permutations", "product"})
 
 
 def _is_whole(node: ast.AST) -> bool:
