@@ -114,7 +114,12 @@ def made(row: str) -> tuple[Any, int]:
 
 
 def rows(of: dict[str, list[str]]) -> list[Any]:
-    return [pytest.param(row, id=f"{key}: {row}") for key, found in of.items() for row in found]
+    """Of each kind every third is quick, the first among them; the others are slow tests."""
+    return [
+        pytest.param(row, id=f"{key}: {row}", marks=pytest.mark.slow if number % 3 else ())
+        for key, found in of.items()
+        for number, row in enumerate(found)
+    ]
 
 
 def outcome(run: Any) -> Any:
