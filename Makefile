@@ -14,7 +14,6 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
 
-# The doctor compiles our own kernels, which the tests would else wait for side by side.
 test: $(STAMP)
 	$(BIN)/sgc doctor --no-measure
 	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal
@@ -33,6 +32,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The doctor compiles our own kernels, so that nothing else waits for them.
 # torch first and alone: left to be found as a dependency, it would bring its CUDA packages.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
@@ -40,6 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP) install $(CPU_INDEX) $(TORCH)
 	$(PIP) install -c constraints.txt -e '.[test]'
 	$(PIP) install -c constraints.txt --no-deps grpcio-tools
+	$(BIN)/sgc doctor --no-measure
 	touch $@
 
 bench: $(STAMP)

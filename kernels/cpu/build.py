@@ -8,6 +8,7 @@ the engine runs on torch. `library.py` calls it.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import platform
 import shlex
@@ -19,8 +20,11 @@ from pathlib import Path
 
 from sgc.kernels.cpu.compiling import CompilerError, compile_into, flags_of, version_of
 
+_log = logging.getLogger(__name__)
+
 _HERE = Path(__file__).parent
 SOURCES = _HERE / "native"
+COMPILING = "compiling kernels"  # whoever starts an engine passes this line on
 PREBUILT = _HERE / "prebuilt"
 
 
@@ -63,6 +67,7 @@ def _find() -> Found:
     if not path.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_owned(folder, "folder")
+        _log.warning("%s for this machine, once; it takes some 30 s of CPU", COMPILING)
         compile_into(path, sorted(SOURCES.glob("*.cpp")), compiler)
         _check_owned(path, "file")
         return Found(path, f"compiled by {compiler[0]}")

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-TIMEOUT_S = 240.0
+TIMEOUT_S = 75.0  # an engine that waits for it starts within its own limit
 _STALE_S = 24 * 3600.0
 _POLL_S = 0.02
 

@@ -15,6 +15,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from threading import Thread
 from types import TracebackType
 
 from sgc.errors import EngineUnavailable
+from sgc.kernels.cpu.build import COMPILING
 from sgc.runtime.engine.process import child
 
 START_TIMEOUT_S = 120.0
@@ -148,6 +150,8 @@ class EmbeddedEngine:
                 self._keep(data)
                 raise self._failure(f"ended while starting (exit status {process.wait()})")
             data += chunk
+            if COMPILING.encode() in chunk:
+                print(f"sgc: {chunk.decode(errors='replace').strip()}", file=sys.stderr)
         self._keep(data)
         Thread(target=self._read_rest, args=(process,), daemon=True).start()
 
