@@ -130,7 +130,9 @@ def test_a_name_made_of_an_unknown_value_is_refused_with_its_line(body):
 def test_an_index_known_only_at_run_time_says_how_to_pick():
     def body(s, n):
         s += sgc.gen_int("k")
-        s += ["a", "b"].pop(int(s["k"]))
+        forks = s.fork(2)
+        forks += sgc.gen("x")
+        s += forks[int(s["k"])]["x"]
 
     with pytest.raises(TraceError, match="to pick one of a list, compare") as caught:
         sgc.function(body).compile()

@@ -129,23 +129,39 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
     """The variables that are used otherwise than by a key, an attribute, a loop or `in`."""
     looked_into: set[int] = set()
     parts = [each for function in functions for each in ast.walk(function)]
+    iterated = {id(each) for part in parts for each in _iterated(part)}
     for each in parts:
-        if isinstance(each, (ast.Subscript, ast.Attribute)):
+        if isinstance(each, ast.Subscript) or (
+            isinstance(each, ast.Attribute) and (each.attr not in _VIEWS or id(each) in iterated)
+        ):
             looked_into.add(id(each.value))
-        elif isinstance(each, (ast.For, ast.comprehension)):
-            looked_into.add(id(each.iter))
         elif isinstance(each, ast.Compare):
             looked_into |= set(map(id, each.comparators))
-        elif isinstance(each, ast.Call) and method_of(each) in _ITERATING:
-            looked_into |= set(map(id, each.args))
+    looked_into |= iterated
     return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
 
 
-# Functions and methods that use only the items of what they are given.
-_ITERATING = frozenset({
-    "all", "any", "difference_update", "extend", "intersection_update", "join", "len", "list",
-    "max", "min", "set", "sorted", "sum", "symmetric_difference_update", "tuple", "update",
-})  # fmt: skip
+# Methods whose result goes on showing the dict that they are of.
+_VIEWS = frozenset({"items", "keys", "values"})
+# Functions that use only the items of their one argument. Others may have methods of any name.
+_ITERATING = frozenset({"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"})
+
+
+def _iterated(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions of which a node uses only the items; of `d.items()`, the method too."""
+    found: list[ast.expr] = []
+    if isinstance(node, (ast.For, ast.comprehension)):
+        found = [node.iter]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        # `max` of several lists gives one of them, and `sum` may give where it starts.
+        found = node.args if node.func.id in _ITERATING and len(node.args) == 1 else []
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_join = node.func.attr == "join" and isinstance(node.func.value, ast.Constant)
+        found = node.args if is_join else []
+    for each in found:
+        yield each
+        if isinstance(each, ast.Call) and not each.args:
+            yield each.func
 
 
 def root_of(node: ast.expr) -> str | None:
@@ -240,16 +256,24 @@ def _is_fresh(node: ast.expr) -> bool:
     """Whether an expression makes a new object, which nothing else has."""
     if isinstance(node, _DISPLAYS):
         return True
-    if isinstance(node, ast.BinOp):
-        is_times = isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Constant)
-        return is_times or _is_fresh(node.left)
-    return isinstance(node, ast.Call) and method_of(node) in _MAKING
+    if isinstance(node, ast.BinOp):  # an operator of the program's own might give an operand
+        return isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
+    return isinstance(node, ast.Call) and _is_making(node.func)
+
+
+def _is_making(function: ast.expr) -> bool:
+    """Whether a function makes an object: a method of such a name may give any."""
+    if isinstance(function, ast.Attribute):
+        of = function.value
+        return isinstance(of, ast.Name) and of.id in _MODULES and function.attr in _MAKING
+    return isinstance(function, ast.Name) and function.id in _MAKING
 
 
 _DISPLAYS = (
     ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Constant, ast.JoinedStr, ast.ListComp, ast.SetComp,
     ast.DictComp,
 )  # fmt: skip
+_MODULES = frozenset({"collections", "random"})
 _MAKING = frozenset({
     "list", "dict", "set", "sorted", "Counter", "defaultdict", "deque", "OrderedDict", "Random",
     "restored",

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.tracing.pieces.names import names_of, parameters
+
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -41,6 +43,7 @@ class Holes(ast.NodeTransformer):
         self._attributes: dict[str, str] = {}  # names of attributes, with their objects' variables
         self._names: dict[str, str] = {}
         self._used: set[str] = set()
+        self._hidden: set[int] = set()
 
     def filled(self, node: ast.stmt | ast.expr) -> ast.AST:
         """A copy of a node with these inputs replaced by names."""
@@ -48,6 +51,7 @@ class Holes(ast.NodeTransformer):
         memo: dict[int, Any] = {}
         copied = copy.deepcopy(node, memo)
         self._hoisted = {id(memo[key]): n for key, n in self._hoisted.items() if key in memo}
+        self._hidden = {id(each) for each in _of_inner_names(copied)}
         filled: ast.AST = self.visit(copied)
         return filled
 
@@ -105,13 +109,27 @@ class Holes(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         of = node.value.id if isinstance(node.value, ast.Name) else ""
-        if (of, node.attr) not in self._outer.attributes:
+        if (of, node.attr) not in self._outer.attributes or id(node) in self._hidden:
             self.generic_visit(node)
             return node
         read = ast.Attribute(ast.Name(of, ast.Load()), node.attr, ast.Load())
         name = self._given(ast.copy_location(read, node))
         self._attributes[name] = of
         return ast.copy_location(ast.Name(name, node.ctx), node)
+
+
+def _of_inner_names(node: ast.AST) -> Iterator[ast.Attribute]:
+    """Attributes of variables of lambdas and comprehensions, which hide the function's own."""
+    for scope in ast.walk(node):
+        if isinstance(scope, ast.Lambda):
+            bound = set(parameters(scope.args))
+        elif isinstance(scope, COMPREHENSIONS):
+            bound = names_of([each.target for each in scope.generators]).writes
+        else:
+            continue
+        for each in ast.walk(scope):
+            if isinstance(each, ast.Attribute) and getattr(each.value, "id", None) in bound:
+                yield each
 
 
 def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr]:
@@ -126,12 +144,23 @@ def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return []
     whole = call.func.value
+    args = [*call.args, *(each.value for each in call.keywords)]
     if is_part(whole) and getattr(whole.value, "id", "") in defaulting:  # type: ignore[attr-defined]
         whole = whole.value  # type: ignore[attr-defined]
+        if any(_sees(arg, whole.id) for arg in args):  # type: ignore[attr-defined]
+            return []
     if not isinstance(whole, (ast.Name, ast.Attribute)):
         return []
-    args = [*call.args, *(each.value for each in call.keywords)]
     return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def _sees(node: ast.expr, name: str) -> bool:
+    """Whether an expression reads the dict of that name, which has its new key by then, or sets a
+    variable, which may be the key."""
+    return any(
+        isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Name) and each.id == name)
+        for each in ast.walk(node)
+    )
 
 
 def is_part(node: ast.expr) -> bool:

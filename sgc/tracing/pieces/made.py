@@ -163,7 +163,7 @@ def made(
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
     others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
-    flat = {name for name in others if is_flat(given[name])}
+    flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
     if piece.changes and stored:
         raise NotData("what it changes may get what others hold")
@@ -181,6 +181,7 @@ def made(
     code = maker.code(piece)
     parsed = parse_code(code)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
+    may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), has_outside, maker.module.classes)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
+from sgc.tracing.kinds.records import is_record
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
@@ -225,6 +226,11 @@ class ModuleText:
     @property
     def has_changeable(self) -> bool:
         return bool(self.changeable)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether a constant is an object, of which a method may give the object itself."""
+        return any(is_record(self._bound[name]) for name in (*self._constants, *self._made))
 
     @property
     def has_nested(self) -> bool:

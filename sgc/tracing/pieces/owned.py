@@ -121,7 +121,8 @@ def kept_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
         if name not in found.changes
         and is_changeable(value)
         and not isinstance(value, AbstractList)
-        and (name in taken or not is_flat(value))
+        # A method of an object may give the object itself.
+        and (name in taken or is_record(value) or not is_flat(value))
     }
     node = found.plain.value if isinstance(found.plain, (ast.Assign, ast.Expr)) else found.plain
     if isinstance(node, ast.Call) and not node.keywords:

@@ -74,7 +74,7 @@ def truth(s, x):
 
 
 def look_up(s, x):
-    s += {"a": "b"}.pop(x, "c")  # HERE
+    s += {"a": "b"}.pop(x, "c")
 
 
 def length(s, x):
@@ -163,12 +163,13 @@ def bad_object(s, x):
 
 
 WORKS = [
+    look_up,
     branch, branch_on_flag, truth, length, length_of_marked, number_of, arithmetic, comparison,
     stripped, swallowed, sliced, sliced_marker, represented, parsed, matched, searched,
     stripped_marked, split_marked,
 ]  # fmt: skip
 STOPS = [
-    look_up, writes_global, reads_file,
+    writes_global, reads_file,
 ]  # fmt: skip
 
 
