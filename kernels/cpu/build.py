@@ -49,6 +49,8 @@ def find() -> Found:
         return Found(None, str(error))
     except OSError as error:
         return Found(None, f"the library cannot be stored or read: {error}")
+    except Exception as error:  # an engine starts without it, whatever is wrong
+        return Found(None, f"looking for it failed: {type(error).__name__}: {error}")
 
 
 def _find() -> Found:

@@ -89,7 +89,7 @@ def _compile(
     parts = work.parent / "parts"
     parts.mkdir(mode=0o700, exist_ok=True)
     common = _hash_of_headers(sources[0].parent) + version_of(compiler).encode()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(min(_n_cores(), 8)) as pool:
         return list(pool.map(lambda s: _object_of(s, common, compiler, work, parts, end), sources))
 
 
@@ -112,6 +112,12 @@ def _hash_of_headers(folder: Path) -> bytes:
         if path.is_file() and path.suffix != ".cpp":
             content.update(path.name.encode() + b"\0" + path.read_bytes())
     return content.digest()
+
+
+def _n_cores() -> int:
+    """Those that this process may use; a compiler takes a quarter of a GB each."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
 
 
 def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: float) -> Path:

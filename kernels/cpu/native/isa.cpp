@@ -1,5 +1,6 @@
 #include "isa.h"
 
+#include <cstdlib>
 #include <atomic>
 
 #if defined(__x86_64__)
@@ -58,7 +59,9 @@ Isa detect() {
   if (!has_avx512) return Isa::avx2;
   if (!has_bits(more.a, bit(5))) return Isa::avx512;
   const bool has_tiles = has_bits(saved, bit(17) | bit(18)) && has_bits(seven.d, bit(22) | bit(24));
-  return has_tiles && may_use_tiles() ? Isa::amx_bf16 : Isa::avx512_bf16;
+  // Tiles have never run on a machine at hand, so they are used only where they are asked for.
+  const bool is_asked = std::getenv("SGC_CPU_AMX") != nullptr;
+  return is_asked && has_tiles && may_use_tiles() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 
 #else

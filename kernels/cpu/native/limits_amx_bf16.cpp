@@ -1,3 +1,4 @@
+#if defined(__x86_64__)
 // Never run on the machines at hand, none of which has these units.
 #include <cstdint>
 #include <cstring>
@@ -37,3 +38,4 @@ int64_t spin_amx_bf16(int64_t n_rounds, float* sink) {
 }
 
 }  // namespace sgc
+#endif

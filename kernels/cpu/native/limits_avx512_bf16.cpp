@@ -1,3 +1,4 @@
+#if defined(__x86_64__)
 #include <cstdint>
 #include <immintrin.h>
 
@@ -19,3 +20,4 @@ int64_t spin_avx512_bf16(int64_t n_rounds, float* sink) {
 }
 
 }  // namespace sgc
+#endif

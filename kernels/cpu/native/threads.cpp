@@ -1,5 +1,7 @@
 #include "threads.h"
 
+#include <utility>
+#include <exception>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -76,19 +78,25 @@ struct Threads::State {
   std::atomic<bool> is_over{false};
   Call call = nullptr;
   void* callable = nullptr;
+  std::atomic<bool> has_fault{false};
+  std::exception_ptr fault;
   pid_t owner = getpid();
   std::vector<std::thread> workers;
 
   static bool has_items(uint64_t word) { return word >> 32 < (word & (kNext - 1)); }
   bool has_items() const { return has_items(items.load(std::memory_order_relaxed)); }
 
-  // Works until all items are claimed. Noexcept: nobody could be told of an exception.
+  // Works until all items are claimed. The first exception is kept for the caller.
   void work(int thread) noexcept {
     uint32_t n = 0;
     while (has_items()) {
       const uint64_t word = items.fetch_add(kNext, std::memory_order_acquire);
       if (!has_items(word)) break;
-      call(callable, static_cast<int64_t>(word >> 32), thread);
+      try {
+        call(callable, static_cast<int64_t>(word >> 32), thread);
+      } catch (...) {
+        if (!has_fault.exchange(true)) fault = std::current_exception();
+      }
       ++n;
     }
     if (n == 0) return;
@@ -181,6 +189,7 @@ void Threads::run_erased(int64_t n_items, Call call, void* callable) {
   state_->begin(static_cast<uint32_t>(n_items));
   state_->work(0);
   state_->await(static_cast<uint32_t>(n_items));
+  if (state_->has_fault.exchange(false)) std::rethrow_exception(std::exchange(state_->fault, nullptr));
 }
 
 }  // namespace sgc

@@ -120,6 +120,13 @@ class EngineCore:
         """Whether `step` has positions to run or updates to return."""
         return bool(self._live or self._outbox or self.prefetches)
 
+    @property
+    def is_decoding_only(self) -> bool:
+        """Whether the next step is short: every request draws its next token."""
+        running = self.scheduler.running
+        is_all = len(running) == len(self._live) and not self.prefetches
+        return is_all and all(work.is_decoding for work in running)
+
     def submit(self, request: EngineRequest) -> None:
         """Accepts or refuses a request; the next `step` returns the refusal."""
         self._counters.requests += 1

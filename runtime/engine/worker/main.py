@@ -111,6 +111,8 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         intake.pass_on_ready()
         updates = intake.take_refusals()
         if core.has_work:
+            if not core.is_decoding_only:  # a long step; what waits does not wait for it
+                outgoing.send(is_idle=True)
             updates += _step(core)
         for update in updates:
             outgoing.add(update)
