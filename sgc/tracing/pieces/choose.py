@@ -170,7 +170,7 @@ def _variables(
     above = () if node is None else _within(node, function, tree)
     place = next((position(each) for each in above if isinstance(each, _SCOPES)), None)
     renamed = {} if place is None else renamed_in(frame.f_code, place)
-    if not renamed or not frame.f_locals.keys() >= {*renamed.values()}:
+    if not renamed or not {*renamed.values()} <= {*frame.f_locals}:
         return frame.f_locals
     return frame.f_locals | {name: frame.f_locals[own] for name, own in renamed.items()}
 
