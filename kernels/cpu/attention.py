@@ -17,25 +17,7 @@ from sgc.kernels.cpu.library import Format, Library, Threads
 from sgc.kernels.cpu.records import HeadShape
 from sgc.kernels.interface import Heads, PagedAttention, Ragged, check_shapes
 
-_P, _I32, _I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-
-# Result and arguments of each function of native/abi_attention.cpp.
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "sgc_attention_plan": (_P, (_I64, _P, _P, _P, _P, _I32, _I32)),
-    "sgc_attention_plan_free": (None, (_P,)),
-    "sgc_attention_plan_reads": (_I64, (_P,)),
-    "sgc_attend": (_I32, (_P, _P, _P, _I64, _P, _P, _P, _P)),
-    "sgc_write_heads": (_I32, (_P, _P, _I64, _I64, _P, _P, _P, _P, _P, _P)),
-}
-
 _FORMATS = {torch.float32: Format.F32, torch.bfloat16: Format.BF16}
-
-
-def declare(library: Library) -> None:
-    """Tells ctypes of the functions' types."""
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library.c, name)
-        function.restype, function.argtypes = result, arguments
 
 
 @dataclass(slots=True)
@@ -76,7 +58,6 @@ class NativeAttention:
         *,
         deterministic: bool = False,
     ) -> None:
-        declare(library)
         self._library, self._threads, self._fallback = library, threads, fallback
         self._deterministic = deterministic
 

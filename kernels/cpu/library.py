@@ -44,6 +44,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_multiply": (_I32, (_P, _P, _I64, _I64, _I32, _F32, _P, _I64, _I32, _P)),
     "sgc_attention_plan": (_P, (_I64, _P, _P, _P, _P, _I32, _I32)),
     "sgc_attention_plan_free": (None, (_P,)),
+    "sgc_attention_plan_reads": (_I64, (_P,)),
     "sgc_attend": (_I32, (_P, _P, _P, _I64, _P, _P, _P, _P)),
     "sgc_write_heads": (_I32, (_P, _P, _I64, _I64, _P, _P, _P, _P, _P, _P)),
 }

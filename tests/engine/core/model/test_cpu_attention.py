@@ -13,7 +13,7 @@ from engine.core.model.cpu_attention import Case, exact, ragged_of, random_case
 from torch import Tensor
 
 from sgc.kernels.cpu import library
-from sgc.kernels.cpu.attention import NativeAttention, declare
+from sgc.kernels.cpu.attention import NativeAttention
 from sgc.kernels.cpu.library import Format, Isa, KernelError, Library, Threads
 from sgc.kernels.cpu.records import HeadsStep
 from sgc.kernels.interface import Heads, Ragged
@@ -28,7 +28,6 @@ def native() -> Library:
     found = library.find()
     if found is None:
         pytest.skip(library.reason())
-    declare(found)
     return found
 
 
