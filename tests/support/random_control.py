@@ -1,142 +1,35 @@
 """Random programs with control flow from a seed, as readable Python source.
 
-A program is rendered from a tree of statements; `random_control_runs.py` runs it.
+`random_control_runs.py` runs them.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import random_control_carried as carried
 import random_control_sums as sums
-import random_control_texts as texts
-from random_control_tree import Mark, Place, Statement, rendered
+from random_control_expressions import Expressions
+from random_control_program import Made
+from random_control_tree import Mark, Place, Statement
 
 MAX_DEPTH = 3
 SIZES = (2, 3, 5, 8, 12)  # statements, after which no block begins
 
-HEAD = """\
-import json
 
-import sgc
-
-LOG = []
-PERSON = {
-    "type": "object",
-    "properties": {
-        "age": {"type": "integer"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["age", "tags"],
-}
-
-
-@sgc.tool(effect="effect")
-def record(text: str) -> str:
-    LOG.append(text)
-    return f"r{len(text) % 3}"
-
-
-@sgc.tool(effect="pure")
-def is_odd(text: str) -> bool:
-    return len(text) % 2 == 1
-
-
-class Flaky(ValueError):
-    pass
-
-
-@sgc.tool(effect="pure")
-def flaky(text: str) -> str:
-    if len(text) % 3 == 0:
-        raise (ValueError, Flaky, KeyError)[len(text) // 3 % 3](text)
-    return "f" + text
-
-
-@sgc.tool
-def shaky(text: str) -> str:
-    LOG.append(text)
-    if "e" in text:
-        raise RuntimeError(f"e in {text}")
-    return text
-
-
-def fetched(word):
-    try:
-        return flaky(word)
-    except Flaky as error:
-        return "flaky " + str(error)
-
-
-def plain(s, word):
-    s += "p" + word
-    if word == "yes":
-        s += "!"
-        return "sure"
-    return word
-"""
-
-
-@dataclass
-class Made:
-    """A program.
-
-    called, body: the bodies of the called function and of the program; drawn: the watched
-    constructs; max_turns: the bound of its loops in compiled runs.
-    """
-
-    seed: int
-    called: list[Statement]
-    body: list[Statement]
-    drawn: tuple[Mark, ...] = ()
-    max_turns: int = 100
-
-    @property
-    def marks(self) -> list[Mark]:
-        """The drawn constructs that are still in the program."""
-        source = self.source()
-        return [mark for mark in self.drawn if mark.written in source]
-
-    def source(self) -> str:
-        return "\n".join([
-            HEAD,
-            "",
-            texts.HEAD,
-            "",
-            carried.HEAD,
-            "",
-            "@sgc.function",
-            'def called(t, word: str, depth: str = "d"):',
-            '    w, k, words, d = "w", 0, [], {}',
-            *rendered(self.called),
-            '    return "end"',
-            "",
-            "",
-            f"@sgc.function(max_turns={self.max_turns})",
-            "def program(s, q: str, p: str, n: int, is_long: bool):",
-            '    w, k, words, d = "w", 0, [], {}',
-            *rendered(self.body),
-            '    s += "." + sgc.gen("last")',
-            "    return [w, k, words, d]",
-            "",
-        ])  # fmt: skip
-
-
-class Generator:
+class Generator(Expressions):
     """Draws one program."""
 
     def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
+        super().__init__(random.Random(seed))
         self.seed = seed
-        self.n_names = 0
         self.n_changes = 0  # of Python's variables: each may double the number of paths
         self.n_loops = 0
         self.n_left = random.Random(f"size {seed}").choice(SIZES)
         # A variable that changes in each iteration unrolls a loop, often beyond the budget.
         self.is_counting = random.Random(f"counting {seed}").random() < 0.1
-        self.drawn: list[Mark] = []
 
     def program(self) -> Made:
         called, _ = self.block(Place("t", 2, is_called=True), self.rng.randrange(1, 3))
@@ -183,58 +76,6 @@ class Generator:
         return kinds
 
     # -- parts ----------------------------------------------------------------------------
-
-    def name(self, place: Place) -> str:
-        self.n_names += 1
-        if place.maybe and self.rng.random() < 0.2:
-            return self.rng.choice(place.maybe)
-        return f"{place.stream}{self.n_names}"
-
-    def value(self, place: Place) -> str:
-        return f'{place.stream}["{self.rng.choice(place.sure)}"]'
-
-    def word(self) -> str:
-        return self.rng.choice(("a", "b ", "c\n", "é", "{x}", "%s"))
-
-    def watched(self, form: Any, place: Place) -> str:
-        """An expression with a watched construct."""
-        given = ["w", "word"] if place.is_called else ["w", "q", "p"]
-        parts = self.value(place), self.value(place), self.rng.choice(given)
-        written, mark = form(self.rng, place.stream, *parts)
-        self.drawn.append(mark)
-        return str(written)
-
-    def text(self, place: Place) -> str:
-        """An expression whose value is a text."""
-        if self.rng.random() < 0.5:
-            return self.watched(texts.text_form, place)
-        v = self.value(place)
-        quoted = v.replace('"', "'")
-        forms = [
-            v, v, f"{v}.strip()", f"{v}.lower()", f'{v}.replace("e", "i")', f"{v}.split()[0]",
-            f"{v}[:2]", f'f"<{{{quoted}:>6}}>"', "w", 'f"{k}"', '",".join(words)', "str(d)",
-            f'f"{{len({quoted})}}"', f'{v}.removeprefix("y")', '"%s" % w', f"{v}[-1]",
-            f'("L" if {self.test(place, 2)} else "R")',
-            "(lambda: w)()", f"record({v})", f'", ".join([w, {v}])',
-        ]  # fmt: skip
-        return self.rng.choice(forms)
-
-    def test(self, place: Place, depth: int = 0) -> str:
-        if self.rng.random() < 0.3:
-            return self.watched(texts.test_form, place)
-        v, other = self.value(place), self.value(place)
-        forms = [
-            f'{v} == "yes"', f'{v} == "yes"', f'{v} != "no"', f'{v}.strip().lower() == "yes"',
-            f'{v}.startswith("y")', f'"e" in {v}', f"len({v}) > 2", f'{v} in ("yes", "7")',
-            f"1 < len({v}) < 4", f"{v} == {other}", f"is_odd({v})", f"{v}.isdigit()",
-            'w == "w"', "k > 0", f'(u := {v}) == "no"', f'{v} not in ["no", w]',
-        ]  # fmt: skip
-        if not place.is_called:
-            forms += ["is_long", "n > 2", "len(q) == 2", f"{v} == q", "p == q"]
-        if depth < 2 and self.rng.random() < 0.3:
-            one, two = self.test(place, depth + 1), self.test(place, depth + 1)
-            return self.rng.choice([f"not ({one})", f"({one}) and ({two})", f"({one}) or ({two})"])
-        return self.rng.choice(forms)
 
     def inner(self, place: Place, kind: str, n: int = 0, **changes: Any) -> tuple[Any, Place]:
         deeper = replace(place, depth=place.depth + 1, outer=kind, **changes)

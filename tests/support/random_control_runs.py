@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from control_flow import outcome, replying
-from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator, Made
+from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator
+from random_control_program import Made
 from random_control_shrink import shrunk
 from random_control_tree import Mark, Statement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from random_control import Made
+from random_control_program import Made
 from random_control_tree import Statement
 
 

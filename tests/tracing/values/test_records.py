@@ -270,55 +270,6 @@ def test_the_hash_of_a_text_is_no_code():
     refused(program)
 
 
-class TooLong(ValueError):
-    """An error of the program's own, with an attribute."""
-
-    def __init__(self, text: str, n: int = 0):
-        super().__init__(f"{text!r} is too long")
-        self.n = n
-
-
-class FarTooLong(TooLong):
-    pass
-
-
-def shortened(text: str) -> str:
-    words = sorted(text.split(","), key=len)
-    if len(words) > 2:
-        raise FarTooLong(text, len(words))
-    if len(words) > 1:
-        raise TooLong(text, len(words))
-    return re.sub("[aeiou]", "", words[0])
-
-
-@sgc.function
-def errors_of_its_own(s, q: str):
-    s += q + sgc.gen("a", max_tokens=9)
-    try:
-        text = shortened(s["a"])
-    except FarTooLong as error:
-        text = f"far {error}"
-    except TooLong as error:
-        text = f"{error} {type(error).__name__}"
-    except ValueError:
-        text = "value"
-    s += text + sgc.gen("b", max_tokens=2)
-    return text
-
-
-@sgc.function
-def errors_that_leave(s, q: str):
-    s += q + sgc.gen("a", max_tokens=9)
-    text = shortened(s["a"])
-    s += text + sgc.gen("b", max_tokens=2)
-    return text
-
-
-@pytest.mark.parametrize("program", [errors_of_its_own, errors_that_leave], ids=lambda p: p.name)
-def test_errors_of_the_programs_own(program: Any) -> None:
-    agree(program, REPLIES, n=16, q="x")
-
-
 @sgc.tool(effect="pure")
 def shown(note) -> str:
     return note.text
