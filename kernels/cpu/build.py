@@ -14,66 +14,90 @@ import platform
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sgc.kernels.cpu.compiling import CompilerError, compile_into, flags_of, version_of
+from sgc.kernels.cpu import compiling
+from sgc.kernels.cpu.compiling import CompilerError, compiled, flags_of, locked
+from sgc.kernels.cpu.stored import Store
+from sgc.kernels.cpu.trust import NotTrustedError, own_folder, trusted
 
 _log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 SOURCES = _HERE / "native"
-COMPILING = "compiling kernels"  # whoever starts an engine passes this line on
 PREBUILT = _HERE / "prebuilt"
+# Whoever starts an engine passes on lines with these.
+COMPILING = "compiling kernels"
+NO_KERNELS = "no kernels of our own"
+_ELSEWHERE = "name a folder of yours in SGC_KERNEL_CACHE"
+_RETRY = "`sgc doctor` tries again"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the library is, or why there is none."""
+    """Where the library is, or why there is none. is_fault: something is to be put right."""
 
     path: Path | None
     reason: str
+    is_fault: bool = False
 
 
 class _NoLibraryError(Exception):
     """Why there is no library, in plain English."""
 
 
-def find() -> Found:
+def find(broken: Path | None = None) -> Found:
+    """broken: one that does not load; another takes its place."""
     if os.environ.get("SGC_CPU_KERNELS", "").strip().lower() == "off":
         return Found(None, "SGC_CPU_KERNELS=off turns them off")
     try:
-        return _find()
-    except (_NoLibraryError, CompilerError) as error:
+        return _find(broken)
+    except _NoLibraryError as error:
         return Found(None, str(error))
+    except (CompilerError, NotTrustedError) as error:
+        return Found(None, str(error), is_fault=True)
     except OSError as error:
-        return Found(None, f"the library cannot be stored or read: {error}")
+        what = f"the library cannot be stored or read: {error}; {_ELSEWHERE}"
+        return Found(None, what, is_fault=True)
     except Exception as error:  # an engine starts without it, whatever is wrong
-        return Found(None, f"looking for it failed: {type(error).__name__}: {error}")
+        what = f"looking for it failed: {type(error).__name__}: {error}"
+        return Found(None, what, is_fault=True)
 
 
-def _find() -> Found:
+def _find(broken: Path | None) -> Found:
     if sys.platform not in ("linux", "darwin"):
         raise _NoLibraryError(f"they are not built on {sys.platform}")
     sources = _hash_of_sources()
-    for path in PREBUILT.glob(f"sgc-{sources}-*.so"):
-        return Found(path, "it came with the package")
-    folder = cache_folder()
-    _check_parents(folder)
+    for shipped in PREBUILT.glob(f"sgc-{sources}-*.so"):
+        if shipped != broken:
+            return Found(shipped, "it came with the package")
     compiler = _compiler()
     if compiler is None:
-        return _without_compiler(folder, sources)
-    kind = _short_hash(shlex.join(compiler) + version_of(compiler))
-    path = folder / f"sgc-{sources}-{kind}.so"
-    if not path.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_owned(folder, "folder")
-        _log.warning("%s for this machine, once; it takes some 30 s of CPU", COMPILING)
-        compile_into(path, sorted(SOURCES.glob("*.cpp")), compiler)
-        _check_owned(path, "file")
-        return Found(path, f"compiled by {compiler[0]}")
-    return _cached(path)
+        return _without_compiler(sources, broken)
+    store = _store(sources, compiler)
+    if path := store.library(but=broken):
+        return Found(path, "compiled before")
+    if failure := store.failure():
+        raise CompilerError(f"{failure} ({_RETRY})")
+    return Found(_compile(store, compiler, broken), f"compiled by {compiler[0]}")
+
+
+def note_failure(message: str) -> None:
+    """Of a library that was just compiled, and does not load: it is not compiled at each start."""
+    if compiler := _compiler():
+        _store(_hash_of_sources(), compiler).note_failure(message)
+
+
+def forget_failure() -> None:
+    """So that `find` compiles again where compiling failed. Never raises."""
+    try:
+        if compiler := _compiler():
+            _store(_hash_of_sources(), compiler).forget_failure()
+    except (OSError, NotTrustedError, _NoLibraryError) as error:
+        _log.debug("no failure is forgotten: %s", error)  # `find` says what is wrong
 
 
 def cache_folder() -> Path:
@@ -87,20 +111,37 @@ def cache_folder() -> Path:
         raise _NoLibraryError("there is no home folder to keep the library in") from None
 
 
-def _without_compiler(folder: Path, sources: str) -> Found:
+def _store(sources: str, compiler: list[str]) -> Store:
+    kind = _short_hash(shlex.join(compiler) + compiling.identity_of(compiler))
+    return Store(trusted(cache_folder()), f"sgc-{sources}-{kind}")
+
+
+def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
+    """Whoever comes second waits for the first."""
+    own_folder(store.folder)
+    end = time.monotonic() + compiling.TIMEOUT_S
+    with locked(store.folder / "lock", end):
+        if path := store.library(but=broken):
+            return path
+        _log.warning("%s for this machine, once; it takes some 30 s of CPU", COMPILING)
+        try:
+            with compiled(sorted(SOURCES.glob("*.cpp")), compiler, store.folder, end) as built:
+                return store.keep(built)
+        except CompilerError as error:
+            if error.is_lasting:
+                store.note_failure(str(error))
+                raise CompilerError(f"{error} ({_RETRY})") from None
+            raise
+
+
+def _without_compiler(sources: str, broken: Path | None) -> Found:
     """What another compiler left is as good."""
-    for path in sorted(folder.glob(f"sgc-{sources}-*.so")):
-        return _cached(path)
+    if path := Store(trusted(cache_folder()), f"sgc-{sources}-*").library(but=broken):
+        return Found(path, "compiled before")
     chosen = os.environ.get("CXX")
     if chosen:
         raise _NoLibraryError(f"the compiler that CXX names, {chosen}, is not there")
     raise _NoLibraryError("there is no C++ compiler: no g++ and no clang++ on the PATH")
-
-
-def _cached(path: Path) -> Found:
-    _check_owned(path.parent, "folder")
-    _check_owned(path, "file")
-    return Found(path, "compiled before")
 
 
 def _compiler() -> list[str] | None:
@@ -109,30 +150,6 @@ def _compiler() -> list[str] | None:
         words = shlex.split(chosen)
         return words if words and shutil.which(words[0]) else None
     return next(([name] for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
-
-
-def _check_owned(path: Path, what: str) -> None:
-    """Code is loaded only from what nobody else can write."""
-    status = path.lstat()
-    if status.st_uid != os.geteuid():
-        raise _NoLibraryError(f"the {what} {path} belongs to another user")
-    if status.st_mode & 0o022:
-        raise _NoLibraryError(f"others can write the {what} {path}")
-    if not (path.is_dir() if what == "folder" else path.is_file()) or path.is_symlink():
-        raise _NoLibraryError(f"{path} is no {what}")
-
-
-def _check_parents(folder: Path) -> None:
-    """Whoever can write a folder above can put another in the folder's place, unless the sticky bit
-    forbids it, as in /tmp."""
-    for parent in folder.parents:
-        if not parent.exists():
-            continue
-        status = parent.stat()
-        if status.st_uid not in (0, os.geteuid()):
-            raise _NoLibraryError(f"the folder {parent} belongs to another user")
-        if status.st_mode & 0o1002 == 0o0002:
-            raise _NoLibraryError(f"others can write the folder {parent}")
 
 
 def _hash_of_sources() -> str:

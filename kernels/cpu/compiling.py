@@ -1,5 +1,5 @@
 """Compiles C++ sources into one shared library, side by side, in bounded time. `build.py` calls
-it; it knows nothing of caches and trust.
+it; it knows nothing of trust and of what is kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 TIMEOUT_S = 75.0  # an engine that waits for it starts within its own limit
 _STALE_S = 24 * 3600.0
 _POLL_S = 0.02
+_MAX_ERROR = 300
 
 _FLAGS = (
     *("-O3", "-std=c++20", "-fPIC", "-fvisibility=hidden", "-pthread"),
@@ -45,7 +46,11 @@ _SETS = {
 
 
 class CompilerError(Exception):
-    """Why, in plain English."""
+    """Why, in plain English. is_lasting: the next start would fail likewise."""
+
+    def __init__(self, message: str, is_lasting: bool = True) -> None:
+        super().__init__(message)
+        self.is_lasting = is_lasting
 
 
 def flags_of(source: Path) -> tuple[str, ...]:
@@ -55,40 +60,64 @@ def flags_of(source: Path) -> tuple[str, ...]:
     return (*_FLAGS, *(own[0] if own else ()))
 
 
-def version_of(compiler: Sequence[str]) -> str:
-    return _run(compiler, ["--version"], time.monotonic() + TIMEOUT_S)
+def identity_of(compiler: Sequence[str]) -> str:
+    """What changes when another compiler takes its place. It is not run: it may hang."""
+    return "\n".join(_identity(word) for word in compiler)
 
 
-def compile_into(library: Path, sources: Sequence[Path], compiler: Sequence[str]) -> None:
-    """Others see the library only when it is whole. Whoever comes second waits for the first.
+def _identity(word: str) -> str:
+    found = shutil.which(word)
+    if found is None:
+        return word
+    status = os.stat(found)
+    return f"{os.path.realpath(found)} {status.st_size} {status.st_mtime_ns}"
+
+
+@contextmanager
+def compiled(
+    sources: Sequence[Path], compiler: Sequence[str], folder: Path, end: float
+) -> Iterator[Path]:
+    """The library, in a folder within `folder` that is removed afterwards.
 
     What was compiled is kept for a day, so that a build that was ended goes on where it was.
     """
-    end = time.monotonic() + TIMEOUT_S
-    folder = library.parent
-    with _lock(folder / "lock", end):
-        if library.exists():
-            return
-        _remove_stale(folder)
-        work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
-        try:
-            built = _link(_compile(sources, compiler, work, end), compiler, work, end)
-            built.chmod(0o700)
-            built.replace(library)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+    _remove_stale(folder)
+    parts = folder / "parts"
+    parts.mkdir(mode=0o700, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
+    before = set(parts.iterdir())
+    try:
+        yield _build(sources, compiler, work, parts, end)
+    except _LateError as error:
+        error.is_lasting = before >= set(parts.iterdir())
+        raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _build(
+    sources: Sequence[Path], compiler: Sequence[str], work: Path, parts: Path, end: float
+) -> Path:
+    before = set(parts.iterdir())
+    objects = _compile(sources, compiler, work, parts, end)
+    try:
+        return _link(objects, compiler, work, end)
+    except CompilerError:
+        for part in objects:  # one may be damaged
+            part.unlink(missing_ok=True)
+        if before.isdisjoint(objects):
+            raise
+    return _link(_compile(sources, compiler, work, parts, end), compiler, work, end)
 
 
 def _compile(
-    sources: Sequence[Path], compiler: Sequence[str], work: Path, end: float
+    sources: Sequence[Path], compiler: Sequence[str], work: Path, parts: Path, end: float
 ) -> list[Path]:
     """Returns the object files."""
     # Files without instructions of their own are linked first: where two have the same inlined
     # function of the standard library, the linker keeps the first, which runs everywhere.
     sources = sorted(sources, key=lambda source: (len(flags_of(source)), source.name))
-    parts = work.parent / "parts"
-    parts.mkdir(mode=0o700, exist_ok=True)
-    common = _hash_of_headers(sources[0].parent) + version_of(compiler).encode()
+    common = _hash_of_headers(sources[0].parent) + identity_of(compiler).encode()
     with ThreadPoolExecutor(min(_n_cores(), 8)) as pool:
         return list(pool.map(lambda s: _object_of(s, common, compiler, work, parts, end), sources))
 
@@ -101,7 +130,7 @@ def _object_of(
     part = parts / f"{source.stem}-{key.hexdigest()[:16]}.o"
     if not part.exists():
         built = work / part.name
-        _run(compiler, [*flags, "-c", str(source), "-o", str(built)], end)
+        _make(built, compiler, [*flags, "-c", str(source)], end)
         built.replace(part)
     return part
 
@@ -124,23 +153,28 @@ def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: flo
     """With the C++ library inside where it can be: the process may have loaded an older one, whose
     functions must not take the place of ours."""
     built = work / "library.so"
-    command = ["-shared", "-pthread", *map(str, objects), "-o", str(built)]
+    command = ["-shared", "-pthread", *map(str, objects)]
     if sys.platform == "linux":
         exports = work / "exports"
         exports.write_text("{ global: sgc_*; local: *; };\n")
         command += [f"-Wl,--version-script={exports}", "-Wl,--no-undefined"]
         with suppress(CompilerError):
-            _run(compiler, [*command, "-static-libstdc++", "-static-libgcc"], end)
+            _make(built, compiler, [*command, "-static-libstdc++", "-static-libgcc"], end)
             return built
-    _run(compiler, command, end)
+    _make(built, compiler, command, end)
     return built
 
 
-def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
-    """Returns what the compiler prints."""
+def _make(built: Path, compiler: Sequence[str], arguments: list[str], end: float) -> None:
+    _run(compiler, [*arguments, "-o", str(built)], end)
+    if not built.is_file() or built.stat().st_size == 0:
+        raise CompilerError(f"the compiler {compiler[0]} ends well, but writes nothing")
+
+
+def _run(compiler: Sequence[str], arguments: list[str], end: float) -> None:
     left = end - time.monotonic()
     if left <= 0:
-        raise _late(compiler)
+        raise _LateError(compiler)
     try:
         process = subprocess.Popen(
             [*compiler, *arguments],
@@ -156,29 +190,30 @@ def _run(compiler: Sequence[str], arguments: list[str], end: float) -> str:
         try:
             printed, _ = process.communicate(timeout=left)
         except subprocess.TimeoutExpired:
-            raise _late(compiler) from None
+            raise _LateError(compiler) from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     text = printed.decode(errors="replace")
     if process.returncode != 0:
         raise CompilerError(f"the compiler {compiler[0]} fails: {_first_error(text)}")
-    return text
 
 
-def _late(compiler: Sequence[str]) -> CompilerError:
-    return CompilerError(
-        f"{compiler[0]} takes longer than {TIMEOUT_S:.0f} s; the next start goes on from there"
-    )
+class _LateError(CompilerError):
+    """There was not time enough. The next start goes on where this one was."""
+
+    def __init__(self, compiler: Sequence[str]) -> None:
+        super().__init__(f"{compiler[0]} takes longer than {TIMEOUT_S:.0f} s", is_lasting=False)
 
 
 def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if re.search(r"\berror\b", line)), "without a word")
+    found = next((line for line in lines if re.search(r"\berror\b", line)), "without a word")
+    return found[:_MAX_ERROR]
 
 
 @contextmanager
-def _lock(path: Path, end: float) -> Iterator[None]:
+def locked(path: Path, end: float) -> Iterator[None]:
     """Held by one process at a time. A file system that has no locks does without: then two compile
     the same, and the later library replaces the equal earlier one."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "wb") as file:
@@ -187,7 +222,9 @@ def _lock(path: Path, end: float) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > end:
-                    raise CompilerError("another process compiles them, and takes long") from None
+                    raise CompilerError(
+                        "another process compiles them, and takes long", is_lasting=False
+                    ) from None
                 time.sleep(_POLL_S)
                 continue
             except OSError:

@@ -7,6 +7,7 @@ those to check who use them.
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from sgc.kernels.cpu import build
+
+_log = logging.getLogger(__name__)
 
 ABI = 2  # native/abi.h names the same number
 
@@ -222,16 +225,38 @@ def reason() -> str:
 
 @cache
 def _load() -> tuple[Library | None, str]:
+    library, found = _loaded()
+    if library is None and found.is_fault:
+        _log.warning("%s: %s; torch computes models", build.NO_KERNELS, found.reason)
+    return library, found.reason
+
+
+def _loaded() -> tuple[Library | None, build.Found]:
+    """One that does not load is compiled once more."""
     found = build.find()
-    if found.path is None:
-        return None, found.reason
     try:
-        c = ctypes.CDLL(str(found.path))
+        return _opened(found)
+    except OSError:
+        found = build.find(broken=found.path)
+    try:
+        return _opened(found)
+    except OSError as error:
+        reason = f"the library does not load: {error}"
+        build.note_failure(reason)
+        return None, build.Found(None, reason, is_fault=True)
+
+
+def _opened(found: build.Found) -> tuple[Library | None, build.Found]:
+    if found.path is None:
+        return None, found
+    c = ctypes.CDLL(str(found.path))
+    try:
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(c, name)
             function.restype, function.argtypes = result, arguments
-    except (OSError, AttributeError) as error:
-        return None, f"the library does not load: {error}"
-    if c.sgc_cpu_abi() != ABI:
-        return None, f"the library has version {c.sgc_cpu_abi()} of the interface, not {ABI}"
-    return Library(c, found.path), found.reason
+    except AttributeError as error:
+        return None, build.Found(None, f"the library lacks a function: {error}", is_fault=True)
+    if (abi := c.sgc_cpu_abi()) != ABI:
+        reason = f"the library has version {abi} of the interface, not {ABI}"
+        return None, build.Found(None, reason, is_fault=True)
+    return Library(c, found.path), found

@@ -25,7 +25,7 @@ from threading import Thread
 from types import TracebackType
 
 from sgc.errors import EngineUnavailable
-from sgc.kernels.cpu.build import COMPILING
+from sgc.kernels.cpu.build import COMPILING, NO_KERNELS
 from sgc.runtime.engine.process import child
 
 START_TIMEOUT_S = 120.0
@@ -150,8 +150,9 @@ class EmbeddedEngine:
                 self._keep(data)
                 raise self._failure(f"ended while starting (exit status {process.wait()})")
             data += chunk
-            if COMPILING.encode() in chunk:
-                print(f"sgc: {chunk.decode(errors='replace').strip()}", file=sys.stderr)
+            for line in chunk.decode(errors="replace").splitlines():
+                if COMPILING in line or NO_KERNELS in line:
+                    print(f"sgc: {line.strip()}", file=sys.stderr)
         self._keep(data)
         Thread(target=self._read_rest, args=(process,), daemon=True).start()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from sgc.cli.main import cli
-from sgc.kernels.cpu import library
+from sgc.kernels.cpu import build, library
 
 
 def found(*arguments: str) -> dict[str, dict[str, str]]:
@@ -34,3 +35,22 @@ def test_without_kernels_it_says_what_would_help(monkeypatch) -> None:
     line = found()["our own kernels"]
     assert "torch computes models" in line["found"]
     assert line["advice"] == "unset SGC_CPU_KERNELS"
+
+
+def test_it_tries_again_to_compile_what_failed(monkeypatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    compiler, log = tmp_path / "cc", tmp_path / "log"
+    compiler.write_text(f"#!/bin/sh\necho x >> {log}\necho 'error: boom'; exit 1\n")
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("SGC_KERNEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SGC_CPU_KERNELS", raising=False)
+    monkeypatch.setattr(build, "PREBUILT", tmp_path / "prebuilt")
+    monkeypatch.setattr(library, "find", lambda: None)
+    monkeypatch.setattr(library, "reason", lambda: build.find().reason)
+    build.find()
+    tried = log.read_text()
+    assert "error: boom" in build.find().reason
+    assert log.read_text() == tried
+    assert "error: boom" in found("--no-measure")["our own kernels"]["found"]
+    assert len(log.read_text()) > len(tried)

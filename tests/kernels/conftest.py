@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from kernel_cache import empty_cache
 
 from sgc.kernels.cpu import compiling, library
 from sgc.kernels.cpu.library import Isa, Library, Threads
@@ -33,3 +35,8 @@ def isa(request: pytest.FixtureRequest, native: Library) -> Iterator[Isa]:
     native.limit(request.param)
     yield request.param
     native.limit(best)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return empty_cache(tmp_path, monkeypatch)

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from sgc.kernels.cpu import library
+from sgc.kernels.cpu import build, library
 from sgc.kernels.cpu.limits import measure
 
 _PACKAGES = ("torch", "transformers", "numpy", "grpcio", "triton", "flashinfer-python")
@@ -48,6 +48,7 @@ def look(measures: bool) -> Iterator[Finding]:
     yield Finding("python", f"{platform.python_version()} on {sys.platform} {platform.machine()}")
     yield Finding("processor", f"{_processor()}, {_cores()} cores for us")
     yield from map(_package, _PACKAGES)
+    build.forget_failure()
     kernels = library.find()
     yield _kernels(kernels)
     if kernels is not None:
