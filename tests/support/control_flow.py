@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 from tests_support import asked, results
 
-from sgc.errors import ProgramRaised, SgcError
+from sgc.errors import ProgramRaised, SgcError, TraceError
 from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
@@ -117,3 +118,16 @@ def agree(
         assert runs[2] == runs[0], f"seed {seed} at -O1"
     assert len(ran) > 1, "the replies decide nothing"
     return graph
+
+
+def equal_or_refused(function: Function, pool: Sequence[str], n: int = 8) -> str:
+    """Whether a program compiles to what is equal to it, or is refused with its line named."""
+    try:
+        graph = trace(function, budget=BUDGET, is_full=True)
+    except TraceError as refused:
+        named = str(refused)
+    else:
+        agree(function, pool, n, graph=graph, q="x")
+        return "equal"
+    assert re.search(r"\.py:\d+", named), named
+    return "refused"

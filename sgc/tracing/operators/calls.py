@@ -185,6 +185,7 @@ _CALLING: dict[Callable[..., Any], int] = {
 for _caller, _place in _CALLING.items():
     KNOWING[_caller] = _calling(_caller, _place)
 KNOWING |= LOOKING
+KNOWING[operator.add] = KNOWING[operator.concat] = lambda left, right: left + right
 KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
 for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
     KNOWING[_function] = _comparing(_function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import operator
 import sys
 from collections.abc import Callable
@@ -191,12 +192,16 @@ def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args
 
 def _sum(items: Any, /, start: Any = 0) -> Any:
     if not _is_list(items):
-        return sum(items, start)
+        return functools.reduce(_plus, items, start) if type(start) is list else sum(items, start)
     found = {items.item_type.kind, _kind(start)} - {Kind.BOOL}
     if not found <= {Kind.INT, Kind.FLOAT}:
         return attempted(items.session, "sum", items, start, type_=types.JSON)
     kind = Kind.FLOAT if Kind.FLOAT in found else Kind.INT
     return computed(items.session, "sum", items, start, type_=types.Type(kind))
+
+
+def _plus(left: Any, right: Any) -> Any:
+    return left + right  # of C code, a list could not tell whether it is extended in place
 
 
 def _some(name: str) -> Callable[[Any], Any]:

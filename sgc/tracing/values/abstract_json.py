@@ -5,9 +5,10 @@ Tests of their types are decisions; operations that their type does not allow fa
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
 from sgc.core.places import here
@@ -17,6 +18,7 @@ from sgc.errors import AppendError
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.lang.words import Expr
+from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
@@ -217,7 +219,7 @@ class AbstractJson(AbstractList):
             return attempted(self.session, "concat", other, self)
         if isinstance(other, Expr):
             return other + self._in_sequence(type(other).__name__, "")
-        return self._coded("b + a", other)
+        return self._right_of("b + a", other, sys._getframe(1))
 
     def _in_sequence(self, before: str, after: str) -> Any:
         """The value as a text in a sequence, by a decision; raises Python's TypeError otherwise."""
@@ -246,7 +248,14 @@ class AbstractJson(AbstractList):
             self.needs_type()
         names = ("a", "b")[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
+        self._hold(each for other in others if type(other) is list for each in other)
         return self.session.seen(self.session.coded(code, (self, *others), type_))
+
+    def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
+        """A frame's operation as code, with this value, `a`, on the right of another one, `b`."""
+        if type(left) is list:
+            refuse_extended(left, self.session.name_of(self.symbol), frame, is_typed=False)
+        return self._coded(expression, left)
 
     __index__ = __int__ = __float__ = __trunc__ = __floor__ = __ceil__ = needs_type
     __matmul__ = __rmatmul__ = __next__ = __call__ = count = index = copy = needs_type
@@ -300,18 +309,23 @@ def _operation(expression: str, type_: types.Type = OBJECT) -> Callable[..., Any
     return lambda self, *others: self._coded(expression, *others, type_=type_)
 
 
+def _reflected(expression: str) -> Callable[..., Any]:
+    return lambda self, left: self._right_of(expression, left, sys._getframe(1))
+
+
 _SIGNS = {
     "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "pow": "**", "and": "&", "or": "|",
     "xor": "^", "lshift": "<<", "rshift": ">>",
 }  # fmt: skip
 _OPERATIONS = {
     **{name: f"a {sign} b" for name, sign in _SIGNS.items()},
-    **{f"r{name}": f"b {sign} a" for name, sign in _SIGNS.items()},
     "mod": "a % b", "divmod": "divmod(a, b)", "rdivmod": "divmod(b, a)",
     "neg": "-a", "pos": "+a", "invert": "~a", "abs": "abs(a)",
 }  # fmt: skip
 for _name, _expression in _OPERATIONS.items():
     setattr(AbstractJson, f"__{_name}__", _operation(_expression))
+for _name, _sign in _SIGNS.items():
+    setattr(AbstractJson, f"__r{_name}__", _reflected(f"b {_sign} a"))
 for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(AbstractJson, f"__{_name}__", _operation(f"a {_sign} b", types.BOOL))
 

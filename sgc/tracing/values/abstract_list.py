@@ -5,9 +5,9 @@ from __future__ import annotations
 import dis
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
@@ -16,6 +16,7 @@ from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Ref
 from sgc.ir.types import Kind
+from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     OBJECT,
@@ -33,6 +34,7 @@ from sgc.tracing.values.computing import attempted, computed, is_ours, note_know
 from sgc.tracing.values.recorder import Recorder
 
 MAX_RECORDS = 3  # objects in objects whose types are told
+_END = object()
 
 
 class AbstractList:
@@ -168,13 +170,16 @@ class AbstractList:
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (list, AbstractList)):
             return NotImplemented
-        given = argument(self.session, other)
-        return computed(self.session, "plus", self, given, type_=self._with(*_items_of(other)))
+        given, items = argument(self.session, other), _items_of(other)
+        self._hold(items)
+        return computed(self.session, "plus", self, given, type_=self._with(*items))
 
     def __radd__(self, other: Any) -> Any:
         if type(other) is not list:
             return NotImplemented
+        refuse_extended(other, self.session.name_of(self.symbol), sys._getframe(1))
         given = argument(self.session, other)
+        self._hold(other)
         return computed(self.session, "plus", given, self, type_=self._with(*other))
 
     def __mul__(self, times: Any) -> Any:
@@ -198,6 +203,10 @@ class AbstractList:
         given = [argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
+        self._hold(items)
+
+    def _hold(self, items: Iterable[Any]) -> None:
+        """Notes what is put into a list of the graph, which has the value that it has now."""
         self.session.held += [(item, frozen(item)) for item in items if _is_changeable(item)]
 
     def _refuse_others(self) -> None:
@@ -212,8 +221,16 @@ class AbstractList:
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
-        found = items if isinstance(items, AbstractList) else list(items)
-        self._become("plus", found, items=_items_of(found))
+        if isinstance(items, GeneratorType):
+            self._take(items)
+        else:
+            found = items if isinstance(items, AbstractList) else list(items)
+            self._become("plus", found, items=_items_of(found))
+
+    def _take(self, items: Iterator[Any]) -> None:
+        """Appends items one by one, as Python does: one may fail, or read the list."""
+        while (item := next(items, _END)) is not _END:
+            self.append(item)
 
     def __iadd__(self, items: Any) -> AbstractList:
         self.extend(items)

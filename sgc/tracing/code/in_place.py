@@ -1,0 +1,87 @@
+"""Python's `xs += ys` on a list `xs` that is known, and `ys` only at run time.
+
+It extends the list in place, whatever else holds it. But no plain list can be given items that are
+known only at run time: a new list can only take its place in one variable.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from sgc.core.stops import INTERPRET, stop
+
+
+def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = True) -> None:
+    """Stops the trace if a frame's operator may change the list `left` in place, and more than the
+    variable that it then sets holds it. name: of what it is changed by; is_typed: whether that is a
+    list.
+    """
+    op, following = _operation(frame.f_code, frame.f_lasti)
+    if op is not None and op < _FIRST_IN_PLACE:
+        return
+    is_set_alone = is_typed and following in _SETS_VARIABLE
+    if is_set_alone and n_held(left, frame) <= _N_HELD_ALONE:
+        return
+    stop(
+        f"a list is changed in place by {name}, which is known only at run time",
+        hint="change a copy of it that only one variable has; or write `xs = xs + …`, which makes "
+        "a new list; or " + INTERPRET,
+    )
+
+
+def n_held(value: Any, frame: FrameType) -> int:
+    """How many references there are to a value, one by the dict of the frame's variables."""
+    local = frame.f_locals  # in Python 3.11 and 3.12 a dict that is kept, now or since earlier
+    assert local is not None
+    return sys.getrefcount(value)
+
+
+def _operation(code: CodeType, offset: int) -> tuple[int | None, str]:
+    """The argument of the BINARY_OP at a place, and the name of the instruction after it; nothing
+    for another instruction, which calls C code that may do anything."""
+    text = code.co_code
+    if text[offset] != _BINARY_OP:
+        return None, ""
+    following = offset + 2
+    while text[following] == _CACHE:
+        following += 2
+    return text[offset + 1], dis.opname[text[following]]
+
+
+def _argument(statement: str) -> int:
+    (found,) = (
+        each.arg
+        for each in dis.get_instructions(compile(statement, "", "exec"))
+        if each.opcode == _BINARY_OP and each.arg is not None
+    )
+    return found
+
+
+_BINARY_OP, _CACHE = dis.opmap["BINARY_OP"], dis.opmap["CACHE"]
+_FIRST_IN_PLACE = _argument("a += b")  # the arguments of all such operators follow
+# Of other targets, whoever holds the list that is changed would see no new one: `pair[0] += xs`.
+_SETS_VARIABLE = frozenset({"STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_DEREF"})
+
+
+class _Counted:
+    """Counts the references to the list that is left of it."""
+
+    def __radd__(self, left: Any) -> int:
+        return _seen(left)
+
+
+def _seen(left: Any) -> int:
+    return n_held(left, sys._getframe(2))
+
+
+def _held_alone() -> int:
+    """The number of references to a list that one variable holds, seen while it is extended."""
+    alone: Any = []
+    alone += _Counted()
+    return int(alone)
+
+
+_N_HELD_ALONE = _held_alone()
