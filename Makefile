@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
 
 test: $(STAMP)
-	$(BIN)/sgc doctor --no-measure
+	SGC_KERNEL_SETS=all $(BIN)/sgc doctor --no-measure
 	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal
 	$(MAKE) --no-print-directory lint
 

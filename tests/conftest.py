@@ -20,6 +20,8 @@ from sgc.tracing.checking import check
 # Tests run side by side, one on each core: more threads would wait for each other. For torch,
 # which reads it when it is imported, in this process and in those begun here.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Kernels are tested with every instruction set that the machine has.
+os.environ.setdefault("SGC_KERNEL_SETS", "all")
 
 
 ENGINES = {"engine", "fake_engine", "default_engine"}

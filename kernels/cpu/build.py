@@ -15,12 +15,13 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sgc.kernels.cpu import compiling
-from sgc.kernels.cpu.compiling import CompilerError, compiled, flags_of, locked
+from sgc.kernels.cpu import compiling, sets
+from sgc.kernels.cpu.compiling import CompilerError, compiled, locked
+from sgc.kernels.cpu.sets import InstructionSet
 from sgc.kernels.cpu.stored import Store
 from sgc.kernels.cpu.trust import NotTrustedError, own_folder, trusted
 
@@ -78,8 +79,9 @@ def _find(broken: Path | None) -> Found:
     if compiler is None:
         return _without_compiler(sources, broken)
     store = _store(sources, compiler)
-    if path := store.library(but=broken):
-        return Found(path, "compiled before")
+    for known in (store, _store(sources, compiler, sets.everything())):
+        if path := known.library(but=broken):
+            return Found(path, "compiled before")
     if failure := store.failure():
         raise CompilerError(f"{failure} ({_RETRY})")
     return Found(_compile(store, compiler, broken), f"compiled by {compiler[0]}")
@@ -111,9 +113,12 @@ def cache_folder() -> Path:
         raise _NoLibraryError("there is no home folder to keep the library in") from None
 
 
-def _store(sources: str, compiler: list[str]) -> Store:
+def _store(
+    sources: str, compiler: list[str], built_in: Sequence[InstructionSet] | None = None
+) -> Store:
+    label = sets.label(sets.chosen() if built_in is None else built_in)
     kind = _short_hash(shlex.join(compiler) + compiling.identity_of(compiler))
-    return Store(trusted(cache_folder()), f"sgc-{sources}-{kind}")
+    return Store(trusted(cache_folder()), f"sgc-{sources}-{label}-{kind}")
 
 
 def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
@@ -123,9 +128,10 @@ def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
     with locked(store.folder / "lock", end):
         if path := store.library(but=broken):
             return path
-        _log.warning("%s for this machine, once; it takes some 30 s of CPU", COMPILING)
+        _log.warning("%s for this machine, once; it takes some 12 s of CPU", COMPILING)
+        units = sets.units(sorted(SOURCES.glob("*.cpp")), sets.chosen())
         try:
-            with compiled(sorted(SOURCES.glob("*.cpp")), compiler, store.folder, end) as built:
+            with compiled(units, compiler, store.folder, end) as built:
                 return store.keep(built)
         except CompilerError as error:
             if error.is_lasting:
@@ -136,8 +142,11 @@ def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
 
 def _without_compiler(sources: str, broken: Path | None) -> Found:
     """What another compiler left is as good."""
-    if path := Store(trusted(cache_folder()), f"sgc-{sources}-*").library(but=broken):
-        return Found(path, "compiled before")
+    folder = trusted(cache_folder())
+    for built_in in (sets.chosen(), sets.everything()):
+        store = Store(folder, f"sgc-{sources}-{sets.label(built_in)}-*")
+        if path := store.library(but=broken):
+            return Found(path, "compiled before")
     chosen = os.environ.get("CXX")
     if chosen:
         raise _NoLibraryError(f"the compiler that CXX names, {chosen}, is not there")
@@ -164,8 +173,11 @@ def _hash_of_sources() -> str:
 
 def _hashed(files: list[Path]) -> Iterator[bytes]:
     yield f"{sys.platform} {platform.machine()}".encode()
+    sources = [file for file in files if file.suffix == ".cpp"]
+    for unit in sets.units(sources, sets.everything()):
+        yield shlex.join([unit.name, *unit.flags]).encode()
     for file in files:
-        yield shlex.join([file.name, *flags_of(file)]).encode()
+        yield file.name.encode()
         yield file.read_bytes()
 
 

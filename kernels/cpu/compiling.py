@@ -7,7 +7,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import platform
 import re
 import shutil
 import signal
@@ -20,29 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sgc.kernels.cpu.sets import Unit
+
 TIMEOUT_S = 75.0  # an engine that waits for it starts within its own limit
 _STALE_S = 24 * 3600.0
 _POLL_S = 0.02
 _MAX_ERROR = 300
-
-_FLAGS = (
-    *("-O3", "-std=c++20", "-fPIC", "-fvisibility=hidden", "-pthread"),
-    *("-Wall", "-Wextra", "-fno-math-errno", "-fno-trapping-math"),
-    "-ffp-contract=fast",  # said, for compilers differ in what they do unasked
-)
-_AVX2 = ("-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2")
-_AVX512 = (
-    *(*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"),
-    "-mprefer-vector-width=512",
-)
-_AVX512_BF16 = (*_AVX512, "-mavx512bf16")
-# By the end of a source's name. What has no such end runs on every processor of the architecture.
-_SETS = {
-    "_avx2": _AVX2,
-    "_avx512": _AVX512,
-    "_avx512_bf16": _AVX512_BF16,
-    "_amx_bf16": (*_AVX512_BF16, "-mamx-tile", "-mamx-bf16"),
-}
 
 
 class CompilerError(Exception):
@@ -51,13 +33,6 @@ class CompilerError(Exception):
     def __init__(self, message: str, is_lasting: bool = True) -> None:
         super().__init__(message)
         self.is_lasting = is_lasting
-
-
-def flags_of(source: Path) -> tuple[str, ...]:
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return _FLAGS
-    own = [flags for end, flags in _SETS.items() if source.stem.endswith(end)]
-    return (*_FLAGS, *(own[0] if own else ()))
 
 
 def identity_of(compiler: Sequence[str]) -> str:
@@ -75,7 +50,7 @@ def _identity(word: str) -> str:
 
 @contextmanager
 def compiled(
-    sources: Sequence[Path], compiler: Sequence[str], folder: Path, end: float
+    units: Sequence[Unit], compiler: Sequence[str], folder: Path, end: float
 ) -> Iterator[Path]:
     """The library, in a folder within `folder` that is removed afterwards.
 
@@ -87,7 +62,7 @@ def compiled(
     work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
     before = set(parts.iterdir())
     try:
-        yield _build(sources, compiler, work, parts, end)
+        yield _build(units, compiler, work, parts, end)
     except _LateError as error:
         error.is_lasting = before >= set(parts.iterdir())
         raise
@@ -96,10 +71,10 @@ def compiled(
 
 
 def _build(
-    sources: Sequence[Path], compiler: Sequence[str], work: Path, parts: Path, end: float
+    units: Sequence[Unit], compiler: Sequence[str], work: Path, parts: Path, end: float
 ) -> Path:
     before = set(parts.iterdir())
-    objects = _compile(sources, compiler, work, parts, end)
+    objects = _compile(units, compiler, work, parts, end)
     try:
         return _link(objects, compiler, work, end)
     except CompilerError:
@@ -107,30 +82,30 @@ def _build(
             part.unlink(missing_ok=True)
         if before.isdisjoint(objects):
             raise
-    return _link(_compile(sources, compiler, work, parts, end), compiler, work, end)
+    return _link(_compile(units, compiler, work, parts, end), compiler, work, end)
 
 
 def _compile(
-    sources: Sequence[Path], compiler: Sequence[str], work: Path, parts: Path, end: float
+    units: Sequence[Unit], compiler: Sequence[str], work: Path, parts: Path, end: float
 ) -> list[Path]:
     """Returns the object files."""
-    # Files without instructions of their own are linked first: where two have the same inlined
-    # function of the standard library, the linker keeps the first, which runs everywhere.
-    sources = sorted(sources, key=lambda source: (len(flags_of(source)), source.name))
-    common = _hash_of_headers(sources[0].parent) + identity_of(compiler).encode()
+    common = _hash_of_headers(units[0].sources[0].parent) + identity_of(compiler).encode()
     with ThreadPoolExecutor(min(_n_cores(), 8)) as pool:
-        return list(pool.map(lambda s: _object_of(s, common, compiler, work, parts, end), sources))
+        return list(pool.map(lambda u: _object_of(u, common, compiler, work, parts, end), units))
 
 
 def _object_of(
-    source: Path, common: bytes, compiler: Sequence[str], work: Path, parts: Path, end: float
+    unit: Unit, common: bytes, compiler: Sequence[str], work: Path, parts: Path, end: float
 ) -> Path:
-    flags = flags_of(source)
-    key = hashlib.sha256(common + repr((compiler, flags)).encode() + source.read_bytes())
-    part = parts / f"{source.stem}-{key.hexdigest()[:16]}.o"
+    key = hashlib.sha256(common + repr((compiler, unit.flags)).encode())
+    for source in unit.sources:
+        key.update(source.read_bytes())
+    part = parts / f"{unit.name}-{key.hexdigest()[:16]}.o"
     if not part.exists():
-        built = work / part.name
-        _make(built, compiler, [*flags, "-c", str(source)], end)
+        source, built = work / f"{part.stem}.cpp", work / part.name
+        source.write_text("".join(f'#include "{path.name}"\n' for path in unit.sources))
+        where = ("-iquote", str(unit.sources[0].parent))
+        _make(built, compiler, [*unit.flags, *where, "-c", str(source)], end)
         built.replace(part)
     return part
 
@@ -208,7 +183,9 @@ class _LateError(CompilerError):
 
 def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = next((line for line in lines if re.search(r"\berror\b", line)), "without a word")
+    found = next(
+        (line for line in lines if re.search(r"\berror\b|undefined", line)), "without a word"
+    )
     return found[:_MAX_ERROR]
 
 

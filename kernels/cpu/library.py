@@ -259,4 +259,6 @@ def _opened(found: build.Found) -> tuple[Library | None, build.Found]:
     if (abi := c.sgc_cpu_abi()) != ABI:
         reason = f"the library has version {abi} of the interface, not {ABI}"
         return None, build.Found(None, reason, is_fault=True)
+    if c.sgc_cpu_isa_best() < 0:
+        raise OSError("it is for another processor")
     return Library(c, found.path), found

@@ -174,18 +174,3 @@ def test_a_library_that_does_not_fit_is_not_used(cache, monkeypatch) -> None:
         assert "version 0 of the interface" in reason()
     finally:
         library._load.cache_clear()
-
-
-def test_each_source_has_the_flags_of_its_name() -> None:
-    names = ("x", "x_avx2", "x_avx512", "x_avx512_bf16", "x_amx_bf16", "x_plain")
-    flags = [compiling.flags_of(Path(f"{name}.cpp")) for name in names]
-    if compiling.platform.machine() != "x86_64":
-        assert len(set(flags)) == 1
-        return
-    assert flags[0] == flags[5]
-    assert "-mavx2" in flags[1]
-    assert "-mavx512f" not in flags[1]
-    assert "-mavx512bw" in flags[2]
-    assert "-mavx512bf16" not in flags[2]
-    assert "-mavx512bf16" in flags[3]
-    assert "-mamx-bf16" in flags[4]

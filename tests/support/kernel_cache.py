@@ -10,7 +10,11 @@ import pytest
 
 from sgc.kernels.cpu import build
 
-EXPORT = 'extern "C" __attribute__((visibility("default"))) int sgc_cpu_abi() { return 0; }\n'
+EXPORT = """
+#define EXPORT extern "C" __attribute__((visibility("default")))
+EXPORT int sgc_cpu_abi() { return 0; }
+EXPORT int sgc_cpu_isa_best() { return 0; }
+"""
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "clang++", "c++"))), reason="there is no C++ compiler"

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "abi.h"
-#include "attention.h"
+#include "attend.h"
 
 namespace sgc {
 namespace {

@@ -1,5 +1,5 @@
 // Runs a plan: level by level, each item by the kernel of this machine's instruction set.
-#include "attention.h"
+#include "attend.h"
 
 #include <new>
 #include <stdexcept>
@@ -22,12 +22,12 @@ const AttentionKernel& kernel_for(const HeadShape& shape) {
 }
 
 // Memory that a thread keeps from call to call: taken anew, its pages would be zeroed each time.
-class Buffer {
+class KeptMemory {
  public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { free_it(); }
+  KeptMemory() = default;
+  KeptMemory(const KeptMemory&) = delete;
+  KeptMemory& operator=(const KeptMemory&) = delete;
+  ~KeptMemory() { free_it(); }
 
   float* at_least(int64_t n_floats) {
     if (n_floats > size_) {
@@ -50,12 +50,12 @@ class Buffer {
 };
 
 float* scratch(int64_t n_floats) {
-  static thread_local Buffer buffer;
+  static thread_local KeptMemory buffer;
   return buffer.at_least(n_floats);
 }
 
 float* states(int64_t n_floats) {
-  static thread_local Buffer buffer;
+  static thread_local KeptMemory buffer;
   return buffer.at_least(n_floats);
 }
 

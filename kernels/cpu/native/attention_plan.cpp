@@ -10,7 +10,7 @@ namespace {
 
 constexpr int32_t kItemRows = 112;     // queries by heads of a group in an item, or one query
 constexpr int32_t kPageRows = 16;      // up to here an item takes all heads of a page
-constexpr int32_t kItemsPerThread = 4;
+constexpr int32_t kPartsPerThread = 4;
 constexpr int32_t kMinSegment = 256;   // a shorter part is not worth its merge
 constexpr int32_t kFixedSegment = 512;
 constexpr int32_t kGrain = 16;
@@ -106,7 +106,7 @@ class Planner {
         n_large += n_blocks;
     }
     whole_pages_ = n_small + n_large * n_kv >= 3 * n_threads_;
-    const int64_t most = std::max<int64_t>(1, total / (n_threads_ * kItemsPerThread));
+    const int64_t most = std::max<int64_t>(1, total / (n_threads_ * kPartsPerThread));
     int32_t segment = INT32_MAX;
     for (const Piece& piece : shared_.pieces) {
       const int32_t n = std::min(n_queries(piece), tokens_of_item());

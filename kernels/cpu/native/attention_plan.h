@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "attend.h"
 #include "attention_item.h"
 
 namespace sgc {

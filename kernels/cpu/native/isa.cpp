@@ -79,12 +79,16 @@ std::atomic<Isa> highest{Isa::amx_bf16};
 
 }  // namespace
 
-// Each set includes those below it, on every processor that was built.
-bool has(Isa isa) { return Isa::plain <= isa && isa <= machine(); }
+bool has(Isa isa) {
+  return Isa::plain <= isa && isa <= machine() && SGC_HAS_SET(static_cast<int>(isa));
+}
 
 Isa best() {
-  const Isa allowed = highest.load();
-  return allowed < machine() ? allowed : machine();
+  static constexpr Isa down[] = {Isa::amx_bf16, Isa::avx512_bf16, Isa::avx512, Isa::avx2,
+                                 Isa::plain};
+  for (Isa isa : down)
+    if (isa <= highest.load() && has(isa)) return isa;
+  return Isa::none;
 }
 
 bool limit(Isa isa) {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "attention.h"
+#include "attend.h"
 #include "experts.h"
 #include "matmul.h"
 #include "rows.h"
