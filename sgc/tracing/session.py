@@ -529,7 +529,7 @@ class TraceSession(Coding):
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
-                self.reach([], self.returned(ret_value), None)
+                unhooked(self.reach)([], self.returned(ret_value), None)
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
 
