@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from sgc.tracing.kinds.row_types import OptionalType
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
-from sgc.tracing.paths.leaves import Place, is_iterated
+from sgc.tracing.paths.leaves import Place, are_iterated
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.segments import Widened
 from sgc.tracing.paths.snapshot import Snapshot, Widening
@@ -116,11 +117,13 @@ class Merging(MapRecorder):
     def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
         """Whether a list to be widened is being iterated; if so, it is never widened."""
         assert self.path is not None
-        for number, _, _ in widening.leaves:
-            leaf, place = snapshot.leaves[number], reader.places[number][0]
-            if leaf.is_list and leaf.data is not None and is_iterated(place.value):
-                self.path.exploration.keep(leaf.label)
-                return True
+        leaves = snapshot.leaves
+        lists = [
+            n for n, _, _ in widening.leaves if leaves[n].is_list and leaves[n].data is not None
+        ]
+        for number in compress(lists, are_iterated([reader.places[n][0].value for n in lists])):
+            self.path.exploration.keep(leaves[number].label)
+            return True
         return False
 
     def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:

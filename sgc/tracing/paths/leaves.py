@@ -10,7 +10,7 @@ import ctypes
 import gc
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import CellType, FrameType
 from typing import Any
@@ -110,9 +110,16 @@ class Place:
             object.__setattr__(self.holder, self.key, value)
 
 
-def is_iterated(items: list[Any]) -> bool:
-    """Whether a loop is iterating a list: if it were replaced, the loop would use the old one."""
-    return any(type(each) in _ITERATORS for each in gc.get_referrers(items))
+def are_iterated(lists: Sequence[list[Any]]) -> list[bool]:
+    """Whether a loop is iterating each list: if it were replaced, the loop would use the old one.
+
+    Python is asked once for all of them, since it looks through every object that there is.
+    """
+    if not lists:
+        return []
+    iterators = [each for each in gc.get_referrers(*lists) if type(each) in _ITERATORS]
+    walked = {id(part) for each in iterators for part in gc.get_referents(each)}
+    return [id(items) in walked for items in lists]
 
 
 _ITERATORS: tuple[type, ...] = (type(iter([])), type(reversed([])))
