@@ -318,7 +318,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Info(_message.Message):
-    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device")
+    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy")
     ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -332,6 +332,8 @@ class Info(_message.Message):
     SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_FIELD_NUMBER: _ClassVar[int]
     engine_version: str
     model: str
     tokenizer_fingerprint: str
@@ -345,7 +347,23 @@ class Info(_message.Message):
     special_tokens: _containers.RepeatedScalarFieldContainer[str]
     dtype: str
     device: str
-    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+    weights: str
+    accuracy: Accuracy
+    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ...) -> None: ...
+
+class Accuracy(_message.Message):
+    __slots__ = ("tokens", "cross_entropy", "own_cross_entropy", "divergence", "equal_share")
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CROSS_ENTROPY_FIELD_NUMBER: _ClassVar[int]
+    OWN_CROSS_ENTROPY_FIELD_NUMBER: _ClassVar[int]
+    DIVERGENCE_FIELD_NUMBER: _ClassVar[int]
+    EQUAL_SHARE_FIELD_NUMBER: _ClassVar[int]
+    tokens: int
+    cross_entropy: float
+    own_cross_entropy: float
+    divergence: float
+    equal_share: float
+    def __init__(self, tokens: _Optional[int] = ..., cross_entropy: _Optional[float] = ..., own_cross_entropy: _Optional[float] = ..., divergence: _Optional[float] = ..., equal_share: _Optional[float] = ...) -> None: ...
 
 class ChatFormat(_message.Message):
     __slots__ = ("roles", "default_system", "from_model", "prefix_stable")

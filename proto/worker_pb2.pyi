@@ -8,20 +8,24 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Ready(_message.Message):
-    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device")
+    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     POOL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     VOCAB_SIZE_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ACCURACY_FIELD_NUMBER: _ClassVar[int]
     error: str
     max_context: int
     pool_tokens: int
     vocab_size: int
     dtype: str
     device: str
-    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+    weights: str
+    accuracy: _engine_pb2.Accuracy
+    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ...) -> None: ...
 
 class StepInput(_message.Message):
     __slots__ = ("requests", "cancels", "flush_cache", "want_stats")

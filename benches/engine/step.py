@@ -4,9 +4,10 @@
         [--out FILE.json]
 
 Decode steps of some rows and contexts, over scattered pages and with a shared prefix, and chunks of
-prompts. `share` is the least time that the machine's limits allow, over the time: what must be read
-(weights, K and V) at the rate of memory, or the products at the rate of arithmetic, whichever takes
-longer. Both rates are measured here. Times are minima.
+prompts; with weights as they are, and in eight bits. `share`, of weights as they are, is the least
+time that the machine's limits allow, over the time: what must be read (weights, K and V) at the
+rate of memory, or the products at the rate of arithmetic, whichever takes longer. Both rates are
+measured here. Times are minima.
 """
 
 from __future__ import annotations
@@ -32,13 +33,23 @@ from sgc.kernels.cpu import library
 from sgc.kernels.cpu.limits import Limits, measure
 from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
-from sgc.runtime.engine.model.runner import ModelRunner
+from sgc.runtime.engine.model.runner import ModelRunner, Needs
 from sgc.runtime.engine.model.transformers_files import load_transformers_model
-from sgc.runtime.engine.model.ways import deterministic_runner, fused_runner, native_runner
+from sgc.runtime.engine.model.ways import (
+    deterministic_runner,
+    fused_runner,
+    native_runner,
+    native_runner_with,
+)
 
 N_PAGES = 70_000
 PAUSE_S = 0.02  # torch's threads keep a core for some milliseconds after their last operation
-WAYS = {"native": native_runner, "deterministic": deterministic_runner, "torch": fused_runner}
+WAYS = {
+    "native": native_runner,
+    "deterministic": deterministic_runner,
+    "int8": native_runner_with(Needs(weights="int8")),
+    "torch": fused_runner,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +117,12 @@ def run_model(name: str, arguments: argparse.Namespace, limits: Limits) -> list[
         row = {"case": case.name, "least_ms": 1000 * least}
         row |= {f"{way}_ms": 1000 * best for way, best in times.items()}
         row |= {"over_torch": times["torch"] / times["native"], "share": least / times["native"]}
+        row["int8_over_native"] = times["native"] / times["int8"]
         found.append(row)
         shown = ", ".join(f"{way} {1000 * best:.2f}" for way, best in times.items())
         print(f"{name}, {case.name}: {shown} ms; {row['over_torch']:.2f} times torch, "
-              f"{row['share']:.0%} of the limit", flush=True)  # fmt: skip
+              f"{row['share']:.0%} of the limit, int8 {row['int8_over_native']:.2f} times that",
+              flush=True)  # fmt: skip
     return found
 
 

@@ -18,7 +18,7 @@ from sgc.kernels.cpu import build
 
 _log = logging.getLogger(__name__)
 
-ABI = 2  # native/abi.h names the same number
+ABI = 3  # native/abi.h names the same number
 
 _P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 
@@ -33,7 +33,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_threads_free": (None, (_P,)),
     "sgc_threads_count": (_I32, (_P,)),
     "sgc_threads_try": (_I32, (_P, _I64, _P, _P)),
-    "sgc_pack": (_P, (_I32, _P, _I32, _I64, _P, _I32, _P)),
+    "sgc_pack": (_P, (_I32, _I32, _P, _I32, _I64, _P, _I32, _P)),
     "sgc_packed_free": (None, (_P,)),
     "sgc_packed_bytes": (_I64, (_P,)),
     "sgc_packed_n_out": (_I64, (_P,)),
@@ -68,6 +68,7 @@ class Format(IntEnum):
 
     F32 = 0
     BF16 = 1
+    I8 = 2
 
 
 class Epilogue(IntEnum):
@@ -152,7 +153,8 @@ class Packed:
     """Weights in the processor's layout. The originals are not needed any more.
 
     biases: the address of float32 [n_out] of all outputs, or None. interleaved: two weights of one
-    size become pairs, for the epilogues of pairs.
+    size become pairs, for the epilogues of pairs. packed_as: of I8, weights become integers up to
+    127 times a scale of each output's own.
     """
 
     def __init__(
@@ -165,12 +167,14 @@ class Packed:
         *,
         biases: int | None = None,
         interleaved: bool = False,
+        packed_as: Format | None = None,
     ) -> None:
         self._library = library
         matrices = (_Matrix * len(weights))(*(_Matrix(w.address, w.n_out) for w in weights))
         self.handle: int | None = library.c.sgc_pack(
-            format_, matrices, len(weights), n_in, biases, interleaved, threads.handle
-        )
+            format_, format_ if packed_as is None else packed_as, matrices, len(weights), n_in,
+            biases, interleaved, threads.handle,
+        )  # fmt: skip
         if self.handle is None:
             raise library.error()
 

@@ -138,13 +138,15 @@ class Program:
 class Writer:
     """Collects a program. dtype: of weights and activations; residuals and logits are float32.
 
-    is_deterministic: a row's logits do not depend on the rows beside it.
+    is_deterministic: a row's logits do not depend on the rows beside it. packs_as: how products
+    hold their weights, if not in dtype.
     """
 
     library: Library
     threads: Threads
     dtype: torch.dtype
     is_deterministic: bool = False
+    packs_as: Format | None = None
     buffers: list[Buffer] = field(default_factory=list)
     layers: dict[int, LayerPages] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
@@ -197,9 +199,15 @@ class Writer:
         self._op(Kind.LINEAR, in_, out, packed=packed.handle, epilogue=int(epilogue), scale=scale)
 
     def pack(
-        self, weights: Sequence[Tensor], biases: Sequence[Tensor] = (), *, are_pairs: bool = False
+        self,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor] = (),
+        *,
+        are_pairs: bool = False,
+        in_dtype: bool = False,
     ) -> Packed:
-        """Packs weights of one input, [n_out, n_in] each, one after the other or as pairs."""
+        """Packs weights of one input, [n_out, n_in] each, one after the other or as pairs.
+        in_dtype: whatever `packs_as` is."""
         matrices = [weight.detach().to(self.dtype).contiguous() for weight in weights]
         bias = torch.cat([b.detach().float() for b in biases]).contiguous() if biases else None
         packed = Packed(
@@ -210,6 +218,7 @@ class Writer:
             self.threads,
             biases=None if bias is None else bias.data_ptr(),
             interleaved=are_pairs,
+            packed_as=None if in_dtype else self.packs_as,
         )
         self.kept.append(packed)
         return packed

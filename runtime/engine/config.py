@@ -71,7 +71,10 @@ def check(config: ServerConfig) -> Checked:
     check_free(address)
     scraped = http_address("--metrics", config.metrics, security, FOR_METRICS)
     http = http_address("--http", config.http, security, FOR_HTTP)
-    return Checked(config, address, security, scraped, http, resolve(config.model))
+    source = resolve(config.model)
+    if source.is_fake and config.weights != "auto":
+        raise UsageError("--weights int8: the fake model has no weights", hint="leave it out")
+    return Checked(config, address, security, scraped, http, source)
 
 
 def check_ranges(config: ServerConfig) -> None:

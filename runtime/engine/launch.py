@@ -26,12 +26,14 @@ from types import TracebackType
 
 from sgc.errors import EngineUnavailable
 from sgc.kernels.cpu.build import COMPILING, NO_KERNELS
+from sgc.runtime.engine.names import IN_EIGHT_BITS
 from sgc.runtime.engine.process import child
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 5.0
 READY_LINE = b"listening on "
 TAIL_LINES = 30
+_PASSED_ON = (COMPILING, NO_KERNELS, IN_EIGHT_BITS)  # in lines that the user is to see
 
 
 class EmbeddedEngine:
@@ -139,7 +141,7 @@ class EmbeddedEngine:
         assert process.stderr is not None
         deadline = time.monotonic() + self._timeout_s
         descriptor = process.stderr.fileno()
-        data = b""
+        data, n_told = b"", 0
         while READY_LINE not in data:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
@@ -150,8 +152,9 @@ class EmbeddedEngine:
                 self._keep(data)
                 raise self._failure(f"ended while starting (exit status {process.wait()})")
             data += chunk
-            for line in chunk.decode(errors="replace").splitlines():
-                if COMPILING in line or NO_KERNELS in line:
+            whole, n_told = data[n_told : data.rfind(b"\n") + 1], data.rfind(b"\n") + 1
+            for line in whole.decode(errors="replace").splitlines():
+                if any(mark in line for mark in _PASSED_ON):
                     print(f"sgc: {line.strip()}", file=sys.stderr)
         self._keep(data)
         Thread(target=self._read_rest, args=(process,), daemon=True).start()

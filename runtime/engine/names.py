@@ -7,6 +7,8 @@ from dataclasses import dataclass
 POLICIES = ("lpm", "dfs", "fcfs", "random")  # see waiting.py
 DEFAULT_POLICY = "lpm"
 DTYPES = ("auto", "float32", "bfloat16")
+WEIGHTS = ("auto", "int8")
+IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +16,8 @@ class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
 
     lookup: whether requests guess tokens (`lookup.py`). deterministic: whether a reply is kept from
-    depending on what runs beside it. check: verify the engine's invariants after every step.
+    depending on what runs beside it. weights: how the model holds them; "auto" is in its dtype.
+    check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -29,4 +32,5 @@ class StepOptions:
     dtype: str = "auto"
     threads: int | None = None
     deterministic: bool = False
+    weights: str = "auto"
     check: bool = False

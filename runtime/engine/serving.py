@@ -16,8 +16,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sgc.errors import SgcError
+from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.model.models import ModelSource
+from sgc.runtime.engine.names import IN_EIGHT_BITS
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.server.listen import bind
@@ -49,6 +51,8 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         if ready is None:
             return 0
         _warn(chat, tokenizer, ready.vocab_size)
+        if ready.HasField("accuracy"):
+            print(accuracy_line(ready), file=sys.stderr)
         facts, shared = _assemble(source, ready, chat, tokenizer, link)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
@@ -99,6 +103,17 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
         )
     for note in notes:
         print(f"warning: {note}", file=sys.stderr)
+
+
+def accuracy_line(ready: wpb.Ready) -> str:
+    """What eight bits cost, on the fixed text of `accuracy.py`."""
+    found = ready.accuracy
+    return (
+        f"{IN_EIGHT_BITS}: weights; on {found.tokens} tokens of text a cross-entropy of "
+        f"{found.cross_entropy:.4f} nats ({ready.dtype}: {found.own_cross_entropy:.4f}), a "
+        f"divergence of {found.divergence:.2g}, and the same likeliest token after "
+        f"{found.equal_share:.1%}"
+    )
 
 
 def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:

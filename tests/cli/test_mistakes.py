@@ -39,6 +39,12 @@ def test_entry_rules(sgc_command, tmp_path):
     assert "no @sgc.function in it" in sgc_command("compile", none)[2]
 
 
+def test_a_running_engine_has_its_weights(sgc_command):
+    code, _, err = sgc_command("run", TIP, "--engine", "unix:/no", "--weights", "int8")
+    assert code == 2
+    assert "--weights is for an engine to start" in err
+
+
 def changed(data: bytes) -> bytes:
     return data[:-1] + bytes([data[-1] ^ 1])
 

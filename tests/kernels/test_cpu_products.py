@@ -28,7 +28,12 @@ Array = npt.NDArray[np.float64]
 PAIRED = (Epilogue.SWIGLU, Epilogue.GEGLU_TANH)
 WIDE = (Epilogue.STORE_F32, Epilogue.ADD)  # out is float32
 EXAMPLES = examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-formats = pytest.mark.parametrize("format_", list(Format), ids=lambda f: f.name.lower())
+formats = pytest.mark.parametrize(
+    ("format_", "packed_as"),
+    [(Format.F32, Format.F32), (Format.BF16, Format.BF16), (Format.F32, Format.I8),
+     (Format.BF16, Format.I8)],
+    ids=["f32", "bf16", "f32_i8", "bf16_i8"],
+)  # fmt: skip
 
 
 def numbers(values: npt.ArrayLike, format_: Format) -> npt.NDArray[np.generic]:
@@ -48,6 +53,12 @@ def floats(memory: npt.NDArray[np.generic]) -> Array:
     return memory.astype(np.float64)
 
 
+def quantized(weight: Array) -> Array:
+    """As packing in eight bits leaves it: multiples of a row's largest number over 127."""
+    scale = (np.abs(weight).max(1, keepdims=True) / 127).astype(np.float32)
+    return np.rint(weight.astype(np.float32) * (np.float32(1) / scale)) * scale.astype(np.float64)
+
+
 @dataclass
 class Case:
     """Weights of random numbers, packed; x @ weight.T is about 1."""
@@ -55,6 +66,7 @@ class Case:
     native: Library
     threads: Threads
     format_: Format
+    packed_as: Format
     n_outs: tuple[int, ...]
     n_in: int
     has_biases: bool = True
@@ -76,8 +88,11 @@ class Case:
             self.threads,
             biases=biases.ctypes.data if self.has_biases else None,
             interleaved=self.interleaved,
+            packed_as=self.packed_as,
         )
         self.weight = np.concatenate([floats(part) for part in parts])
+        if self.packed_as == Format.I8:
+            self.weight = quantized(self.weight)
         self.biases = biases.astype(np.float64) * self.has_biases
         for part in parts:
             part[:] = numbers(np.nan, self.format_)  # the originals are not needed any more
@@ -108,6 +123,15 @@ class Case:
             threads or self.threads, scale=0.5, fastest=fastest,
         )  # fmt: skip
         return memory
+
+    def allowed(self, x: npt.NDArray[np.generic], epilogue: Epilogue = Epilogue.STORE) -> float:
+        """How far a result may be from the exact one, beside its own rounding. Rows of bfloat16 by
+        bytes have 15 bits of their largest number and a sign."""
+        if self.format_ != Format.BF16 or self.packed_as != Format.I8 or not len(x):
+            return 2e-5
+        step = np.abs(floats(x)[:, : self.n_in]).max() / 32767
+        error = step / 2 * np.abs(self.weight).sum(1).max()
+        return float(2e-5 + error * (6 if epilogue in PAIRED else 1.2))
 
     def expected(self, x: npt.NDArray[np.generic], epilogue: Epilogue, before: Array) -> Array:
         sums = floats(x)[:, : self.n_in] @ self.weight.T + self.biases
@@ -153,12 +177,12 @@ sizes = st.one_of(st.integers(1, 70), st.sampled_from([31, 32, 33, 64, 96, 127, 
     flags=st.tuples(st.booleans(), st.booleans()),
 )
 def test_products_agree_with_float64(
-    native, threads, isa, format_, epilogue, n_outs, n_in, n_rows, gaps, flags
+    native, threads, isa, format_, packed_as, epilogue, n_outs, n_in, n_rows, gaps, flags
 ) -> None:
     has_biases, fastest = flags
     is_paired = epilogue in PAIRED
     outs = (n_outs[0], n_outs[0]) if is_paired else tuple(n_outs)
-    case = Case(native, threads, format_, outs, n_in, has_biases, is_paired)
+    case = Case(native, threads, format_, packed_as, outs, n_in, has_biases, is_paired)
     x = case.rows(n_rows, gaps[0])
     before = np.random.default_rng(5).normal(size=(n_rows, case.n_written + gaps[1]))
     before = floats(numbers(before, Format.F32 if epilogue in WIDE else format_))
@@ -166,26 +190,31 @@ def test_products_agree_with_float64(
     expected = case.expected(x, epilogue, before[:, : case.n_written])
     is_narrow = format_ == Format.BF16 and epilogue not in WIDE
     np.testing.assert_allclose(
-        out[:, : case.n_written], expected, rtol=2**-8 if is_narrow else 1e-5, atol=2e-5
+        out[:, : case.n_written],
+        expected,
+        rtol=2**-8 if is_narrow else 1e-5,
+        atol=case.allowed(x, epilogue),
     )
     np.testing.assert_array_equal(out[:, case.n_written :], before[:, case.n_written :])
 
 
 @formats
-def test_large_products_agree_with_float64(native, threads, isa, format_) -> None:
-    case = Case(native, threads, format_, (700, 300), 1030)
+def test_large_products_agree_with_float64(native, threads, isa, format_, packed_as) -> None:
+    case = Case(native, threads, format_, packed_as, (700, 300), 1030)
     x = case.rows(150)
     for fastest in (False, True):
         out = floats(case.run(x, Epilogue.STORE_F32, fastest=fastest))
         expected = case.expected(x, Epilogue.STORE_F32, np.zeros(0))
-        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=2e-5)
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=case.allowed(x))
 
 
 @formats
 @pytest.mark.parametrize("epilogue", [Epilogue.STORE, Epilogue.SWIGLU, Epilogue.GELU])
-def test_a_row_is_the_same_whatever_is_beside_it(native, threads, isa, format_, epilogue) -> None:
+def test_a_row_is_the_same_whatever_is_beside_it(
+    native, threads, isa, format_, packed_as, epilogue
+) -> None:
     outs = (75, 75) if epilogue in PAIRED else (75,)
-    case = Case(native, threads, format_, outs, 71, interleaved=epilogue in PAIRED)
+    case = Case(native, threads, format_, packed_as, outs, 71, interleaved=epilogue in PAIRED)
     x = case.rows(40)
     alone = np.concatenate([case.run(x[i : i + 1], epilogue) for i in range(40)])
     one = Threads(native, 1)
@@ -197,8 +226,10 @@ def test_a_row_is_the_same_whatever_is_beside_it(native, threads, isa, format_, 
 @formats
 @pytest.mark.parametrize("fastest", [False, True])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_a_number_stays_in_its_row(native, threads, isa, format_, fastest, bad) -> None:
-    case = Case(native, threads, format_, (50,), 37)
+def test_what_is_not_a_number_stays_in_its_row(
+    native, threads, isa, format_, packed_as, fastest, bad
+) -> None:
+    case = Case(native, threads, format_, packed_as, (50,), 37)
     x = case.rows(21)
     clean = case.run(x, fastest=fastest)
     spoiled = x.copy()
@@ -210,7 +241,7 @@ def test_what_is_not_a_number_stays_in_its_row(native, threads, isa, format_, fa
     assert not np.isfinite(floats(out)[is_spoiled]).any()
 
 
-@formats
+@pytest.mark.parametrize("format_", [Format.F32, Format.BF16], ids=["f32", "bf16"])
 def test_numbers_are_rounded_to_the_nearest_and_none_are_lost(
     native, threads, isa, format_
 ) -> None:
@@ -227,8 +258,8 @@ def test_numbers_are_rounded_to_the_nearest_and_none_are_lost(
     ]:
         biases = np.array([bias], np.float32)
         packed = Packed(
-            native, format_, [Weight(one.ctypes.data, 1)], 1, threads, biases=biases.ctypes.data
-        )
+            native, format_, [Weight(one.ctypes.data, 1)], 1, threads, biases=biases.ctypes.data,
+        )  # fmt: skip
         memory, out = numbers([[x]], format_), numbers([[0.0]], format_)
         packed.multiply(memory.ctypes.data, 1, 1, Epilogue.STORE, out.ctypes.data, 1, threads)
         if format_ == Format.F32:
@@ -237,9 +268,9 @@ def test_numbers_are_rounded_to_the_nearest_and_none_are_lost(
 
 
 @formats
-def test_activations_far_from_zero(native, threads, isa, format_) -> None:
+def test_activations_far_from_zero(native, threads, isa, format_, packed_as) -> None:
     one = numbers([[1.0]], format_)
-    packed = Packed(native, format_, [Weight(one.ctypes.data, 1)], 1, threads)
+    packed = Packed(native, format_, [Weight(one.ctypes.data, 1)], 1, threads, packed_as=packed_as)
     x = numbers([[-1e30], [-200], [-90], [-20], [20], [90], [200], [1e30]], format_)
     for epilogue in (Epilogue.SILU, Epilogue.GELU, Epilogue.GELU_TANH, Epilogue.RELU):
         out = numbers(np.zeros((8, 1)), format_)
@@ -249,14 +280,39 @@ def test_activations_far_from_zero(native, threads, isa, format_) -> None:
 
 
 def test_no_rows_are_no_work(native, threads) -> None:
-    case = Case(native, threads, Format.F32, (5,), 3)
+    case = Case(native, threads, Format.F32, Format.F32, (5,), 3)
     assert case.run(case.rows(0)).shape == (0, 5)
 
 
-def test_packed_weights_take_about_as_much_memory(native, threads, isa) -> None:
-    case = Case(native, threads, Format.BF16, (640,), 512)
+@pytest.mark.parametrize(("packed_as", "n_bytes"), [(Format.BF16, 2), (Format.I8, 1)])
+def test_packed_weights_take_about_as_much_memory(native, threads, isa, packed_as, n_bytes) -> None:
+    case = Case(native, threads, Format.BF16, packed_as, (640,), 512)
     assert case.packed.n_out == 640
-    assert 640 * 512 * 2 <= case.packed.n_bytes <= 640 * 512 * 2 * 1.05
+    assert 640 * 512 * n_bytes <= case.packed.n_bytes <= 640 * 512 * n_bytes * 1.05
+
+
+@pytest.mark.parametrize("n_in", [65536, 65537])
+def test_the_longest_sums_of_bytes_are_exact(native, threads, isa, n_in) -> None:
+    weights, x = numbers(np.ones((2, n_in)), Format.BF16), numbers(np.ones((1, n_in)), Format.BF16)
+    weights[1] |= 0x8000  # -1
+    packed = Packed(
+        native, Format.BF16, [Weight(weights.ctypes.data, 2)], n_in, threads, packed_as=Format.I8
+    )
+    out = np.zeros((1, 2), np.float32)
+    packed.multiply(x.ctypes.data, n_in, 1, Epilogue.STORE_F32, out.ctypes.data, 2, threads)
+    np.testing.assert_allclose(out, [[n_in, -n_in]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_weight_that_is_not_a_number_shows_in_its_output(native, threads, isa, bad) -> None:
+    weights = numbers([[1.0, bad, 1.0], [1.0, 2.0, 3.0]], Format.BF16)
+    packed = Packed(
+        native, Format.BF16, [Weight(weights.ctypes.data, 2)], 3, threads, packed_as=Format.I8
+    )
+    x, out = numbers(np.ones((1, 3)), Format.BF16), np.zeros((1, 2), np.float32)
+    packed.multiply(x.ctypes.data, 3, 1, Epilogue.STORE_F32, out.ctypes.data, 2, threads)
+    assert np.isnan(out[0, 0])
+    assert out[0, 1] == pytest.approx(6, rel=1e-2)
 
 
 def test_sizes_are_checked(native, threads) -> None:
@@ -275,10 +331,12 @@ def test_sizes_are_checked(native, threads) -> None:
     ]:
         with pytest.raises(KernelError, match=message):
             Packed(native, Format.F32, weights, n_in, threads, interleaved=interleaved)
+    with pytest.raises(KernelError, match="in eight bits"):
+        Packed(native, Format.F32, [good], 3, threads, packed_as=Format.BF16)
 
 
 def test_arguments_are_checked(native, threads) -> None:
-    case = Case(native, threads, Format.F32, (4,), 3)
+    case = Case(native, threads, Format.F32, Format.F32, (4,), 3)
     memory = np.zeros(64, np.float32)
     at = memory.ctypes.data
     for x, x_stride, n_rows, epilogue, out, out_stride, message in [

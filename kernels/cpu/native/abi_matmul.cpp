@@ -57,11 +57,13 @@ SGC_EXPORT int32_t sgc_threads_try(void* threads, int64_t n_items, int32_t* coun
   });
 }
 
-SGC_EXPORT void* sgc_pack(int32_t format, const sgc::Matrix* weights, int32_t n_weights,
-                          int64_t n_in, const float* biases, int32_t interleaved, void* threads) {
+SGC_EXPORT void* sgc_pack(int32_t format, int32_t packed_as, const sgc::Matrix* weights,
+                          int32_t n_weights, int64_t n_in, const float* biases,
+                          int32_t interleaved, void* threads) {
   return guarded(static_cast<void*>(nullptr), [&] {
-    return sgc::Packed::make(static_cast<sgc::Format>(format), weights, n_weights, n_in, biases,
-                             interleaved != 0, given<sgc::Threads>(threads))
+    return sgc::Packed::make(static_cast<sgc::Format>(format), static_cast<sgc::Format>(packed_as),
+                             weights, n_weights, n_in, biases, interleaved != 0,
+                             given<sgc::Threads>(threads))
         .release();
   });
 }

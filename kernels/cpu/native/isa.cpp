@@ -57,7 +57,7 @@ Isa detect() {
   const bool has_avx512 = has_bits(saved, bit(5) | bit(6) | bit(7))            // zmm and masks
                           && has_bits(seven.b, bit(16) | bit(17) | bit(30) | bit(31));  // F DQ BW VL
   if (!has_avx512) return Isa::avx2;
-  if (!has_bits(more.a, bit(5))) return Isa::avx512;
+  if (!has_bits(more.a, bit(5)) || !has_bits(seven.c, bit(11))) return Isa::avx512;  // BF16, VNNI
   const bool has_tiles = has_bits(saved, bit(17) | bit(18)) && has_bits(seven.d, bit(22) | bit(24));
   // Tiles have never run on a machine at hand, so they are used only where they are asked for.
   const bool is_asked = std::getenv("SGC_CPU_AMX") != nullptr;

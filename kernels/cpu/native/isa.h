@@ -5,7 +5,7 @@
 
 namespace sgc {
 
-// From the least to the most. A path is used only if the processor, the operating system and this
+// From the least to the most. avx512_bf16 includes VNNI, which every processor with it has. A path is used only if the processor, the operating system and this
 // library's build have it. `plain` is compiled for the architecture's baseline (NEON on arm64).
 enum class Isa : int32_t { none = -1, plain = 0, avx2 = 1, avx512 = 2, avx512_bf16 = 3, amx_bf16 = 4 };
 

@@ -21,19 +21,22 @@ constexpr int64_t kItemsPerThread = 6;  // so that threads end at about the same
 constexpr int64_t kItemWork = int64_t{32} << 10;
 constexpr int64_t kFewRows = 4;  // below it, tiles gain nothing
 
-const Kernel* kernel_of(Isa isa, Format format) {
+// Where activations are fp32, or too long for sums of bytes, weights are widened in registers.
+const Kernel* kernel_of(Isa isa, Format format, Format packed_as, int64_t n_in) {
   switch (isa) {
     case Isa::amx_bf16:
     case Isa::avx512_bf16:
-      return format == Format::bf16 ? avx512_bf16_kernel() : avx512_kernel(format);
+      if (format == Format::bf16 && packed_as == Format::bf16) return avx512_bf16_kernel();
+      if (format == Format::bf16 && n_in <= 4 * kMostQuads) return avx512_bf16_i8_kernel();
+      return avx512_kernel(packed_as);
     case Isa::avx512:
-      return avx512_kernel(format);
+      return avx512_kernel(packed_as);
     case Isa::avx2:
-      return avx2_kernel(format);
+      return avx2_kernel(packed_as);
     case Isa::plain:
       break;
   }
-  return plain_kernel(format);
+  return plain_kernel(packed_as);
 }
 
 int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -92,18 +95,14 @@ class PackedWeights final : public Packed {
     const bool is_wide = epilogue == Epilogue::store_f32 || epilogue == Epilogue::add;
     const int64_t out_bytes = is_wide ? 4 : bytes_of(format_);
     const int64_t outputs = is_paired(epilogue) ? kernel_.columns / 2 : kernel_.columns;
-    const int64_t x_bytes = bytes_of(kernel_.x_format);
     const Kernel& kernel = taken(n_rows, fastest);
     const Split split(n_rows, sizes_, kernel, threads.count());
-    if (kernel.x_format != format_) {
-      x = widened(static_cast<const bf16*>(x), x_stride, n_rows, threads);
-      x_stride = sizes_.n_in;
-    }
+    const Rows rows = rows_for(kernel, x, x_stride, n_rows, threads);
     threads.run(split.n_items, [&](int64_t item, int) {
       const int64_t row = split.first_row(item), panel = split.first_panel(item);
       kernel.multiply({
-          .x = static_cast<const char*>(x) + row * x_stride * x_bytes,
-          .x_stride = x_stride,
+          .x = rows.data + row * rows.stride_bytes,
+          .x_stride = rows.stride,
           .n_rows = split.end_row(item) - row,
           .n_in = sizes_.n_in,
           .panels = panels_.get() + panel * sizes_.panel_bytes,
@@ -152,18 +151,34 @@ class PackedWeights final : public Packed {
     }
   }
 
-  const float* widened(const bf16* x, int64_t stride, int64_t n_rows, Threads& threads) const {
+  // Rows as a kernel takes them. stride: in its numbers.
+  struct Rows {
+    const char* data;
+    int64_t stride, stride_bytes;
+  };
+
+  Rows rows_for(const Kernel& kernel, const void* x, int64_t stride, int64_t n_rows,
+                Threads& threads) const {
+    const RowForm* form = kernel.row_form;
+    if (form == nullptr && kernel.x_format == format_) {
+      return {static_cast<const char*>(x), stride, stride * bytes_of(format_)};
+    }
     constexpr int64_t kRowsAnItem = 8;
-    float* to = reinterpret_cast<float*>(thread_scratch(n_rows * sizes_.n_in * 4));
+    const int64_t n_in = sizes_.n_in, bytes = form != nullptr ? form->bytes(n_in) : n_in * 4;
+    const auto* from = static_cast<const bf16*>(x);
+    char* to = thread_scratch(n_rows * bytes);
     threads.run(divided_up(n_rows, kRowsAnItem), [&](int64_t item, int) {
       const int64_t end = std::min((item + 1) * kRowsAnItem, n_rows);
       for (int64_t row = item * kRowsAnItem; row < end; ++row) {
-        for (int64_t k = 0; k < sizes_.n_in; ++k) {
-          to[row * sizes_.n_in + k] = to_float(x[row * stride + k]);
-        }
+        (form != nullptr ? form->make : widen)(from + row * stride, n_in, to + row * bytes);
       }
     });
-    return to;
+    return {to, form != nullptr ? bytes : n_in, bytes};
+  }
+
+  static void widen(const bf16* x, int64_t n_in, char* row) {
+    float* to = reinterpret_cast<float*>(row);
+    for (int64_t k = 0; k < n_in; ++k) to[k] = to_float(x[k]);
   }
 
   Format format_;
@@ -175,16 +190,19 @@ class PackedWeights final : public Packed {
 
 }  // namespace
 
-std::unique_ptr<Packed> Packed::make(Format format, const Matrix* weights, int n_weights,
-                                     int64_t n_in, const float* biases, bool interleaved,
-                                     Threads& threads) {
+std::unique_ptr<Packed> Packed::make(Format format, Format packed_as, const Matrix* weights,
+                                     int n_weights, int64_t n_in, const float* biases,
+                                     bool interleaved, Threads& threads) {
   if (format != Format::f32 && format != Format::bf16) {
     throw std::invalid_argument("an unknown format");
   }
-  const Kernel& kernel = *kernel_of(best(), format);
-  const Sizes sizes = sized(format, weights, n_weights, n_in, interleaved, kernel);
+  if (packed_as != format && packed_as != Format::i8) {
+    throw std::invalid_argument("weights are packed as they are, or in eight bits");
+  }
+  const Kernel& kernel = *kernel_of(best(), format, packed_as, n_in);
+  const Sizes sizes = sized(packed_as, weights, n_weights, n_in, interleaved, kernel);
   auto packed = std::make_unique<PackedWeights>(format, kernel, sizes);
-  pack_weights(format, weights, sizes, kernel, packed->panels(), threads);
+  pack_weights(format, packed_as, weights, sizes, kernel, packed->panels(), threads);
   pack_biases(biases, sizes, kernel, packed->biases());
   return packed;
 }

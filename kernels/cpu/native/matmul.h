@@ -21,11 +21,12 @@ struct Matrix {
 // Immutable once made; the originals are not needed any more.
 class Packed {
  public:
-  // format: of the weights and of the activations they are multiplied with. biases: fp32 [n_out]
-  // of all outputs in the product's order before interleaving, or null.
-  static std::unique_ptr<Packed> make(Format format, const Matrix* weights, int n_weights,
-                                      int64_t n_in, const float* biases, bool interleaved,
-                                      Threads& threads);
+  // format: of the weights and of the activations they are multiplied with. packed_as: the same, or
+  // i8: each output's weights become integers up to 127 times a scale of its own. biases: fp32
+  // [n_out] of all outputs in the product's order before interleaving, or null.
+  static std::unique_ptr<Packed> make(Format format, Format packed_as, const Matrix* weights,
+                                      int n_weights, int64_t n_in, const float* biases,
+                                      bool interleaved, Threads& threads);
   virtual ~Packed() = default;
   virtual int64_t n_in() const = 0;
   virtual int64_t n_out() const = 0;

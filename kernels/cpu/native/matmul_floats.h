@@ -1,4 +1,4 @@
-// Products in fp32, with weights in fp32 or bf16. SGC_LANES and SGC_ROWS (computed together)
+// Products in fp32, with weights in fp32, bf16 or i8. SGC_LANES and SGC_ROWS (computed together)
 // are the source's.
 #pragma once
 
@@ -16,7 +16,10 @@ struct Products {
   template <int rows>
   static void sums(const float* x, int64_t stride, int64_t n_in, const char* panel, Ahead ahead,
                    float* out) {
-    const Weight* weights = reinterpret_cast<const Weight*>(panel);
+    constexpr bool is_scaled = sizeof(Weight) == 1;
+    const float* scales = reinterpret_cast<const float*>(panel);
+    const Weight* weights =
+        reinterpret_cast<const Weight*>(panel + (is_scaled ? head_bytes(kColumns) : 0));
     Floats a[rows] = {}, b[rows] = {};
     for (int64_t k = 0; k < n_in; ++k, weights += kColumns, ahead.at += ahead.step) {
       __builtin_prefetch(ahead.at);
@@ -31,6 +34,10 @@ struct Products {
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; ++r) {
+      if constexpr (is_scaled) {
+        a[r] *= load(scales);
+        b[r] *= load(scales + kLanes);
+      }
       store(out + r * kColumns, a[r]);
       store(out + r * kColumns + kLanes, b[r]);
     }
@@ -42,7 +49,9 @@ constexpr Kernel kFloatKernel{kColumns, SGC_ROWS, Layout::single, Format::f32,
                               multiply_blocks<Products<Weight>>};
 
 inline const Kernel* float_kernel(Format weights) {
-  return weights == Format::f32 ? &kFloatKernel<float> : &kFloatKernel<bf16>;
+  return weights == Format::f32    ? &kFloatKernel<float>
+         : weights == Format::bf16 ? &kFloatKernel<bf16>
+                                   : &kFloatKernel<int8_t>;
 }
 
 }  // namespace

@@ -16,11 +16,12 @@ struct Sizes {
   bool interleaved;
 };
 
-Sizes sized(Format format, const Matrix* weights, int n_weights, int64_t n_in, bool interleaved,
+Sizes sized(Format packed_as, const Matrix* weights, int n_weights, int64_t n_in, bool interleaved,
             const Kernel& kernel);
 
-void pack_weights(Format format, const Matrix* weights, const Sizes& sizes, const Kernel& kernel,
-                  char* panels, Threads& threads);
+// From numbers of `format`. A weight of i8 is the nearest of 255 multiples of its output's scale.
+void pack_weights(Format format, Format packed_as, const Matrix* weights, const Sizes& sizes,
+                  const Kernel& kernel, char* panels, Threads& threads);
 void pack_biases(const float* biases, const Sizes& sizes, const Kernel& kernel, float* packed);
 
 }  // namespace sgc

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "numbers.h"
 
 namespace sgc {
@@ -35,6 +39,26 @@ SGC_INLINE Floats load(const bf16* from) {
   Halves x;
   std::memcpy(&x, from, sizeof(x));
   return bits_as<Floats>(__builtin_convertvector(x, Words) << 16);
+}
+
+// Written out: gcc 12 converts vectors of bytes one by one.
+SGC_INLINE Ints widened(const int8_t* from) {
+#if SGC_LANES == 16
+  return bits_as<Ints>(
+      _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#elif SGC_LANES == 8
+  return bits_as<Ints>(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__x86_64__)
+  const __m128i bytes = _mm_loadu_si32(from), twice = _mm_unpacklo_epi8(bytes, bytes);
+  return bits_as<Ints>(_mm_srai_epi32(_mm_unpacklo_epi16(twice, twice), 24));
+#else
+  return Ints{from[0], from[1], from[2], from[3]};
+#endif
+}
+
+SGC_INLINE Floats load(const int8_t* from) {
+  return __builtin_convertvector(widened(from), Floats);
 }
 
 SGC_INLINE void store(float* to, Floats x) { std::memcpy(to, &x, sizeof(x)); }

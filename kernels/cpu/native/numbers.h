@@ -11,9 +11,11 @@
 
 namespace sgc {
 
-enum class Format : int32_t { f32 = 0, bf16 = 1 };
+enum class Format : int32_t { f32 = 0, bf16 = 1, i8 = 2 };
 
-constexpr int64_t bytes_of(Format format) { return format == Format::f32 ? 4 : 2; }
+constexpr int64_t bytes_of(Format format) {
+  return format == Format::f32 ? 4 : format == Format::bf16 ? 2 : 1;
+}
 
 struct bf16 {
   uint16_t bits;

@@ -58,6 +58,19 @@ class FlatBatch:
         return len(self.row_starts) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Means over `n_tokens` positions. cross_entropy: of the next token, nats; own_cross_entropy:
+    the same in the model's own numbers. divergence: from its own probabilities (Kullback-Leibler),
+    nats. equal_share: of positions whose likeliest token is the same."""
+
+    n_tokens: int
+    cross_entropy: float
+    own_cross_entropy: float
+    divergence: float
+    equal_share: float
+
+
 class Forward(Protocol):
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         """Writes the new tokens' K/V and returns logits: [n_logits, vocab]."""

@@ -15,10 +15,12 @@ from typing import Any
 import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
+from sgc.runtime.engine.ints import Ints
+from sgc.runtime.engine.model.accuracy import OwnText, accuracy_of, own_text
 from sgc.runtime.engine.model.plain_files import find_plain
-from sgc.runtime.engine.model.runner import ModelRunner
-from sgc.runtime.engine.model.self_check import check_model, own_answers
-from sgc.runtime.engine.model.ways import RunnerFactory, decoder_factories, runner_factories
+from sgc.runtime.engine.model.runner import ModelRunner, Needs
+from sgc.runtime.engine.model.self_check import OwnAnswers, check_model, own_answers
+from sgc.runtime.engine.model.ways import PLAIN, decoder_factories, own_kernels, runner_factories
 from sgc.runtime.engine.process.tuning import keep_freed_memory
 
 MAX_POOL_TOKENS = 65536
@@ -37,19 +39,23 @@ def load_model(
     pool_tokens: int | None = None,
     max_context: int | None = None,
     threads: int | None = None,
-    deterministic: bool = False,
+    needs: Needs = PLAIN,
+    text: Ints | None = None,
 ) -> ModelRunner:
     """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16".
 
-    deterministic: a row's logits do not depend on the rows beside it, on how its prompt is cut into
-    chunks, or on which pages it shares. Only our own kernels can: else `UnsupportedModel`.
+    needs: what only our own kernels can do: `UnsupportedModel` where they cannot. text: ids, on
+    which it is measured what eight bits cost.
     """
     if threads is not None:
         torch.set_num_threads(threads)
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
-    loading = _Loading(folder, dtype, chooses_threads=threads is None, deterministic=deterministic)
+    if needs.options:
+        own_kernels(needs)
+    measured = text if needs.in_eight_bits else None
+    loading = _Loading(folder, dtype, threads is None, needs, measured)
     runner = loading.plain() or loading.transformers()
     if max_context is not None:
         if max_context > runner.max_context:
@@ -68,7 +74,8 @@ class _Loading:
     folder: str
     dtype: str
     chooses_threads: bool
-    deterministic: bool
+    needs: Needs
+    text: Ints | None
 
     def plain(self) -> ModelRunner | None:
         """Without transformers, if our own loader knows the model and it passes its check."""
@@ -77,12 +84,12 @@ class _Loading:
             return None
         self._choose_threads(files.num_parameters())  # before anything starts a second thread
         model = files.load()
-        own = None if model is None else own_answers(model)
-        for factory in decoder_factories(files.dtype, self.deterministic):
+        own = None if model is None else self._own(model)
+        for factory in decoder_factories(files.dtype, self.needs):
             model = model or files.load()
-            if model is None:
+            if model is None or own is None:
                 return None
-            if (runner := _tried(factory, model, own)) is not None:
+            if (runner := self._tried(factory, model, own)) is not None:
                 return runner
             model = None  # so that it is not in memory twice
         return None
@@ -92,31 +99,51 @@ class _Loading:
 
         model = load_transformers_model(self.folder, self.dtype)
         self._choose_threads(model.num_parameters())
-        own = own_answers(model)
-        *faster, slowest = runner_factories(model, self.deterministic)
+        own = self._own(model)
+        *faster, slowest = runner_factories(model, self.needs)
         for factory in faster:
-            if (runner := _tried(factory, model, own)) is not None:
+            if (runner := self._tried(factory, model, own)) is not None:
                 return runner
             del model  # so that it is not in memory twice
             model = load_transformers_model(self.folder, self.dtype)
         runner = slowest(model, 1)
-        check_model(runner, own)
+        own.check(runner)
         return runner
+
+    def _tried(self, factory: Any, model: Any, own: _Own) -> ModelRunner | None:
+        """The runner; None if its logits differ from the model's own (`own`) and another way may
+        compute the model."""
+        try:
+            runner: ModelRunner = factory(model, 1)
+            own.check(runner)
+        except Exception as error:
+            if self.needs.options:
+                raise
+            _log.warning("%s fails its check, trying without: %s", factory.__name__, error)
+            return None
+        return runner
+
+    def _own(self, model: Any) -> _Own:
+        text = None if self.text is None else own_text(model, self.text)
+        return _Own(own_answers(model), text)
 
     def _choose_threads(self, n_parameters: int) -> None:
         if self.chooses_threads and n_parameters < ONE_THREAD_BELOW:
             torch.set_num_threads(1)
 
 
-def _tried(factory: RunnerFactory, model: Any, own: Any) -> ModelRunner | None:
-    """The runner; None if its logits differ from the model's own (`own`)."""
-    try:
-        runner = factory(model, 1)
-        check_model(runner, own)
-    except Exception as error:  # the next way computes the model
-        _log.warning("%s fails its check, trying without: %s", factory.__name__, error)
-        return None
-    return runner
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What the model itself answers."""
+
+    answers: OwnAnswers
+    text: OwnText | None
+
+    def check(self, runner: ModelRunner) -> None:
+        """Raises `UnsupportedModel`; measures the runner on the text."""
+        check_model(runner, self.answers)
+        if self.text is not None:
+            runner.accuracy = accuracy_of(runner, self.text)
 
 
 def default_pool_tokens(token_bytes: int) -> int:

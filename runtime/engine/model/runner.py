@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,11 +13,31 @@ import numpy.typing as npt
 import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
-from sgc.runtime.engine.model.forward import FlatBatch
+from sgc.runtime.engine.model.forward import Accuracy, FlatBatch
 
 
 class UnsupportedModel(ValueError):
     """A model that would not be served faithfully."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What only our own kernels can do. deterministic: a row's logits do not depend on the rows
+    beside it. weights: "int8", or "auto", in the model's dtype."""
+
+    deterministic: bool = False
+    weights: str = "auto"
+
+    @property
+    def in_eight_bits(self) -> bool:
+        return self.weights == "int8"
+
+    @property
+    def options(self) -> str:
+        """As they are asked for; empty if nothing is."""
+        asked = ["--deterministic"] if self.deterministic else []
+        asked += ["--weights int8"] if self.weights == "int8" else []
+        return " and ".join(asked)
 
 
 class Way(Protocol):
@@ -35,8 +56,16 @@ class ModelRunner:
 
     device_name = "cpu"
 
-    def __init__(self, model: Any, way: Way, n_pages: int, keeps_model: bool = False) -> None:
-        """model: the model behind the way. keeps_model: whether the runner keeps it."""
+    def __init__(
+        self,
+        model: Any,
+        way: Way,
+        n_pages: int,
+        keeps_model: bool = False,
+        needs: Needs = Needs(),
+    ) -> None:
+        """model: the model behind the way. keeps_model: whether the runner keeps it. needs: what
+        the way was asked for."""
         self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
@@ -45,6 +74,8 @@ class ModelRunner:
         self.vocab_size = int(model.get_output_embeddings().out_features)
         self.max_context = max_context_of(self.config)
         self.way = way
+        self.needs = needs
+        self.accuracy: Accuracy | None = None  # where it was measured at load
 
     @property
     def pool_tokens(self) -> int:
@@ -53,6 +84,10 @@ class ModelRunner:
     @property
     def dtype_name(self) -> str:
         return str(self.dtype).removeprefix("torch.")
+
+    @property
+    def weights_name(self) -> str:
+        return "int8" if self.needs.weights == "int8" else self.dtype_name
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         return self.way.logits(batch, self.pool)

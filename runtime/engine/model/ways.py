@@ -6,6 +6,7 @@ packed (`decoders/packed.py`) or not. Attention is always ours, over the pool's 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from sgc.kernels.cpu import library
 from sgc.kernels.cpu.attention import NativeAttention
+from sgc.kernels.cpu.library import Format
 from sgc.kernels.cpu.program import Batch, Program, Writer
 from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
@@ -25,10 +27,13 @@ from sgc.runtime.engine.model.decoders.fused import FusedModel
 from sgc.runtime.engine.model.decoders.native import write
 from sgc.runtime.engine.model.decoders.packed import pack_linears
 from sgc.runtime.engine.model.forward import FlatBatch
-from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
+from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 
 Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
+
+PLAIN = Needs()
+NATIVE_DTYPES = (torch.float32, torch.bfloat16)
 
 RunnerFactory = Callable[[Any, int], ModelRunner]
 """(model, n_pages) -> runner: one way to compute a model. It takes the model over."""
@@ -92,17 +97,39 @@ def make_threads(kernels: library.Library) -> library.Threads:
     return library.Threads(kernels, torch.get_num_threads())
 
 
-def native_runner(model: Any, n_pages: int, deterministic: bool = False) -> ModelRunner:
+def own_kernels(needs: Needs) -> library.Library:
+    """Raises `UnsupportedModel` where there are none."""
     kernels = library.find()
     if kernels is None:
-        raise UnsupportedModel(f"our own kernels are not there: {library.reason()}")
-    threads = make_threads(kernels)
-    writer = Writer(kernels, threads, model.dtype, is_deterministic=deterministic)
-    return ModelRunner(model, NativeWay(write(decoder_of(model), writer)), n_pages)
+        what = needs.options or "this way"
+        raise UnsupportedModel(
+            f"{what} needs our own kernels, which are not there: {library.reason()}; `sgc doctor` "
+            f"says what would help, or leave out {what}"
+        )
+    return kernels
 
 
-def deterministic_runner(model: Any, n_pages: int) -> ModelRunner:
-    return native_runner(model, n_pages, deterministic=True)
+def native_runner(model: Any, n_pages: int, needs: Needs = PLAIN) -> ModelRunner:
+    """Raises `UnsupportedModel` where our own kernels cannot run the model."""
+    kernels = own_kernels(needs)
+    if model.dtype not in NATIVE_DTYPES:
+        raise UnsupportedModel(
+            f"our own kernels do not compute in {str(model.dtype).removeprefix('torch.')}; choose "
+            "--dtype bfloat16 or float32"
+        )
+    writer = Writer(
+        kernels, make_threads(kernels), model.dtype, is_deterministic=needs.deterministic,
+        packs_as=Format.I8 if needs.weights == "int8" else None,
+    )  # fmt: skip
+    way = NativeWay(write(decoder_of(model), writer))
+    return ModelRunner(model, way, n_pages, needs=needs)
+
+
+def native_runner_with(needs: Needs) -> RunnerFactory:
+    return update_wrapper(partial(native_runner, needs=needs), native_runner)
+
+
+deterministic_runner = native_runner_with(Needs(deterministic=True))
 
 
 def fused_runner(model: Any, n_pages: int) -> ModelRunner:
@@ -123,21 +150,23 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
     return ModelRunner(model, way, n_pages, keeps_model=True)
 
 
-def runner_factories(model: Any, deterministic: bool = False) -> list[RunnerFactory]:
+def runner_factories(model: Any, needs: Needs = PLAIN) -> list[RunnerFactory]:
     """The ways to compute a model of transformers, fastest first; the last one always can, unless
-    the model must be deterministic. Raises `UnsupportedModel` if no way is."""
+    something is needed that only our own kernels do. Raises `UnsupportedModel` if no way is."""
     if is_known(model):
-        known = decoder_factories(model.dtype, deterministic)
-        return known if deterministic else [*known, packed_runner, transformers_runner]
-    if deterministic:
-        name = type(model).__name__
-        raise UnsupportedModel(f"{name} cannot be deterministic: its own modules compute it")
+        known = decoder_factories(model.dtype, needs)
+        return known if needs.options else [*known, packed_runner, transformers_runner]
+    if needs.options:
+        raise UnsupportedModel(
+            f"{type(model).__name__} is of no family that our own kernels know, so its own modules "
+            f"compute it, and they cannot do {needs.options}: leave that out"
+        )
     return [packed_runner, transformers_runner]
 
 
-def decoder_factories(dtype: torch.dtype, deterministic: bool = False) -> list[RunnerFactory]:
+def decoder_factories(dtype: torch.dtype, needs: Needs = PLAIN) -> list[RunnerFactory]:
     """The ways to compute a model whose decoder is known."""
-    if deterministic:
-        return [deterministic_runner]
-    is_native = dtype in (torch.float32, torch.bfloat16) and library.find() is not None
+    if needs.options:
+        return [native_runner_with(needs)]
+    is_native = dtype in NATIVE_DTYPES and library.find() is not None
     return [*([native_runner] if is_native else []), fused_runner]

@@ -175,4 +175,6 @@ def info_of(facts: EngineFacts) -> pb.Info:
         special_tokens=tokenizer.special_tokens,
         dtype=ready.dtype,
         device=ready.device,
+        weights=ready.weights,
+        accuracy=ready.accuracy if ready.HasField("accuracy") else None,
     )

@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from sgc.runtime.engine.guides.compiler import Compiler
 from sgc.runtime.engine.guides.stops import TextStops
 from sgc.runtime.engine.model.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
-from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.forward import Accuracy, Forward
 from sgc.runtime.engine.names import StepOptions
 from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.step.core import EngineCore
-from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.intake import Compile
 
 
@@ -37,13 +39,22 @@ class WorkerConfig(StepOptions):
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What the engine tells of its model. weights: a dtype, or int8."""
+
+    dtype: str
+    device: str
+    weights: str
+    accuracy: Accuracy | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """compile: compiles a request's constraint and patterns (`intake.py`)."""
 
     core: EngineCore
     compile: Compile
-    dtype: str
-    device: str
+    facts: Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +63,7 @@ class _Model:
     vocab_size: int
     max_context: int
     pool_tokens: int
-    dtype: str
-    device: str
+    facts: Facts
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -66,7 +76,7 @@ def load(config: WorkerConfig) -> Loaded:
     if config.fake or config.model_folder is None:
         model = _fake(config, tokenizer)
     else:
-        model = _real(config, config.model_folder)
+        model = _real(config, config.model_folder, tokenizer)
     core = EngineCore(
         model.forward,
         pool_tokens=model.pool_tokens,
@@ -82,7 +92,7 @@ def load(config: WorkerConfig) -> Loaded:
         jumps=config.jumps,
         lookup=config.lookup,
     )
-    return Loaded(core, Compiler(tokenizer, model.vocab_size), model.dtype, model.device)
+    return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts)
 
 
 def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
@@ -96,11 +106,14 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
         breaks=kinds.breaks,
     )
     max_context = config.max_context or FAKE_MAX_CONTEXT
-    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, "fake", "cpu")
+    facts = Facts("fake", "cpu", "fake")
+    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts)
 
 
-def _real(config: WorkerConfig, folder: str) -> _Model:
+def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
+    from sgc.runtime.engine.model.accuracy import TEXT
     from sgc.runtime.engine.model.loading import load_model
+    from sgc.runtime.engine.model.runner import Needs
 
     garbage.collect()
     runner = load_model(
@@ -109,15 +122,15 @@ def _real(config: WorkerConfig, folder: str) -> _Model:
         pool_tokens=config.pool_tokens,
         max_context=config.max_context,
         threads=config.threads,
-        deterministic=config.deterministic,
+        needs=Needs(config.deterministic, config.weights),
+        text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
     )
     return _Model(
         runner,
         runner.vocab_size,
         runner.max_context,
         runner.pool_tokens,
-        runner.dtype_name,
-        runner.device_name,
+        Facts(runner.dtype_name, runner.device_name, runner.weights_name, runner.accuracy),
     )
 
 

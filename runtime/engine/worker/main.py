@@ -19,7 +19,9 @@ import traceback
 from collections.abc import Iterator
 
 from sgc.errors import SgcError
+from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.model.forward import Accuracy
 from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.requests.request import Update
 from sgc.runtime.engine.step.core import EngineCore
@@ -153,13 +155,25 @@ def _step(core: EngineCore) -> list[Update]:
 
 
 def _ready(loaded: Loaded) -> wpb.Ready:
-    limits = loaded.core.limits
+    limits, facts = loaded.core.limits, loaded.facts
     return wpb.Ready(
         max_context=limits.max_context,
         pool_tokens=limits.pool_tokens,
         vocab_size=limits.vocab_size,
-        dtype=loaded.dtype,
-        device=loaded.device,
+        dtype=facts.dtype,
+        device=facts.device,
+        weights=facts.weights,
+        accuracy=None if facts.accuracy is None else _accuracy(facts.accuracy),
+    )
+
+
+def _accuracy(found: Accuracy) -> pb.Accuracy:
+    return pb.Accuracy(
+        tokens=found.n_tokens,
+        cross_entropy=found.cross_entropy,
+        own_cross_entropy=found.own_cross_entropy,
+        divergence=found.divergence,
+        equal_share=found.equal_share,
     )
 
 

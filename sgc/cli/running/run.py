@@ -74,6 +74,7 @@ def run_program(
     no_cache: bool = False,
     record: Path | None = None,
     replay: Path | None = None,
+    weights: str | None = None,
 ) -> None:
     """Runs a program or its rows; errors in the options are found before an engine is started.
 
@@ -81,6 +82,10 @@ def run_program(
     """
     if engine is not None and model is not None:
         raise UsageError("--model and --engine exclude each other: a running engine has its model")
+    if engine is not None:
+        _refuse(
+            {"--weights": weights}, "is for an engine to start, and --engine names one that runs"
+        )
     # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
     of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
     limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
@@ -103,7 +108,7 @@ def run_program(
                       "--ordered-joins": ordered_joins, "--interpret": interpret,
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
-                      "--record": record, "--replay": replay}  # fmt: skip
+                      "--record": record, "--replay": replay, "--weights": weights}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
@@ -141,7 +146,9 @@ def run_program(
             loaded.check_tools(options)
 
         def open_model() -> Endpoint:
-            return connect(engine, **limits) if engine is not None else Runtime(model)
+            if engine is not None:
+                return connect(engine, **limits)
+            return Runtime(model, weights=weights)
 
         endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         if rows is not None:

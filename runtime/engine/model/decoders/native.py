@@ -77,11 +77,13 @@ class _Layers:
             self.writer.norm(norm, self.x, out)
         return out
 
-    def packed(self, *products: Product, is_read_elsewhere: bool = False) -> Packed:
+    def packed(
+        self, *products: Product, is_read_elsewhere: bool = False, in_dtype: bool = False
+    ) -> Packed:
         """Packs a product; two of them are pairs."""
         weights = [weight for product in products for weight in product.weights]
         biases = [bias for product in products for bias in product.biases]
-        packed = self.writer.pack(weights, biases, are_pairs=len(products) == 2)
+        packed = self.writer.pack(weights, biases, are_pairs=len(products) == 2, in_dtype=in_dtype)
         if not is_read_elsewhere:
             for weight in weights:
                 page_out(weight)
@@ -122,7 +124,9 @@ class _Layers:
             inner=self.writer.buffer("inner", mlp.experts[0].into.n_out),
             wide=self.writer.buffer("wide", self.x.width, is_wide=True),
         )
-        self.writer.linear(self.packed(mlp.router), h, buffers.logits, Epilogue.STORE_F32)
+        # Small, and a little more or less sends a token to another expert.
+        router = self.packed(mlp.router, in_dtype=True)
+        self.writer.linear(router, h, buffers.logits, Epilogue.STORE_F32)
         products = [(*self._into(expert), self.packed(expert.out)) for expert in mlp.experts]
         self.writer.experts(
             [(into, out) for into, _, out in products], products[0][1], buffers, h, self.x,

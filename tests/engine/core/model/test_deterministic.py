@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from sgc.kernels.cpu import library
-from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
+from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 from sgc.runtime.engine.model.ways import deterministic_runner, runner_factories
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams
 from sgc.runtime.engine.step.core import EngineCore
@@ -100,8 +100,8 @@ def test_a_reply_does_not_depend_on_guesses() -> None:
 def test_only_known_decoders_are_deterministic() -> None:
     config = transformers.GPTJConfig(vocab_size=VOCAB, n_embd=32, n_layer=1, n_head=4, rotary_dim=8)
     model = transformers.AutoModelForCausalLM.from_config(config)
-    with pytest.raises(UnsupportedModel, match="GPTJForCausalLM cannot be deterministic"):
-        runner_factories(model, deterministic=True)
+    with pytest.raises(UnsupportedModel, match=r"GPTJForCausalLM is of no family.*--deterministic"):
+        runner_factories(model, Needs(deterministic=True))
 
 
 def test_without_our_own_kernels_it_is_refused(monkeypatch) -> None:
