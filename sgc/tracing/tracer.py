@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.kinds import row_types
+from sgc.tracing.kinds.sets import copied_data
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
     Budget,
@@ -470,7 +470,7 @@ def _message(error: Exception) -> str:
 
 def copied(value: Any) -> Any:
     """A copy of plain data, so that the program changes nothing outside; any other value itself."""
-    return deepcopy(value) if plain(value) is not None else value
+    return copied_data(value) if plain(value) is not None else value
 
 
 def _refuse_changed(bound: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -123,7 +123,7 @@ def agree(
 def equal_or_refused(function: Function, pool: Sequence[str], n: int = 8) -> str:
     """Whether a program compiles to what is equal to it, or is refused with its line named."""
     try:
-        graph = trace(function, budget=BUDGET, is_full=True)
+        graph = trace(function, is_full=True)
     except TraceError as refused:
         named = str(refused)
     else:

@@ -22,6 +22,7 @@ from sgc.runtime.executor.code.fuel import (
     current,
 )
 from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
+from sgc.runtime.executor.code.set_order import copied_set
 from sgc.runtime.executor.functions.own_texts import as_value
 from sgc.runtime.executor.interface.records import held_parts, record_of
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
@@ -71,7 +72,10 @@ def _copy(value: Any, kind: type, memo: dict[int, Any], depth: int) -> Any:
         _fill(made, value, memo, depth)
         return made
     is_plain = set(map(type, value)) <= _ATOMS
-    made = kind(value) if is_plain else kind([_copied(item, memo, depth) for item in value])
+    if is_plain:
+        made = copied_set(value)[0] if kind is set else value
+    else:
+        made = kind([_copied(item, memo, depth) for item in value])
     memo[id(value)] = (value, made)
     return made
 

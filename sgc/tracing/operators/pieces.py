@@ -34,6 +34,7 @@ from sgc.tracing.kinds.row_types import (
     plain,
     row_of,
 )
+from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
@@ -111,7 +112,13 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
             where = str(user_loc() or "")
             session.sites.told[where] = TraceError(why, where=where, hint=hint)
             _refuse(session, key, why)
-    return _outputs(session, found, code, {name: value for name, (value, _) in given.items()})
+    inputs = {name: value for name, (value, _) in given.items()}
+    try:
+        return _outputs(session, found, code, inputs)
+    except Exception as error:
+        if isinstance(error, TracedTold):  # it may hold what the code was given
+            error.__dict__["kept"] = [(each, frozen(each)) for each in kept_by(found, inputs)]
+        raise
 
 
 def _refuse(session: Any, key: str, why: str) -> NoReturn:

@@ -11,6 +11,7 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.paths.tool_failures import refuse_asked
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
@@ -105,6 +106,7 @@ def by_name(function: Any) -> Callable[..., Any]:
 
 def _asked(function: Any, value: Any = None, name: Any = None, *others: Any) -> Any:
     """The value to ask for an attribute: a plain one of its type if it has no such attribute."""
+    refuse_asked(value, name)
     if not is_abstract(value) or function not in (getattr, hasattr):
         return value
     if isinstance(value, AbstractJson):

@@ -11,15 +11,21 @@ from sgc.core.failures import Told, can_be_one, lowest, made_told
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.ir.graph import Ref
+from sgc.ir.code import CodeError, parse_code
+from sgc.ir.graph import Lit, Ref
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
-from sgc.tracing.kinds.row_types import plain
-from sgc.tracing.values.computing import computed, is_ours
+from sgc.tracing.kinds.row_types import OBJECT, plain
+from sgc.tracing.values.computing import computed, is_ours, symbol_of
 from sgc.tracing.values.recorder import Recorder
 
 TOLD = ("why", "kind", "classes", "value", "is_code")  # the attributes of a failure
-_KNOWN = frozenset({"args", "with_traceback", "add_note"})
+_KNOWN = frozenset({"args", "with_traceback"})
+# What a failure of a graph does not tell: its cause, its notes, the lines that it went through.
+_UNTOLD = frozenset({
+    "__cause__", "__context__", "__dict__", "__notes__", "__reduce__", "__reduce_ex__",
+    "__setstate__", "__suppress_context__", "__traceback__",
+})  # fmt: skip
 _HINT = "use str(e) and type(e).__name__, and an `except` for each class; or " + INTERPRET
 _ALWAYS = (Exception, BaseException)
 
@@ -43,11 +49,17 @@ class TracedTold(Told):
 
     def __repr__(self) -> str:
         told = self.__dict__
+        if told["is_code"]:
+            text: str = _of_code(self, "repr(error)", types.TEXT)
+            return text
         return f"{told['kind']}({computed(told['session'], 'repr', told['why'])})"
 
     def __getattribute__(self, name: str) -> Any:
         if not is_ours(1):
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
+            is_known = is_known and name not in _UNTOLD
+            if name == "args" and self.__dict__["is_code"]:
+                return _of_code(self, "error.args", OBJECT)
             if name == "args" and isinstance(self, KeyError):
                 is_known = False  # the message of a KeyError is the key's repr
             if name == "msg" and isinstance(self, json.JSONDecodeError):
@@ -55,6 +67,46 @@ class TracedTold(Told):
             if name == "__class__" or not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)
+
+
+def refuse_asked(value: Any, name: Any) -> None:
+    """Stops the trace if `getattr` or the like asks for an attribute of a failure."""
+    if isinstance(value, TracedTold):
+        stop(f"{name} of a failure known only at run time is asked for", _HINT)
+
+
+def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
+    """What an expression gives of an `error` of code: of that which the code raises once more."""
+    told = error.__dict__
+    session, value = told["session"], told["value"]
+    symbol = symbol_of(value)
+    op, fields = session.made.get(symbol.name, ("", {})) if symbol is not None else ("", {})
+    found = fields.get("code")
+    if op != "evaluate" or not isinstance(found, Lit) or fields.get("changed"):
+        stop("what an error of several pieces of code, or of one that changes data, holds", _HINT)
+    try:
+        code = _raising(str(found.value), expression)
+    except CodeError as refused:
+        stop(f"what an error of code holds: {refused}", _HINT)
+    (symbol,) = session.emit("evaluate", [("v", type_)], code=Lit(code), args=fields["args"])
+    session.copies.add(symbol.name)
+    session.held += told.get("kept", ())
+    return session.seen(session.read(symbol))
+
+
+def _raising(code: str, expression: str) -> str:
+    """Code that gives what an expression gives of the `error` that other code raises."""
+    entry = parse_code(code).entry
+    name = f"{entry.name}_error"
+    while name in code:
+        name += "_"
+    params = ", ".join(each.arg for each in entry.args.args)
+    made = (
+        f"{code}\ndef {name}({params}):\n    try:\n        {entry.name}({params})\n"
+        f"    except Exception as error:\n        return {expression}\n"
+    )
+    parse_code(made)
+    return made
 
 
 def _message_of(error: TracedTold) -> Any:

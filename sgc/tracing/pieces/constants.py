@@ -12,7 +12,9 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.runtime.executor.code.set_order import merged
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
+from sgc.tracing.kinds.sets import order_is_fixed
 
 # Types whose objects cannot be changed.
 FIXED = (
@@ -29,9 +31,10 @@ class NotData(Exception):
     """A part of a program does more than compute with data, or may do so."""
 
 
-def literal(value: Any) -> str:
-    """Plain data as a Python literal, the same in each process."""
-    return Writer(_refuse).written(value)
+def literal(value: Any) -> tuple[str, Writer]:
+    """Plain data as a Python literal, the same in each process; and what wrote it."""
+    writer = Writer(_refuse)
+    return writer.written(value), writer
 
 
 def _refuse(name: str, value: Any) -> str:
@@ -41,11 +44,17 @@ def _refuse(name: str, value: Any) -> str:
 class Writer:
     """Writes values. named: gives the name under which the module has a function or class, which
     is called `name` where it was made.
+
+    lost: where sets are that do not get their own order: names of attributes, and "" for others.
+    has_lost_numbers: whether one of them has the same order in each run of the program.
     """
 
     def __init__(self, named: Callable[[str, Any], str]) -> None:
         self._named = named
         self._around: list[int] = []
+        self._attribute = ""
+        self.lost: set[str] = set()
+        self.has_lost_numbers = False
 
     def written(self, value: Any) -> str:
         kind = type(value)
@@ -70,16 +79,29 @@ class Writer:
             return f"[{self._items(value)}]"
         if kind is tuple:
             return f"({self._items(value)}{',' if len(value) == 1 else ''})"
-        if kind is set and value:
-            items = [self.written(each) for each in value]
-            # The order of numbers is that of the program's own set; that of texts is no program's.
-            is_random = any(type(each) not in (int, bool, float, type(None)) for each in value)
-            return "{" + ", ".join(sorted(items) if is_random else items) + "}"
-        if kind is frozenset or kind is set:
-            return f"{kind.__name__}({self.written(set(value)) if value else ''})"
+        if kind in (set, frozenset):
+            return self._set(value, kind) if value else f"{kind.__name__}()"
         if kind is deque:
             return f"{self._named('deque', deque)}([{self._items(value)}], {value.maxlen})"
         return self._mapping(value, kind) if kind in _MAPPINGS else ""
+
+    def _set(self, value: Any, kind: Any) -> str:
+        """The order of numbers is that of the program's own set; that of texts is no program's."""
+        items, wanted = [self.written(each) for each in value], list(value)
+        is_of_numbers = order_is_fixed(value)
+        if not is_of_numbers:
+            items.sort()
+        listed = ", ".join(items)
+        if is_of_numbers:
+            if list(kind(wanted)) == wanted:
+                return f"{kind.__name__}([{listed}])"
+            is_merged = len(wanted) > 2 and all(map(_is_constant, wanted))
+            if list(kind(merged(wanted) if is_merged else set(wanted))) == wanted:
+                return f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
+        if len(wanted) > 1:
+            self.lost.add(self._attribute)
+            self.has_lost_numbers = self.has_lost_numbers or is_of_numbers
+        return f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
 
     def _items(self, value: Any) -> str:
         return ", ".join(map(self.written, value))
@@ -109,9 +131,22 @@ class Writer:
             _, _, parts_text = repr(value).partition("(")
             return f"{self._named(kind.__name__, kind)}({parts_text}"
         if is_record(value):
-            parts = ", ".join(f"{k!r}: {self.written(v)}" for k, v in parts_of(value).items())
+            parts = ", ".join(f"{k!r}: {self._part(k, v)}" for k, v in parts_of(value).items())
             return f"restored({self._named(kind.__name__, kind)}, {{{parts}}})"
         raise NotData(f"a {kind.__name__} is no plain data")
+
+    def _part(self, name: str, value: Any) -> str:
+        before, self._attribute = self._attribute, name
+        found = self.written(value)
+        self._attribute = before
+        return found
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether what is written for a number is a constant for Python's compiler."""
+    return type(value) in (int, float, bool) or (
+        type(value) is tuple and all(map(_is_constant, value))
+    )
 
 
 def is_fixed(value: Any) -> bool:

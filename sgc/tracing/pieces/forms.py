@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.sets import order_is_fixed
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -71,7 +72,8 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
     if kind is deque:
         return (kind, value.maxlen, form_of(list(value), args, depth - 1))
     if kind in (set, frozenset):
-        return (kind, *sorted(map(_key_form, value)))
+        forms = [*map(_key_form, value)]  # numbers are written in the set's own order
+        return (kind, *(forms if order_is_fixed(value) else sorted(forms)))
     if is_record(value):
         parts = parts_of(value)
         return (kind, *parts, *(form_of(item, args, depth - 1) for item in parts.values()))

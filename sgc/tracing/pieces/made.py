@@ -10,8 +10,9 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.errors import TraceError
-from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code import Code, CodeError, parse_code
 from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.sets import order_seen
 from sgc.tracing.pieces.changes import (
     changed_roots,
     changes_outside,
@@ -180,10 +181,20 @@ def made(
             raise NotData("reading a defaultdict changes it")
     code = maker.code(piece)
     parsed = parse_code(code)
+    _refuse_order(piece, parsed, maker.module.lost)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), has_outside, maker.module.classes)
+
+
+def _refuse_order(piece: Piece, parsed: Code, lost: Mapping[str, bool]) -> None:
+    """Raises NotData if code may see the order of a set that it does not have."""
+    given = any(lost.get(name) for name in piece.targets)
+    names = frozenset(lost)
+    trees = (each for each in parsed.body if each is not parsed.entry)
+    if given or any(order_seen(each, names) for each in (piece.plain, *trees)):
+        raise NotData("the order of a set is seen: sorted(xs) has one")
 
 
 def displayed(originals: Originals, value: Any) -> Made:
@@ -191,6 +202,8 @@ def displayed(originals: Originals, value: Any) -> Made:
     NotData, CodeError."""
     maker = _Maker(ModuleText(originals))
     expression = maker.written(value, "value")
+    if any(maker.module.lost.values()):
+        raise NotData("the order of a set is lost")
     head = f"def piece({', '.join(maker.params)}):\n    return {expression}"
     (entry,) = ast.parse(head).body
     assert isinstance(entry, ast.FunctionDef)
@@ -258,7 +271,7 @@ class _Maker:
             parts = "".join(f"{self.written(item, name, depth - 1)}, " for item in value)
             return f"[{parts}]" if kind is list else f"({parts})"
         if kind in (set, frozenset):
-            return f"{kind.__name__}({literal({*map(plain_key, value)}) if value else ''})"
+            return self._set(value, name)
         if kind is deque:
             parts = self.written(list(value), name, depth - 1)
             return f"{self._library(deque)}({parts}, {value.maxlen})"
@@ -266,11 +279,21 @@ class _Maker:
             return self._mapping(value, name, depth)
         if is_record(value):
             return self._record(value, name, depth)
-        return self.module.written(value)
+        return self.module.written(value, name)
+
+    def _set(self, value: Any, name: str) -> str:
+        keys = [plain_key(each) for each in value]
+        is_plain = all(key is each for key, each in zip(keys, value, strict=True))
+        return self._literal(value if is_plain else type(value)(keys), name)
+
+    def _literal(self, value: Any, name: str) -> str:
+        text, writer = literal(value)
+        self.module.note_lost(name, writer)
+        return text
 
     def _mapping(self, value: Any, name: str, depth: int) -> str:
         parts = ", ".join(
-            f"{literal(plain_key(key))}: {self.written(item, name, depth - 1)}"
+            f"{self._literal(plain_key(key), name)}: {self.written(item, name, depth - 1)}"
             for key, item in value.items()
         )
         if type(value) is defaultdict:
@@ -284,10 +307,17 @@ class _Maker:
     def _record(self, value: Any, name: str, depth: int) -> str:
         self.module.bind(type(value).__name__, type(value))
         parts = ", ".join(
-            f"{part!r}: {self.written(item, name, depth - 1)}"
+            f"{part!r}: {self._part(item, part, name, depth - 1)}"
             for part, item in parts_of(value).items()
         )
         return f"restored({type(value).__name__}, {{{parts}}})"
+
+    def _part(self, value: Any, attribute: str, name: str, depth: int) -> str:
+        before = self.module.lost.copy()
+        text = self.written(value, name, depth)
+        if self.module.lost != before:
+            self.module.lost[attribute] = self.module.lost[name]
+        return text
 
     def _library(self, kind: type) -> str:
         self.module.bind(kind.__name__, kind)

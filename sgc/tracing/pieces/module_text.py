@@ -14,6 +14,7 @@ from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
+from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
@@ -54,6 +55,7 @@ class ModuleText:
         self._made: dict[str, str] = {}  # constants that hold objects of classes, or functions
         self._nodes: list[ast.FunctionDef] = []
         self._classes: dict[str, str] = {}
+        self.lost: dict[str, bool] = {}  # names of sets of another order; if that was fixed
         self._in_class = 0  # only methods may use `hash`: that of a text differs by process
         self.classes: dict[str, UserClass] = {}
 
@@ -169,7 +171,7 @@ class ModuleText:
         for node, function in found.methods:
             self.needs_of(node, function)
         self._in_class -= 1
-        made = _with_values(copy.deepcopy(found.node), values)
+        made = self._with_values(copy.deepcopy(found.node), values)
         self._classes[name] = ast.unparse(_Plainer(self._patterns()).visit(made))
 
     def changes_outside(self, changing: Collection[str]) -> bool:
@@ -197,15 +199,33 @@ class ModuleText:
             raise NotData("a default is no constant")
 
     def _constant(self, name: str, value: Any) -> None:
-        text = self.written(value)
+        text = self.written(value, name)
         if len(text) > MAX_CONSTANT:
             raise NotData(f"{name} is too large")
         place = self._made if holds_made(value) else self._constants
         place[name] = f"{name} = {text}"
 
-    def written(self, value: Any) -> str:
-        """A value as an expression of the module, which gets what it uses."""
-        return Writer(self._named).written(value)
+    def written(self, value: Any, name: str) -> str:
+        """A variable's value as an expression of the module, which gets what it uses."""
+        writer = Writer(self._named)
+        text = writer.written(value)
+        self.note_lost(name, writer)
+        return text
+
+    def note_lost(self, name: str, writer: Writer) -> None:
+        """Notes the names of a variable's sets that do not have their own order."""
+        for each in ({name} if writer.lost else set()) | writer.lost - {""}:
+            self.lost[each] = writer.has_lost_numbers or self.lost.get(each, False)
+
+    def _with_values(self, node: ast.ClassDef, values: Mapping[str, Any]) -> ast.ClassDef:
+        """A class whose attributes have these values, by name."""
+        for each in node.body:
+            for name in names_of([each]).writes & values.keys():
+                assert isinstance(each, (ast.Assign, ast.AnnAssign))
+                text, writer = literal(values[name])
+                self.note_lost(name, writer)
+                each.value = ast.parse(text, mode="eval").body
+        return node
 
     def _named(self, name: str, value: Any) -> str:
         """The name of a function or class; a function may need another than its own."""
@@ -253,15 +273,6 @@ def _library() -> dict[int, tuple[str, str]]:
     return found
 
 
-def _with_values(node: ast.ClassDef, values: Mapping[str, Any]) -> ast.ClassDef:
-    """A class whose attributes have these values, by name."""
-    for each in node.body:
-        for name in names_of([each]).writes & values.keys():
-            assert isinstance(each, (ast.Assign, ast.AnnAssign))
-            each.value = ast.parse(literal(values[name]), mode="eval").body
-    return node
-
-
 def _in_defaults(node: Function) -> set[str]:
     defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
     return names_of(defaults).reads
@@ -279,6 +290,17 @@ def _named(name: str, module: ast.Module) -> ast.FunctionDef:
     assert isinstance(function, ast.FunctionDef)
     function.args, function.body = found.value.args, [ast.Return(found.value.body)]
     return ast.fix_missing_locations(function)
+
+
+def _gone_over(node: ast.expr) -> ast.expr:
+    """What a loop goes over; a display of constants is a frozenset for Python's compiler, which may
+    have another order."""
+    if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
+        return node
+    items = ast.Tuple(node.elts, ast.Load())
+    return ast.fix_missing_locations(
+        ast.copy_location(ast.Call(ast.Name("frozenset", ast.Load()), [items], []), node)
+    )
 
 
 class _Plainer(ast.NodeTransformer):
@@ -316,6 +338,16 @@ class _Plainer(ast.NodeTransformer):
         if node.arg in self._patterns:
             raise NotData(f"{node.arg} is a pattern elsewhere")
         node.annotation = None
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        node.iter = _gone_over(node.iter)
+        self.generic_visit(node)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = _gone_over(node.iter)
+        self.generic_visit(node)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:

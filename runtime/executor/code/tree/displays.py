@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.runtime.executor.code.fuel import check_key, check_keys, spent
 from sgc.runtime.executor.code.iterators import drained, is_iterable, keys_for, nested
+from sgc.runtime.executor.code.set_order import is_constant, merged
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Ev,
@@ -24,7 +25,8 @@ from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, check_items
 
 @on_expression(ast.List, ast.Tuple, ast.Set)
 def _sequence(node: ast.List | ast.Tuple | ast.Set, at: Context) -> Ev:
-    make = _MAKERS[type(node)]
+    is_merged = len(node.elts) > 2 and all(map(is_constant, node.elts))
+    make = _merged_set_of if is_merged and isinstance(node, ast.Set) else _MAKERS[type(node)]
     if any(isinstance(each, ast.Starred) for each in node.elts):
         return _starred(node.elts, make, at)
     items = [compile_expression(each, at) for each in node.elts]
@@ -38,6 +40,11 @@ def _sequence(node: ast.List | ast.Tuple | ast.Set, at: Context) -> Ev:
 def _set_of(items: list[Any]) -> set[Any]:
     check_keys(items, 0)
     return set(items)
+
+
+def _merged_set_of(items: list[Any]) -> set[Any]:
+    check_keys(items, 0)
+    return merged(items)
 
 
 _MAKERS: dict[type[ast.AST], Callable[[list[Any]], Any]] = {
