@@ -47,6 +47,8 @@ def gone_over(over: Any) -> Any:
         return over
     if type(over) is range:
         return Numbers(session, over)
+    if type(over) is ProgramStateGroup:
+        over = over.states  # a list, whose iterator tells how far it is
     return _Told(session, over) if session.loops is not None and is_walked(over) else over
 
 

@@ -102,7 +102,8 @@ class Reader:
         self._leaves: list[Leaf] = []
         self.places: list[list[Place]] = []  # for each leaf, all its places
         self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
-        self._inside: list[int] = []  # the lists that are being read
+        self._n_inside = 0  # how many lists are being read, each inside another
+        self._outermost: list[int] = []  # the leaves of lists that are inside no other
         self._shared: set[int] = set()  # lists whose items are elsewhere too
 
     # -- the whole ------------------------------------------------------------------------
@@ -155,9 +156,9 @@ class Reader:
 
     def _held(self) -> None:
         """Reads which of the objects that the program still reaches are in abstract lists too."""
-        for value, _ in self._session.held:
-            if id(value) in self._seen:
-                self._tokens.append(("held", self._seen[id(value)]))
+        held = {id(value) for value, _ in self._session.held}  # once, however often it was held
+        for number in sorted(self._seen[key] for key in held if key in self._seen):
+            self._tokens.append(("held", number))
 
     def _known_of(self, whole: Part) -> dict[str, Known]:
         known = self._session.known
@@ -263,15 +264,21 @@ class Reader:
             else:
                 self._object(value)
 
+    @property
+    def _inside(self) -> int:
+        """The outermost list that is being read, by its place among such lists: what earlier ones
+        hold does not count."""
+        return len(self._outermost) - 1 if self._n_inside else -1
+
     def _number(self) -> tuple[int, ...]:
         """A number for an object; objects inside a list do not affect those after the list."""
-        inside = self._inside[0] if self._inside else -1
+        inside = self._inside
         self._n_seen[inside] = self._n_seen.get(inside, -1) + 1
         return (inside, self._n_seen[inside])
 
     def _leaf_number(self) -> tuple[int, ...]:
         """A number for a leaf among those beside it; those inside a list do not count behind it."""
-        inside = self._inside[0] if self._inside else -1
+        inside = self._inside
         self._n_leaves[inside] = self._n_leaves.get(inside, -1) + 1
         return (inside, self._n_leaves[inside], -1)
 
@@ -281,9 +288,9 @@ class Reader:
         self._tokens.append(("again", number))
         if id(value) in self._lists:
             self.places[self._lists[id(value)]].append(place)
-        inside = self._inside[0] if self._inside else -1
+        inside = self._inside
         if number[0] != inside:  # a list that shares items with others is not widened
-            self._shared |= {number[0], inside}
+            self._shared |= {self._outermost[n] for n in (number[0], inside) if n >= 0}
 
     def _leaf(self, value: Any, place: Place) -> None:
         """Reads a value that may be widened, as part of the whole and as a leaf."""
@@ -338,9 +345,11 @@ class Reader:
         self.places.append([place])
         data: Items | None = None
         if type(value) is list:
-            self._inside.append(number)
+            if not self._n_inside:
+                self._outermost.append(number)
+            self._n_inside += 1
             self._object(value)
-            self._inside.pop()
+            self._n_inside -= 1
             found = self._data(value)
             data = found if isinstance(found, Items) else None
             type_ = types.list_of(data.type) if data is not None and data.type is not None else None

@@ -98,7 +98,7 @@ def piece_of(
     holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
         return None
-    plain = _listed(holes.filled(node), tree.parents.get(node), node)
+    plain = _tested(_listed(holes.filled(node), tree.parents.get(node), node), tree, node)
     place, found = position(node), names_of([plain])
     if place is None or found.outer or found.deletes or not _is_whole(plain):
         return None
@@ -139,6 +139,18 @@ def _listed(plain: ast.AST, parent: ast.AST | None, node: ast.AST) -> ast.AST:
     if not is_over or not isinstance(plain, ast.Call) or method_of(plain) not in _POOLS:
         return plain
     return ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [plain], []), plain)
+
+
+def _tested(plain: ast.AST, tree: Tree, node: ast.AST) -> ast.AST:
+    """Operands joined by `and` or `or` that are only tested, as a bool, which holds none of
+    them."""
+    parent = tree.parents.get(node)
+    is_test = isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is node
+    is_test = is_test or (isinstance(parent, ast.comprehension) and node in parent.ifs)
+    if not is_test or not isinstance(plain, ast.BoolOp):
+        return plain
+    negated = ast.copy_location(ast.UnaryOp(ast.Not(), plain), node)
+    return ast.copy_location(ast.UnaryOp(ast.Not(), negated), node)
 
 
 _POOLS = frozenset({"combinations", "combinations_with_replacement", "permutations", "product"})

@@ -1,0 +1,65 @@
+"""Loops whose states must become equal, so that they are traced as loops."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from control_flow import agree
+
+import sgc
+from sgc.tracing.paths.explore import Budget
+
+POOL = ("yes", "no", "a,b", "b,c,a", "")
+
+
+@sgc.function
+def lists_held_again_and_again(s, q: str):
+    tasks, done = deque([q]), []
+    for _ in range(2):
+        if not tasks:
+            break
+        task = tasks.popleft()
+        s += task + sgc.gen("a", max_tokens=5)
+        done.append({"task": task})
+        for new in s["a"].split(","):
+            if new and new not in tasks and all(new != each["task"] for each in done):
+                tasks.append(new)
+    return done, len(tasks)
+
+
+@sgc.function
+def a_list_before_one_with_a_shared_part(s, q: str):
+    frontier, found = [(0, [])], []
+    for _, path in frontier:
+        s += q + sgc.gen("a", max_tokens=5)
+        for word in s["a"].split(","):
+            if word:
+                found.append((len(word), [*path, word]))
+    return found, frontier
+
+
+@sgc.function
+def children_after_a_decision(s, q: str):
+    s += q + sgc.gen("a", max_tokens=5)
+    n = 1 if s["a"] == "yes" else 0
+    for v in s.fork(4):
+        v += sgc.gen("b", max_tokens=3)
+        if v["b"] == "no":
+            n += 1
+    return n
+
+
+PROGRAMS = (
+    lists_held_again_and_again, a_list_before_one_with_a_shared_part, children_after_a_decision,
+)  # fmt: skip
+WORK = (80_000, 30_000, 32_000)  # in steps; otherwise they take 39,000, or never end
+
+
+@pytest.mark.parametrize(
+    ("program", "work"),
+    zip(PROGRAMS, WORK, strict=True),
+    ids=[each.name for each in PROGRAMS],
+)
+def test_the_loop_closes(program, work):
+    agree(program, POOL, n=6, budget=Budget(work=work), q="x")
