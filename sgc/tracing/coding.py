@@ -40,7 +40,7 @@ MAKES_LISTS = frozenset(
 ) | {"slice", "json_loads"}
 # After this share of the budget's steps, the trace notes pieces that can become code, in case the
 # budget is spent.
-LOOKED = 0.1
+LOOKED = 0.05
 
 
 class Coding(Merging):

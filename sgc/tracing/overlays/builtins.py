@@ -7,6 +7,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable
+from string import ascii_lowercase
 from types import GeneratorType
 from typing import Any
 
@@ -17,6 +18,7 @@ from sgc.ir.types import Kind
 from sgc.lang.group import ProgramStateGroup
 from sgc.tracing.operators.calls import KNOWING, passed
 from sgc.tracing.operators.lists import keyed, ordered
+from sgc.tracing.operators.reading import guarded
 from sgc.tracing.operators.texts import as_ascii
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
@@ -127,7 +129,9 @@ def _extreme(name: str, of_list: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and _is_list(args[0]):
             return _over(args[0], of_list, args[0].item_type, ("ValueError",))
-        if any(marked(arg) or isinstance(arg, AbstractJson) for arg in args):
+        if any(isinstance(arg, AbstractJson) for arg in args):
+            return _extreme_of_json(name, args, **kwargs)
+        if any(map(marked, args)):
             stop(f"{name}() of a value known only at run time")
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
         kinds = {_kind(item) for item in items}
@@ -138,6 +142,31 @@ def _extreme(name: str, of_list: str) -> Callable[..., Any]:
         return computed(session, name, *items, type_=types.Type(kinds.pop() or Kind.TEXT))
 
     function.__name__ = name
+    return function
+
+
+def _extreme_of_json(name: str, args: tuple[Any, ...], key: Any = None, **others: Any) -> Any:
+    """min or max of values out of JSON, as code; key: none, or `d.get` for the keys of the dict."""
+    is_by_value = getattr(key, "__self__", None) is args[0] and key.__name__ == "get"
+    if others or not (key is None or is_by_value) or (is_by_value and len(args) > 1):
+        stop(f"{name}() of a value known only at run time")
+    first, *rest = sorted(args, key=lambda arg: not isinstance(arg, AbstractJson))
+    places = [next(n for n, each in enumerate((first, *rest)) if each is arg) for arg in args]
+    given = ", ".join(ascii_lowercase[n] for n in places)
+    found = first._coded(f"{name}({given}{', key=a.get' if is_by_value else ''})", *rest)
+    first.session.copies.add(found.symbol.name)  # it is one of them, or a part of it
+    return found
+
+
+def _operating(name: str) -> Callable[..., Any]:
+    """A builtin that calls a special method of its first argument."""
+    builtin = getattr(builtins, name)
+    refusing = guarded(builtin)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        is_of_json = bool(args) and isinstance(args[0], AbstractJson) and not kwargs
+        return builtin(*args) if is_of_json else refusing(*args, **kwargs)
+
     return function
 
 
@@ -256,6 +285,7 @@ _EVALUATE = (
 _CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
 
 BUILTINS: dict[str, Any] = {
+    "abs": _operating("abs"),
     "all": _some("all"),
     "any": _some("any"),
     "ascii": as_ascii,
@@ -276,6 +306,7 @@ BUILTINS: dict[str, Any] = {
     "ord": _ord,
     "print": _print,
     "range": range_of,
+    "round": _operating("round"),
     "sorted": _sorted,
     "sum": _sum,
     "type": Type,

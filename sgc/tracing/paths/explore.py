@@ -45,7 +45,7 @@ SPENT_EVERY = 16  # tests of one run between two checks of the budget
 REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
 APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
-PATIENCE = 0.25  # the share of the steps after which two such paths are widened
+PATIENCE = 0.1  # the share of the steps after which two such paths are widened
 
 
 class PathEnd(BaseException):
@@ -64,12 +64,12 @@ class NamesAsked(BaseException):
 class Budget:
     """The limits on exploring a program: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: in steps; half a million take 1 to 2 s.
+    runs: of the program. nodes: of its graph. work: in steps; a million take some 4 s.
     """
 
     runs: int = 256
     nodes: int = 5_000
-    work: int = 500_000
+    work: int = 1_000_000
 
 
 @dataclass(slots=True)

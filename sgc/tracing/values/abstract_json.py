@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from string import ascii_lowercase
 from types import CodeType, FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -243,10 +244,10 @@ class AbstractJson(AbstractList):
         )
 
     def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
-        """A Python operation as code, on this value, `a`, and on another one, `b`."""
-        if not all(map(_is_data, others)):
+        """A Python operation as code, on this value, `a`, and on others, `b`, `c` and so on."""
+        if not all(map(_is_data, others)) or len(others) >= len(ascii_lowercase):
             self.needs_type()
-        names = ("a", "b")[: 1 + len(others)]
+        names = ascii_lowercase[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
         self._hold(each for other in others if type(other) is list for each in other)
         return self.session.seen(self.session.coded(code, (self, *others), type_))
