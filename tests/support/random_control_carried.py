@@ -16,6 +16,7 @@ NUMBERS = {"yes": 1, "7": 7}
 MIXED = {"yes": 1, "no": "N", "": None}
 KNOWN = {"yes", "x,y"}
 ROWS = ["r0", "r1", "r2"]
+SIZES = {11, 3, 0, 1000, -2}
 
 
 class Kept:
@@ -26,6 +27,31 @@ class Kept:
 
     def change(self, v):
         self.v = v
+
+
+class Store:
+    # Its methods have the names of Python's, and may fail half way.
+
+    def __init__(self, first):
+        self.items = [*first]
+        self.n = 0
+
+    def append(self, item):
+        self.n += 1
+        if item == "no":
+            raise ValueError(item, self.n)
+        self.items.append(item)
+
+    def add(self, *items):
+        for item in items:
+            self.append(item)
+
+    def list(self):
+        return self.items
+
+    def count(self, item):
+        self.n += 1
+        return self.items.count(item)
 
 
 def put(items, item):
@@ -74,6 +100,8 @@ CARRIED = (
         "{t} += {x}", '{t} = {x}[:3] + "," + {t}', '{t} = f"{{{t}}}|"',
         '{t} = {t}.replace("e", "")',
         'if "e" in {x}:\n    {t} += "e"', '{t} = {x} or {t}', "{t} += str(len({t}))",
+        "try:\n    {t} += str(int({x}))\nexcept ValueError as error:\n    {t} += str(error.args)",
+        "{t} += str([y for y in SIZES if y != len({x})])",
     ), ("{t}", "{t}[-9:]", "str(len({t}))", '{t}.split(",")[-1]', '("L" if len({t}) > 5 else "S")'),
         ('if {t} == "":\n    {s} += "none"', 'for y in {t}.split(",")[:3]:\n    {s} += y[:4]')),
     Carried("carried number", ("0", "1", "n", "-3"), (
@@ -94,6 +122,7 @@ CARRIED = (
     Carried("carried list", ("[]", '["a"]', "[w, w]", "[[]][0]"), (
         "{t}.append({x})", "{t}.append({x})", "{t} += [{x}, w]", "{t} = [*{t}, {x}]",
         "{t}.extend([{x}, {x}[:2]])", "{t}.insert(0, {x})", "{t}.insert(1, {x})", "put({t}, {x})",
+        "{t} += {x}.split(',')", "{t}.extend({x}.split('e')[:2])", "{t}[:1] = {x}.split()",
         "{t}.append({x})\nif len({t}) > 3:\n    {t}.pop(0)", "if {t}:\n    {t}.pop()",
         "{t}.append({x})\n{t}[0] = w", "{t}.append({x})\n{t}[-1] += '!'", "{t}.sort()",
         "{t}.reverse()", 'if "no" in {t}:\n    {t}.remove("no")', "{t} = {t}[1:] + [{x}]",
@@ -128,7 +157,8 @@ CARRIED = (
         "{t}, {n}_keep = {n}_keep, {t}\n{t}.append({x})",
         "{n}_keep.append({x})\n{t} = {n}_keep",
         "{n}_keep.append({x})\nif {t} is not {n}_keep:\n    {t}.append(w)",
-        "{t} = {t} + [{x}]\n{n}_keep.append('k')",
+        "{t} = {t} + [{x}]\n{n}_keep.append('k')", "{n}_keep = {t}\n{t} += {x}.split(',')",
+        "{n}_keep += {x}.split()", "{t} = {n}_keep\n{n}_keep *= 2\ndel {t}[5:]",
     ), ("str({t}) + str({n}_keep)", "str({t} is {n}_keep)", "str(len({n}_keep)) + str({t})")),
     Carried("list of dicts", ("[]",), (
         '{n}_d = {{"x": {x}}}\n{n}_d["n"] = len({t})\n{t}.append({n}_d)',
@@ -161,6 +191,16 @@ CARRIED = (
         'if {x} in {t}:\n    {t}["yes"] = 9', '{t}.setdefault("all", []).append({x})',
     ), ("str({t})", "str(len({t}))", 'str({t}.get("yes"))', 'str("no" in {t})',
         "str(sorted({t}))")),
+    Carried("made by default", ("defaultdict(list)",), (
+        "{t}[{x}[:2]].append({x})", "{t}['a'].append({x})", "{s} += str(len({t}[{x}]))",
+        "if {x} in {t}:\n    {t}['in'].append(w)", "{t}['a'] += {x}.split()",
+    ), ("str(len({t}))", "str(dict({t}))", "str(sorted({t}))", "str({t}.get('a'))")),
+    Carried("store", ("Store([])", "Store([w])"), (
+        "try:\n    {t}.append({x})\nexcept ValueError as error:\n    {s} += str(error)",
+        "try:\n    {t}.add(w, {x}, 'z')\nexcept ValueError as error:\n    {s} += str(error.args)",
+        "{t}.list().append({x})", "{s} += str({t}.count({x}))",
+        "{n}_d = {t}.list()\n{n}_d += {x}.split(',')",
+    ), ("str({t}.items)", "str({t}.n)", "str({t}.n) + '/'.join({t}.list())")),
     Carried("generator", ("each_of([w, 'no', 'a'])", "counting(w.split(','))"), (
         "{s} += next({t}, 'end')", "{t} = counting({x}.split(','))", "{t} = each_of([{x}, *{t}])",
         "for y in {t}:\n    {s} += y[:2]\n    if y != 'no':\n        break",
