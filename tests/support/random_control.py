@@ -409,7 +409,7 @@ SIMPLE = {
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,
     "until": 2, "items": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
-    "gather": 4, "carry": 5,
+    "gather": 4, "carry": 9,
 }  # fmt: skip
 LOOPS = ("turns", "ranged", "forever", "until", "items", "gather", "carry")
 ARMS = ("when", "when_else", "chain", "matched", "attempt")
