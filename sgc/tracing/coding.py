@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -30,9 +30,10 @@ from sgc.tracing.pieces.made import (
     made,
     made_again,
 )
+from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
-from sgc.tracing.values.abstract_list import type_of
+from sgc.tracing.values.abstract_list import frozen, type_of
 from sgc.tracing.values.abstract_loops import Items
 
 MAKES_LISTS = frozenset(
@@ -64,6 +65,8 @@ class Coding(Merging):
         operands = tuple(map(self.operand, args))
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
+        if type_ not in _FIXED:
+            self.held += [(each, frozen(each)) for each in _changeable_in(args)]
         return abstract(value, self)
 
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
@@ -222,6 +225,20 @@ class Coding(Merging):
     @unhooked
     def _look_at(self, places: Places) -> None:
         self._wait(chosen(self, places))
+
+
+_FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+
+
+def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
+    """The parts of plain lists and tuples that a result of code may hold too, and may change."""
+    for arg in args:
+        if type(arg) in (list, tuple):
+            for part in arg:
+                if type(part) is tuple:
+                    yield from _changeable_in([part])
+                elif is_changeable(part):
+                    yield part
 
 
 def _is_text(key: Any) -> bool:

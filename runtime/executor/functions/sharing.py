@@ -30,6 +30,7 @@ class Sharing:
         self._used_once = used_once(graph)
         self._shared: dict[int, Any] = {}  # keeps the objects alive, so that ids stay unique
         self._displays: dict[int, Any] = {}
+        self._changed: dict[int, Any] = {}  # the parts of values in whose place code put others
 
     def note_display(self, node: Node, value: Any) -> None:
         """Notes a list or dict that a node made, if one other node alone gets it."""
@@ -59,6 +60,9 @@ class Sharing:
         self, found: dict[int, Any], args: Iterable[Any], originals: Mapping[int, Any] | None
     ) -> None:
         given = changeable(args).keys()
+        copied = {id((originals or {})[key]) for key in found.keys() & (originals or {}).keys()}
+        if not self._changed.keys().isdisjoint(found.keys() & given | copied):
+            raise _refused(next(iter(found.values())))  # a later node has run first
         displays = self._displays.keys() & given
         shared = found.keys() & (given - displays)
         self._shared.update((key, found[key]) for key in shared)
@@ -86,10 +90,20 @@ class Sharing:
         if spares_parts and not any(isinstance(each, defaultdict) for each in found.values()):
             found = {id(value): value}
         if not self._shared.keys().isdisjoint(found):
-            raise ProgramError(
-                f"a {type(value).__name__} is changed that another value holds too, or a part of",
-                hint="change a copy of it, copy.deepcopy(x); or run it with --interpret",
-            )
+            raise _refused(value)
+
+    def note_changed(self, value: Any, spares_parts: bool) -> None:
+        """Notes that code has given another value in the place of one, parts of which changed."""
+        found = {} if spares_parts else changeable([value])
+        if len(found) > 1:
+            self._changed |= found
+
+
+def _refused(value: Any) -> ProgramError:
+    return ProgramError(
+        f"a {type(value).__name__} is changed that another value holds too, or a part of",
+        hint="change a copy of it, copy.deepcopy(x); or run it with --interpret",
+    )
 
 
 def changeable(values: Iterable[Any]) -> dict[int, Any]:

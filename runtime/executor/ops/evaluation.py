@@ -51,6 +51,8 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
     if sharing is not None:
         sharing.note(value, args, originals or {}, node)
+        for index in changed:
+            sharing.note_changed(args[index], spares_parts(code))
     if node.get("is_several") == Lit(True):
         value = Several(value)
         if sharing is not None:

@@ -148,6 +148,7 @@ class AbstractJson(AbstractList):
     @_as_told
     def get(self, key: Any, default: Any = None) -> Any:
         self._refuse_tuples(key, default)
+        self._hold([default])
         return seen(attempted(self.session, "get", self, key, default, type_=self.part_type))
 
     @_as_told
@@ -376,6 +377,7 @@ class AbstractObject(AbstractJson):
     def get(self, *args: Any) -> Any:
         if not all(map(_is_data, args)) or len(args) != 2:
             self.needs_type()
+        self._hold(args[1:])
         code = "def piece(a, b, c):\n    return a.get(b, c)"
         return self.session.seen(self.session.coded(code, (self, *args), OBJECT))
 

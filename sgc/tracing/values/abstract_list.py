@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FrameType, GeneratorType
+from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
@@ -27,7 +27,7 @@ from sgc.tracing.kinds.row_types import (
     row_of,
 )
 from sgc.tracing.kinds.text_types import Known, known_of
-from sgc.tracing.values.abstract_loops import Backwards, Items
+from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
@@ -221,7 +221,7 @@ class AbstractList:
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
-        if isinstance(items, GeneratorType):
+        if hasattr(type(items), "__next__") and not isinstance(items, (Loop, AbstractList)):
             self._take(items)
         else:
             found = items if isinstance(items, AbstractList) else list(items)

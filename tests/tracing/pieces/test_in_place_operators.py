@@ -11,9 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from control_flow import equal_or_refused
+from control_flow import agree_or_refuse, equal_or_refused
 
 import sgc
+from sgc.passes.pipeline import optimize
+from sgc.programs.program import Program
+from sgc.tracing.tracer import trace
 
 REPLIES = ("a b", "b", "", "[1, 2]", "7 8 9", '{"k": 1}')
 Body = Callable[[Any], Any]
@@ -251,6 +254,16 @@ def by_a_generator_that_fails(s: Any) -> Any:
     return xs
 
 
+def by_a_map_that_fails(s: Any) -> Any:
+    text = s["x"]
+    xs: list[Any] = text.split()
+    try:
+        xs.extend(map(int, ["1", text]))
+    except ValueError as error:
+        return xs, str(error)
+    return xs
+
+
 def repeated(s: Any) -> Any:
     text = s["x"]
     xs = ["p"]
@@ -341,6 +354,21 @@ def whose_part_changes(s: Any) -> Any:
     return xs
 
 
+def whose_part_changes_in_a_dict(s: Any) -> Any:
+    part = ["p"]
+    parts = dict([(s["x"], part)])  # noqa: C406
+    part.append("q")
+    return parts
+
+
+def which_is_a_default(s: Any) -> Any:
+    given = ["p"]
+    found = json.loads(s["x"]) if s["x"][:1] == "{" else {}
+    part = found.get("j", given)
+    given.append("q")
+    return part
+
+
 def whose_part_changes_in_a_sum(s: Any) -> Any:
     text = s["x"]
     part = ["p"]
@@ -352,7 +380,7 @@ def whose_part_changes_in_a_sum(s: Any) -> Any:
 
 EQUAL = (
     one_variable, of_a_new_list, of_a_list_of_the_graph, of_a_default, of_a_part_alone,
-    of_an_attribute, by_sums, by_a_generator_that_fails,
+    of_an_attribute, by_a_map_that_fails, by_sums, by_a_generator_that_fails,
 )  # fmt: skip
 REFUSED = (
     two_variables, in_one_arm, in_a_loop, of_an_argument, of_a_part_of_a_dict,
@@ -360,7 +388,7 @@ REFUSED = (
     of_a_property, of_a_cell, of_a_defaultdict, by_json, by_a_text, by_a_function, by_a_method,
     by_reducing, repeated, repeated_by_json, of_a_subclass, of_a_class_of_the_library, of_a_deque,
     of_a_set, of_a_set_less, of_a_dict, of_a_counter, whose_iterator_is_held, whose_part_changes,
-    whose_part_changes_in_a_sum,
+    whose_part_changes_in_a_sum, whose_part_changes_in_a_dict, which_is_a_default,
 )  # fmt: skip
 WANTED = [*((body, "equal") for body in EQUAL), *((body, "refused") for body in REFUSED)]
 
@@ -374,6 +402,22 @@ def program(body: Body) -> Any:
         return body(s)
 
     return shown
+
+
+@sgc.function
+def parts_of_two(s, q: str):
+    s += q + sgc.gen("x", max_tokens=4)
+    rows = [[word] for word in s["x"].split()]
+    both = rows + [["k"]]  # noqa: RUF005
+    if rows:
+        rows[0].append("z")
+    return rows, both
+
+
+def test_a_run_stops_at_a_change_of_what_two_lists_hold() -> None:
+    graph = trace(parts_of_two, is_full=True)
+    for level in (0, 1):
+        agree_or_refuse(parts_of_two, Program(optimize(graph, level)), REPLIES, n=8)
 
 
 @pytest.mark.parametrize(("body", "wanted"), WANTED)
