@@ -208,10 +208,23 @@ class Loops:
 
     @property
     def n_states(self) -> int:
-        """The number of streams when the innermost loop began, which may hold any of them."""
+        """The number of streams when the innermost loop began that may hold any of them; one that
+        tells what it goes over holds no others."""
         return max(
-            (loop.n_states for loops in self._loops.values() for loop in loops.values()), default=0
+            (
+                loop.n_states
+                for frame, loops in self._loops.items()
+                for head, loop in loops.items()
+                if not self._tells(frame, head)
+            ),
+            default=0,
         )
+
+    def _tells(self, frame: FrameType, head: int) -> bool:
+        if head in self._own.get(frame, {}):
+            return True
+        _, iterator = self._walked.get(frame, {}).get(head, ((), None))
+        return state_of(iterator) is not None
 
     def note(self, iterator: Any) -> None:
         """Called by one of the language's loops when it begins, with what holds its state."""

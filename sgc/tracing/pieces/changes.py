@@ -93,7 +93,7 @@ def stored_names(node: ast.AST) -> set[str]:
         elif isinstance(each, ast.Compare):
             looked_at |= set(map(id, (each.left, *each.comparators)))
         elif isinstance(each, ast.FormattedValue):
-            looked_at.add(id(each.value))
+            looked_at |= set(_in_key(each.value))
         elif isinstance(each, ast.Subscript):
             looked_at |= set(_in_key(each.slice))
         elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
@@ -112,6 +112,10 @@ def _in_key(node: ast.expr) -> Iterator[int]:
     changed is none."""
     if isinstance(node, ast.Name):
         yield id(node)
+    elif isinstance(node, ast.JoinedStr):
+        yield from (read for each in node.values for read in _in_key(each))
+    elif isinstance(node, ast.FormattedValue):
+        yield from _in_key(node.value)
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
             yield from _in_key(node.func.value)

@@ -50,15 +50,38 @@ def children_after_a_decision(s, q: str):
     return n
 
 
+@sgc.function
+def words(s, q: str):
+    s += q + sgc.gen("a", max_tokens=5)
+    return s["a"].split(",")
+
+
+@sgc.function
+def loops_over_what_calls_give(s, q: str):
+    n = 0
+    if q == "x":
+        words(q)
+        n = 1
+    for word in words(q).ret_value:
+        s += word
+        if word == "b":
+            s += sgc.gen("b", max_tokens=3)
+        if word == "c":
+            n += 1
+    return n
+
+
 PROGRAMS = (
     lists_held_again_and_again, a_list_before_one_with_a_shared_part, children_after_a_decision,
+    loops_over_what_calls_give,
 )  # fmt: skip
-WORK = (80_000, 30_000, 32_000)  # in steps; otherwise they take 39,000, or never end
+# In steps; otherwise they take 39,000 or so, or never end.
+WORK = (80_000, 30_000, 32_000, 30_000)
 
 
 @pytest.mark.parametrize(
     ("program", "work"),
-    zip(PROGRAMS, WORK, strict=True),
+    [*zip(PROGRAMS, WORK, strict=True)],
     ids=[each.name for each in PROGRAMS],
 )
 def test_the_loop_closes(program, work):

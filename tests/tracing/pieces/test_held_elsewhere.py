@@ -5,6 +5,7 @@ Compiled, each does what it does interpreted, or says that it cannot: never anot
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict
 from functools import partial
@@ -17,6 +18,7 @@ from tracing.pieces import shared_bodies
 import sgc
 from sgc.errors import TraceError
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.pieces.changes import stored_names
 
 POOL = ("a", "b", "3", "yes", "no", "a,b,c", "x: 1", "12x", "", "é")
 LISTED = ["g"]
@@ -240,3 +242,8 @@ def test_a_list_made_for_one_use_is_held_once_in_each_turn():
     from control_flow import agree
 
     agree(sorts_slices, POOL, xs=["x", "y", "z"])
+
+
+def test_what_is_formatted_into_a_text_is_in_no_other_value():
+    statement = ast.parse('d[f"{row[0].lower()}:{n}"] = (f"{a.b}", kept, f"{made(given)}")')
+    assert stored_names(statement) == {"kept", "given", "made"} | {"d"}
