@@ -8,8 +8,9 @@ by the names of transformers' modules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -151,6 +152,13 @@ class LlamaForCausalLM:
     def get_output_embeddings(self) -> Projection:
         return self.lm_head
 
+    def parameters(self) -> Iterator[Tensor]:
+        yield from _tensors([self.model, self.lm_head])
+
+    def in_float32(self) -> LlamaForCausalLM:
+        """A copy."""
+        return LlamaForCausalLM(self.config, _in_float32(self.model), _in_float32(self.lm_head))
+
     def __call__(self, tokens: Tensor) -> Tensor:
         """tokens: [n_sequences, n_tokens], whole. Returns [n_sequences, n_tokens, vocab]."""
         x = F.embedding(tokens, self.model.embed_tokens.weight)
@@ -158,6 +166,31 @@ class LlamaForCausalLM:
         for layer in self.model.layers:
             x = layer(x, rope)
         return self.lm_head(self.model.norm(x))
+
+
+def _tensors(part: Any) -> Iterator[Tensor]:
+    if isinstance(part, Tensor):
+        yield part
+    for inner in _parts(part):
+        yield from _tensors(inner)
+
+
+def _parts(part: Any) -> list[Any]:
+    if isinstance(part, list):
+        return part
+    return [getattr(part, field.name) for field in fields(part)] if is_dataclass(part) else []
+
+
+def _in_float32(part: Any) -> Any:
+    if isinstance(part, Tensor):
+        return part.float()
+    if isinstance(part, list):
+        return [_in_float32(inner) for inner in part]
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    return replace(
+        part, **{field.name: _in_float32(getattr(part, field.name)) for field in fields(part)}
+    )
 
 
 def _rotated(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
