@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from kernel_cache import found, needs_compiler
 
 from sgc.kernels.cpu import build, compiling, library, sets
-from sgc.kernels.cpu.sets import ALL, AMX_BF16, AVX2, AVX512, AVX512_BF16, PLAIN
+from sgc.kernels.cpu.sets import ALL, AMX_BF16, AVX2, AVX512, AVX512_BF16, PLAIN, InstructionSet
 
 needs_x86 = pytest.mark.skipif(not sets._is_x86(), reason="these are sets of x86")
 
@@ -92,23 +93,32 @@ def test_a_library_of_all_sets_is_as_good(cache, monkeypatch) -> None:
     assert found() == path
 
 
+def linked(sets_built: Sequence[InstructionSet], folder: Path) -> ctypes.CDLL:
+    """Without optimisation, for it takes less time: what is checked is that nothing is missing."""
+    folder.chmod(0o700)
+    units = [
+        dataclasses.replace(unit, flags=(*unit.flags, "-O0"))
+        for unit in sets.units(sorted(build.SOURCES.glob("*.cpp")), sets_built)
+    ]
+    compiler = build._compiler()
+    assert compiler is not None
+    with compiling.compiled(units, compiler, folder, time.monotonic() + 100) as built:
+        return ctypes.CDLL(str(built))
+
+
+@needs_x86
+@needs_compiler
+def test_every_set_has_something_in_its_place(tmp_path) -> None:
+    assert linked((), tmp_path).sgc_cpu_isa_best() == -1
+
+
 @pytest.mark.slow
 @needs_x86
 @needs_compiler
 @pytest.mark.parametrize("top", ALL, ids=lambda s: s.name)
 def test_a_library_without_the_other_sets_links_and_runs(native, tmp_path, top) -> None:
-    """Without optimisation, for it takes less time: what is checked is that nothing is missing."""
-    tmp_path.chmod(0o700)
     built_in = (*sets._WITH.get(top, ()), top)
-    units = [
-        dataclasses.replace(unit, flags=(*unit.flags, "-O0"))
-        for unit in sets.units(sorted(build.SOURCES.glob("*.cpp")), built_in)
-    ]
-    compiler = build._compiler()
-    assert compiler is not None
-    end = time.monotonic() + 100
-    with compiling.compiled(units, compiler, tmp_path, end) as built:
-        c = ctypes.CDLL(str(built))
+    c = linked(built_in, tmp_path)
     names = [one.bit for one in ALL if c.sgc_cpu_isa_has(one.bit)]
     assert names == [one.bit for one in built_in if native.has(library.Isa(one.bit))]
     assert c.sgc_cpu_isa_best() == (names[-1] if names else -1)

@@ -25,6 +25,7 @@ const Kernel* avx512_kernel(Format) { return nullptr; }
 #endif
 #if !SGC_HAS_SET(3)
 const Kernel* avx512_bf16_kernel() { return nullptr; }
+const Kernel* avx512_bf16_i8_kernel() { return nullptr; }
 #endif
 #if !SGC_HAS_SET(4)
 const Kernel* amx_bf16_kernel() { return nullptr; }
