@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sgc.runtime.executor.code.set_order import copied_set
+from sgc.runtime.executor.code.set_order import copied_set, is_constant, merged
 
 _NUMBERS = (int, float, bool, Decimal, Fraction)
 
@@ -23,6 +23,23 @@ def order_is_fixed(value: Any) -> bool:
     if type(value) in (tuple, frozenset, set):
         return all(map(order_is_fixed, value))
     return type(value) in _NUMBERS
+
+
+def has_open_order(node: ast.Set) -> bool:
+    """Whether the order of a display of numbers depends on the order in which they were added:
+    that is another one where Python has read a module's constants from its `.pyc`."""
+    if not all(map(is_constant, node.elts)):
+        return False
+    try:
+        items = [ast.literal_eval(each) for each in node.elts]
+    except ValueError:  # to be computed
+        return True
+    if not order_is_fixed(tuple(items)):
+        return False
+    each_order = [items[n:] + items[:n] for n in range(len(items))]
+    each_order += [order[::-1] for order in each_order]
+    made = {(*frozenset(order),) for order in each_order}
+    return len(made) > 1 or len({(*merged(order),) for order in each_order}) > 1
 
 
 def sets_in(value: Any) -> Iterator[Any]:

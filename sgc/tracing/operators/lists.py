@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sgc.tracing.operators.texts import compared
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.computing import computed
 
 LISTS = (list, tuple, deque)
@@ -31,7 +31,7 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
     one. after: for a pattern with a starred part, the number of items behind it.
     """
     if isinstance(value, AbstractJson):
-        if not value.is_a(list):
+        if not _is_sequence(value):
             return ()
     elif not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
         return ()
@@ -46,6 +46,13 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
         found.append(value[before:end] if is_abstract(value) else [*value[before:end]])
         found += [_item_of(value, index - after) for index in range(after)]
     return (found,)
+
+
+def _is_sequence(value: AbstractJson) -> bool:
+    """Whether a value is a list, or a tuple out of code, by a decision."""
+    if not isinstance(value, AbstractObject):
+        return value.is_a(list)
+    return bool(computed(value.session, "is_a", value, "list", "tuple"))
 
 
 def _item_of(value: Any, index: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
@@ -93,10 +94,10 @@ class Writer:
             items.sort()
         listed = ", ".join(items)
         if is_of_numbers:
-            if list(kind(wanted)) == wanted:
+            if _is_same(kind(wanted), value):
                 return f"{kind.__name__}([{listed}])"
             is_merged = len(wanted) > 2 and all(map(_is_constant, wanted))
-            if list(kind(merged(wanted) if is_merged else set(wanted))) == wanted:
+            if _is_same(kind(merged(wanted) if is_merged else set(wanted)), value):
                 return f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
         if len(wanted) > 1:
             self.lost.add(self._attribute)
@@ -140,6 +141,12 @@ class Writer:
         found = self.written(value)
         self._attribute = before
         return found
+
+
+def _is_same(made: Any, value: Any) -> bool:
+    """Whether a set has the order of another, and will have it when both get the same items."""
+    is_alike = type(value) is frozenset or sys.getsizeof(made) == sys.getsizeof(value)
+    return is_alike and list(made) == list(value)
 
 
 def _is_constant(value: Any) -> bool:

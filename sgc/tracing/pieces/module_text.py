@@ -16,6 +16,7 @@ from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.records import is_record
+from sgc.tracing.kinds.sets import has_open_order
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
@@ -297,6 +298,8 @@ def _gone_over(node: ast.expr) -> ast.expr:
     have another order."""
     if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
         return node
+    if has_open_order(node):
+        raise NotData("the order of a set of constants is seen: a list has one")
     items = ast.Tuple(node.elts, ast.Load())
     return ast.fix_missing_locations(
         ast.copy_location(ast.Call(ast.Name("frozenset", ast.Load()), [items], []), node)
@@ -356,7 +359,16 @@ class _Plainer(ast.NodeTransformer):
             is_known = any(isinstance(each, ast.Constant) for each in both)
             if isinstance(op, (ast.Is, ast.IsNot)) and not is_known:
                 raise NotData("whether two are the same object is not known of copies")
+        for n, each in enumerate(node.comparators):
+            if not isinstance(each, ast.Set):  # of one that is compared, no order is seen
+                node.comparators[n] = self.visit(each)
+        node.left = self.visit(node.left)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
         self.generic_visit(node)
+        if has_open_order(node):
+            raise NotData("the order of a set of constants is seen: a list has one")
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:

@@ -139,7 +139,18 @@ def its_args(error: Any) -> Any:
     return error.args
 
 
-@pytest.mark.parametrize("show", [its_texts, its_first, its_number, its_args])
+def its_pattern(error: Any) -> Any:
+    match error.args:
+        case ():
+            return 0
+        case (first,):
+            return [first]
+        case (first, second):
+            return second
+    return 5
+
+
+@pytest.mark.parametrize("show", [its_texts, its_first, its_number, its_args, its_pattern])
 @pytest.mark.parametrize("body", RAISING)
 def test_an_error_holds_what_it_holds(body: Callable[[str], Any], show: Callable[..., Any]) -> None:
     assert equal_or_refused(program(body, show), REPLIES, n=6) == "equal"

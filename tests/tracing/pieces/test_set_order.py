@@ -152,10 +152,18 @@ def of_an_object_in_order(text: str) -> Any:
 
 EQUAL = (
     numbers, numbers_added, numbers_frozen, held, its_text, its_members, sorted_items, any_of_them,
-    of_its_own, of_a_display, that_grows,
+    of_its_own,
 )  # fmt: skip
 LOST = (numbers_changed, numbers_changed_by_a_loop, numbers_changed_held)
-OF_TEXTS = (pairs, texts, texts_joined, of_an_object, of_an_object_in_order)
+OF_TEXTS = (
+    of_a_display,
+    that_grows,
+    pairs,
+    texts,
+    texts_joined,
+    of_an_object,
+    of_an_object_in_order,
+)
 
 
 def program(body: Callable[[str], Any], is_in_code: bool) -> Any:
