@@ -1,7 +1,7 @@
 """The names that a graph's code may use: builtins, items of modules, and special methods.
 
-`restored(Class, attributes)` makes an instance without a call of `__init__`; Python has no such
-function.
+`restored(Class, attributes)` makes an instance without a call of `__init__`; `unchanged(value)` is
+a value that nothing may change: a run ends with an error if something does. Python has neither.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ EXCEPTIONS = (
     "SyntaxError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
     "UnicodeEncodeError", "UnicodeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
+ADDED = ("restored", "unchanged")  # functions that Python has not
 BUILTINS = frozenset(
     {
-        *EXCEPTIONS,
+        *EXCEPTIONS, *ADDED,
         "abs", "all", "any", "ascii", "bin", "bool", "bytes", "callable", "chr", "dict", "divmod",
         "enumerate", "filter", "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex",
         "int", "isinstance", "iter", "len", "list", "map", "max", "min", "next", "oct", "ord",
-        "pow", "range", "repr", "restored", "reversed", "round", "set", "setattr", "slice",
+        "pow", "range", "repr", "reversed", "round", "set", "setattr", "slice",
         "sorted", "str", "sum", "tuple", "zip", "NotImplemented",
     }
 )  # fmt: skip

@@ -42,10 +42,12 @@ class NotAllowed(ProgramError):
 
 class Run:
     """The state of one run of a graph's code. left: its remaining steps; depth: of its calls;
-    classes: those in use, by key; named: the keys of those that its text defines, by name.
+    classes: those in use, by key; named: the keys of those that its text defines, by name;
+    unchanged: containers that it may not change, with their copies.
     """
 
-    __slots__ = ("classes", "depth", "handled", "kept", "left", "named", "nested", "patterns")
+    __slots__ = ("classes", "depth", "handled", "kept", "left", "named", "nested", "patterns",
+                 "unchanged")  # fmt: skip
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
@@ -56,6 +58,7 @@ class Run:
         self.kept: list[Any] = []
         self.nested: dict[int, tuple[Any, int]] = {}
         self.patterns: set[tuple[str, int]] = set()
+        self.unchanged: list[dict[int, Any]] = []
 
     def charge(self, n: int) -> None:
         """Charges n steps; raises LimitExceeded if none are left."""

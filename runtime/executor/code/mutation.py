@@ -5,7 +5,7 @@ that it calls.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from sgc.ir.code import Code, parse_code
@@ -22,8 +22,12 @@ _CHANGES = frozenset(_NAMES.split())
 
 def may_change(code: Code) -> bool:
     """Whether code may mutate its arguments; False is certain, True is not."""
-    changes = any(_changes(node) for part in code.body for node in ast.walk(part))
-    return changes or any(_is_changing(found.item) for found in code.imports.values())
+    return may_mutate(code.body) or any(_is_changing(found.item) for found in code.imports.values())
+
+
+def may_mutate(parts: Iterable[ast.AST]) -> bool:
+    """Whether parts of code may mutate anything; False is certain but for imported functions."""
+    return any(_changes(node) for part in parts for node in ast.walk(part))
 
 
 def _changes(node: ast.AST) -> bool:
@@ -31,6 +35,8 @@ def _changes(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         return True
+    if isinstance(node, ast.Name):  # as a method by its name
+        return node.id in ("getattr", "setattr")
     # Reading a defaultdict may add a key to it, but such arguments are always copied.
     return isinstance(node, ast.Attribute) and node.attr in _CHANGES
 
@@ -86,5 +92,6 @@ def _changed_by(function: ast.AST) -> Iterator[ast.AST]:
             yield node.target
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
-        elif isinstance(node, ast.Attribute) and _changes(node):
-            yield node.value if node.attr in _OWN else node
+        elif isinstance(node, (ast.Attribute, ast.Name)) and _changes(node):
+            is_own = isinstance(node, ast.Attribute) and node.attr in _OWN
+            yield node.value if is_own else node  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ from typing import Any
 
 from sgc.ir.code import Code, parse_code
 from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
+from sgc.runtime.executor.code.held import check_unchanged, unchanged
 from sgc.runtime.executor.code.library import library_value
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
 from sgc.runtime.executor.code.mutation import may_change
@@ -26,11 +27,10 @@ from sgc.runtime.executor.code.tree.compiling import Names, compile_module
 from sgc.runtime.executor.code.tree.driving import Closing
 from sgc.runtime.executor.code.tree.scopes import UNSET
 from sgc.runtime.executor.code.values import (
-    Originals,
+    Memo,
     check_arguments,
     check_result,
     copied,
-    grew,
     held_by,
 )
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
@@ -42,13 +42,13 @@ def run_code(
     source: str,
     args: Sequence[Any],
     fixed: Sequence[int] = (),
-    originals: Originals | None = None,
+    originals: dict[int, Any] | None = None,
 ) -> Any:
     """Calls the last function of some code with arguments, which it does not mutate.
 
-    fixed: indices of arguments in which reading must not add a key to a defaultdict; originals:
-    gets what the containers in their copies are copies of, by the ids of these. Raises what
-    the code raises, LimitExceeded, NotAllowed, or CodeError.
+    fixed: indices of arguments that it may not change, nor their copies; originals: gets what the
+    containers in these copies are copies of, by the ids of these. Raises what the code raises,
+    LimitExceeded, NotAllowed, or CodeError.
     """
     program = _program(source)
     run = Run()
@@ -57,18 +57,16 @@ def run_code(
     outer, here.run = here.run, run
     try:
         with room():
-            given = args
-            if program.may_change or not check_arguments(args):
-                given = [
-                    copied(each, originals if index in fixed else None)
-                    for index, each in enumerate(args)
-                ]
-            result = program.call(run, given)
+            given = program.given(args, fixed, run.unchanged)
+            if originals is not None:
+                for memo in run.unchanged:
+                    originals.update((id(copy), original) for original, copy in memo.values())
+            try:
+                result = program.call(run, given)
+            finally:
+                check_unchanged(run.unchanged)
             run.charge(0)  # a limit may be met where Python drops its error
             kept = check_result(result)
-            for index in fixed:
-                if grew(args[index], given[index]):
-                    raise NotAllowed("code reads a key of a defaultdict that is not there")
             return result
     except Closing:
         raise NotAllowed("a GeneratorExit leaves a graph's code") from None
@@ -95,6 +93,17 @@ class _Program:
     may_change: bool
     classes: dict[str, str]
 
+    def given(
+        self, args: Sequence[Any], fixed: Sequence[int], unchanged: list[Memo]
+    ) -> Sequence[Any]:
+        """The arguments, or copies of them; those of `fixed` ones are noted in `unchanged`."""
+        if not self.may_change and check_arguments(args):
+            return args
+        memos: list[Memo] = [{} for _ in args]
+        given = [copied(each, memo) for each, memo in zip(args, memos, strict=True)]
+        unchanged += [memos[index] for index in fixed]
+        return given
+
 
 @lru_cache(maxsize=128)
 def _program(source: str) -> _Program:
@@ -115,4 +124,6 @@ def _compiled(code: Code) -> _Program:
 
 
 def _value(module: str | None, name: str) -> Any:
+    if not module and name == "unchanged":
+        return unchanged
     return library_value(module, name) if module else BUILTIN_VALUES.get(name, UNSET)

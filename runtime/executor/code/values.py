@@ -27,26 +27,22 @@ from sgc.runtime.executor.functions.own_texts import as_value
 from sgc.runtime.executor.interface.records import held_parts, record_of
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
-Originals = dict[int, Any]
+Memo = dict[int, tuple[Any, Any]]
 
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-def copied(value: Any, originals: Originals | None = None) -> Any:
+def copied(value: Any, memo: Memo | None = None) -> Any:
     """A deep copy of an argument; parts that occur twice in it stay shared.
 
-    originals: gets what each container of the copy is a copy of, by the copy's id.
+    memo: gets each container in it with its copy, by the container's id.
     """
-    memo: dict[int, Any] = {}
-    made = _copied(value, memo, 0)
-    if originals is not None:
-        originals.update((id(copy), original) for original, copy in memo.values())
-    return made
+    return _copied(value, {} if memo is None else memo, 0)
 
 
-def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
+def _copied(value: Any, memo: Memo, depth: int) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
@@ -59,7 +55,7 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
     return _copy(value, kind, memo, depth + 1)
 
 
-def _copy(value: Any, kind: type, memo: dict[int, Any], depth: int) -> Any:
+def _copy(value: Any, kind: type, memo: Memo, depth: int) -> Any:
     """A copy, which is in the memo before what it holds is copied, if it can be: that may hold it
     again.
     """
@@ -91,7 +87,7 @@ def _empty(value: Any, kind: type) -> Any:
     return made
 
 
-def _fill(made: Any, value: Any, memo: dict[int, Any], depth: int) -> None:
+def _fill(made: Any, value: Any, memo: Memo, depth: int) -> None:
     if type(made) not in MAPPINGS:
         is_plain = set(map(type, value)) <= _ATOMS
         made.extend(value if is_plain else [_copied(item, memo, depth) for item in value])
@@ -104,14 +100,16 @@ def _fill(made: Any, value: Any, memo: dict[int, Any], depth: int) -> None:
             made[at_key] = at_item
 
 
-def _other(value: Any, memo: dict[int, Any], depth: int) -> Any:
+def _other(value: Any, memo: Memo, depth: int) -> Any:
     kind = type(value)
     if isinstance(value, str):
         return as_value(value) if type(as_value(value)) is str else str.__str__(value)
     if kind is Random:
-        made = Random(0)
-        made.setstate(value.getstate())
-        return made
+        if id(value) not in memo:
+            made = Random(0)
+            made.setstate(value.getstate())
+            memo[id(value)] = (value, made)
+        return memo[id(value)][1]
     if kind is StringIO or hasattr(kind, "__next__"):
         raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
     if kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception):
@@ -192,20 +190,3 @@ def held_by(error: BaseException) -> set[int]:
         with suppress(ProgramError):
             _check(each, seen, 0)
     return seen
-
-
-def grew(before: Any, after: Any) -> bool:
-    """Whether a defaultdict in a copy of a value has more keys than the original."""
-    if before is after or type(before) is not type(after):
-        return False
-    record = record_of(type(before))
-    if record is not None:
-        pair = held_parts(record, before), held_parts(record, after)
-        return len(pair[0]) == len(pair[1]) and any(map(grew, *pair))
-    if isinstance(before, defaultdict) and len(before) != len(after):
-        return True
-    if isinstance(before, dict):
-        return any(grew(value, after[key]) for key, value in before.items() if key in after)
-    if isinstance(before, (list, tuple)):
-        return any(map(grew, before, after))
-    return False

@@ -188,13 +188,16 @@ class Calls(Records):
             return self.cells.new("str")
         return text if len(given) == 1 else self.row([text] * len(given), node, "groups")
 
+    def _unchanged(self, node: ast.Call, scope: Scope, given: list[Cell]) -> Cell:
+        return given[0]
+
 
 _Special = Callable[[Calls, ast.Call, Scope, list[Cell]], Cell]
 _BUILTINS: Mapping[str, _Special] = {
     "abs": Calls._rounded, "dict": Calls._made_dict, "divmod": Calls._divided,
     "filter": Calls._filtered, "map": Calls._mapped, "max": Calls._extreme,
     "min": Calls._extreme, "pow": Calls._power, "round": Calls._rounded, "sum": Calls._sum,
-    "restored": Calls.restored, "zip": Calls._zipped,
+    "restored": Calls.restored, "unchanged": Calls._unchanged, "zip": Calls._zipped,
 }  # fmt: skip
 _LIBRARY: Mapping[str, _Special] = {
     "collections.Counter": Calls._counter, "collections.OrderedDict": Calls._made_dict,

@@ -39,7 +39,7 @@ from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.made import Made, Pieced
-from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
+from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, pythons_of, unowned
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -101,7 +101,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     does = changes or bool(found.writes)
     changed = found.changes if changes else frozenset[str]()
     may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
-    if does and not is_done_at_once(found.plain, changed, may_add) and is_caught():
+    pythons = pythons_of({name: given[name][0] for name in changed}, session.sites.classes)
+    if does and not is_done_at_once(found.plain, changed, may_add, pythons) and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
     if found.adds_before_hoisted and is_caught():
         _refuse(session, key, "an error of what it puts there is handled")
@@ -142,8 +143,8 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
         if n in known.shared and isinstance(arg, AbstractList) and session.is_made(arg.symbol)
     }
     changed = [
-        n for n, arg in enumerate(code.args)
-        if is_changeable(arg) and any(arg is given[name] for name in found.changes)
+        n for n, (arg, name) in enumerate(zip(code.args, code.inputs, strict=True))
+        if is_changeable(arg) and name in found.changes
     ]  # fmt: skip
     if found.is_statement and not found.targets:
         _evaluated(session, code, OBJECT, changed)

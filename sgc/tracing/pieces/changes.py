@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sgc.tracing.pieces.names import names_of, parameters
 
@@ -27,7 +27,17 @@ CHANGERS = frozenset({
 
 def read_by_key(node: ast.AST) -> set[str | None]:
     """The variables of which code reads a part by a key, which adds it to a `defaultdict`."""
-    return {root_of(each) for each in ast.walk(node) if isinstance(each, ast.Subscript)}
+    return {root_of(each) for each in _evaluated(node) if isinstance(each, ast.Subscript)}
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes in a node, without annotations."""
+    left = [node]
+    while left:
+        node = left.pop()
+        yield node
+        hidden = (getattr(node, "annotation", None), getattr(node, "returns", None))
+        left += [each for each in ast.iter_child_nodes(node) if each not in hidden]
 
 
 def may_change(node: ast.AST) -> bool:
@@ -68,7 +78,7 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
             yield from _by_function(each)
-            if changing and method_of(each) == "getattr":  # it may be one of these methods
+            if method_of(each) == "getattr" and (changing or _names_change(each)):
                 yield from each.args[:1]
         elif isinstance(each, ast.AugAssign):
             yield each.target
@@ -77,6 +87,11 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
             # The object of a method, even if the method is called later; no other has a new one.
             yield from () if _is_fresh(each.value) else (each.value,)
+
+
+def _names_change(node: ast.Call) -> bool:
+    """Whether `getattr` is given the name of a method that changes its object."""
+    return any(isinstance(each, ast.Constant) and each.value in CHANGING for each in node.args[1:2])
 
 
 def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
@@ -284,15 +299,24 @@ _MAKING = frozenset({
 })  # fmt: skip
 
 
-# Methods that change their object item by item, and so may fail in the middle.
-_GRADUAL = frozenset({"extend", "extendleft", "update", "sort", "subtract", "writerows"})
+# Methods and functions that change nothing if they raise an error.
+_AT_ONCE = frozenset({
+    "add", "append", "appendleft", "clear", "discard", "getrandbits", "insert", "insort",
+    "insort_left", "insort_right", "intersection_update", "move_to_end", "pop", "popitem",
+    "popleft", "randbytes", "randint", "random", "randrange", "remove", "reverse", "rotate",
+    "seed", "setdefault",
+})  # fmt: skip
 
 
-def is_done_at_once(node: ast.AST, changed: Collection[str], may_add: bool) -> bool:
+def is_done_at_once(
+    node: ast.AST, changed: Collection[str], may_add: bool, pythons: Mapping[str, bool]
+) -> bool:
     """Whether a statement does nothing, or all that it does, if it ends in an error.
 
     changed: the inputs that it may change, beside setting variables. may_add: whether reading a key
-    of one may add it, as reading a defaultdict does.
+    of one may add it, as reading a defaultdict does. pythons: the inputs that are lists, dicts and
+    the like of Python's own, with whether all that they hold is: methods of other objects may do
+    something first.
     """
     if isinstance(node, ast.expr):
         return True
@@ -308,13 +332,34 @@ def is_done_at_once(node: ast.AST, changed: Collection[str], may_add: bool) -> b
     reads = [each for each in parts if isinstance(each, ast.Subscript) and _is_read(each)]
     if may_add and any(root_of(each) in changed for each in reads):
         return False
+    if not _is_of_python(node, changed, pythons):
+        return False
     calls = [each for each in parts if isinstance(each, ast.Call) and _is_changing(each)]
     if isinstance(node, ast.AugAssign):
-        return not calls and isinstance(node.value, (ast.Constant, ast.Name))
+        return not calls and isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign) and not is_plain:
         return not calls and isinstance(targets[0], ast.Subscript)
     # What is computed of the change, or beside it, may fail when it is made.
-    return calls == [node.value] and method_of(calls[0]) not in _GRADUAL
+    is_one = calls == [node.value] and all(map(_is_name, targets))
+    return is_one and method_of(calls[0]) in _AT_ONCE
+
+
+def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str, bool]) -> bool:
+    """Whether a statement changes one value, which is of Python's own."""
+    of: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        of = node.targets[0].value
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)) and isinstance(
+        node.value, ast.Call
+    ):
+        function, args = node.value.func, node.value.args
+        of = function.value if isinstance(function, ast.Attribute) else next(iter(args), None)
+        is_module = isinstance(of, ast.Name) and of.id not in changed
+        of = args[0] if is_module and args else of
+    if of is None or set(changed) != {root_of(of)}:
+        return False
+    (name,) = changed
+    return pythons.get(name, False) if not isinstance(of, ast.Name) else name in pythons
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:

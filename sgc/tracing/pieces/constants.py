@@ -182,3 +182,22 @@ def holds_made(value: Any) -> bool:
     parts = value.values() if isinstance(value, dict) else value
     is_container = isinstance(value, (list, tuple, dict, deque))
     return is_container and any(map(holds_made, parts))
+
+
+def holds_defaulting(value: Any) -> bool:
+    """Whether a value is or holds a `defaultdict`, to which reading a key may add it."""
+    left, seen = [value], set[int]()
+    while left:
+        each = left.pop()
+        if isinstance(each, defaultdict):
+            return True
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if is_record(each):
+            left += parts_of(each).values()
+        elif isinstance(each, dict):
+            left += each.values()
+        elif isinstance(each, (list, tuple, deque)):
+            left += each
+    return False

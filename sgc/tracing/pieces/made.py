@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
+from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.sets import order_seen
 from sgc.tracing.pieces.changes import (
@@ -22,7 +23,7 @@ from sgc.tracing.pieces.changes import (
     taken_names,
 )
 from sgc.tracing.pieces.classes import UserClass, changing_of
-from sgc.tracing.pieces.constants import FACTORIES, NotData, literal
+from sgc.tracing.pieces.constants import FACTORIES, NotData, holds_defaulting, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
 from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
@@ -42,12 +43,14 @@ class Pieced(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """code: its text; args: its arguments; has_outside: its result may be or hold a list, dict or
-    set from outside the program; classes: the user's classes that it defines, by name.
+    """code: its text; args: its arguments; inputs: of each argument, the piece's input that it is
+    or is a part of; has_outside: its result may be or hold a list, dict or set from outside the
+    program; classes: the user's classes that it defines, by name.
     """
 
     code: str
     args: tuple[Any, ...]
+    inputs: tuple[str, ...] = ()
     has_outside: bool = False
     classes: Mapping[str, UserClass] = field(default_factory=dict)
 
@@ -175,17 +178,26 @@ def made(
     known = {*changed_roots(piece.plain, inside), *inside, *piece.changes}
     if not known.issuperset(changed_roots(piece.plain, inside, maker.changing)):
         raise NotData("a method changes an object that is known only at run time")
-    read = read_by_key(piece.plain)
-    for name in given.keys() - piece.changes:
-        if name in read and isinstance(given[name], defaultdict):
-            raise NotData("reading a defaultdict changes it")
+    _refuse_adding(maker.module, piece, given)
     code = maker.code(piece)
     parsed = parse_code(code)
     _refuse_order(piece, parsed, maker.module.lost)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
-    return Made(code, tuple(maker.args), has_outside, maker.module.classes)
+    return Made(code, tuple(maker.args), tuple(maker.inputs), has_outside, maker.module.classes)
+
+
+def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -> None:
+    """Refuses code that may read a key of a known `defaultdict`, which adds it there, unless that
+    is one of its changes."""
+    read = read_by_key(piece.plain)
+    is_read_inside = any(map(read_by_key, module.nodes))
+    if (read or is_read_inside) and module.has_defaulting:
+        raise NotData("reading a defaultdict changes it")
+    for name in given.keys() - piece.changes:
+        if (is_read_inside or name in read) and holds_defaulting(given[name]):
+            raise NotData("reading a defaultdict changes it")
 
 
 def _refuse_order(piece: Piece, parsed: Code, lost: Mapping[str, bool]) -> None:
@@ -217,7 +229,8 @@ class _Maker:
         self.module = module
         self.args: list[Any] = []
         self.params: list[str] = []
-        self._before: list[str] = []
+        self.inputs: list[str] = []
+        self._before: list[tuple[str, Any, str]] = []  # names, values, and these as expressions
         self._used = {*used}
         self.changing: frozenset[str] = frozenset()
 
@@ -231,12 +244,7 @@ class _Maker:
         else:
             (expression,) = body
             body = [ast.Return(expression.value)]
-        name = self.module.free_name("piece")
-        head = f"def {name}({', '.join(self.params)}):\n"
-        entry = ast.parse(head + "".join(f"    {line}\n" for line in [*self._before, "pass"]))
-        (function,) = entry.body
-        assert isinstance(function, ast.FunctionDef)
-        function.body[-1:] = body
+        function = self._entry(body, piece.changes)
         is_changing = self.module.changes_outside(self.changing) or changes_outside(
             function, True, self.changing
         )
@@ -244,15 +252,36 @@ class _Maker:
             raise NotData("it may change what is outside of it")
         return self.module.text(ast.fix_missing_locations(function))
 
+    def _entry(self, body: list[ast.stmt], changes: Collection[str]) -> ast.FunctionDef:
+        """The function of a piece. What is written out in code that may change anything, and is
+        none of its changes, is marked, since a function might change it by ways not seen here."""
+        name = self.module.free_name("piece")
+        is_marked = self.module.may_change or may_mutate(body)
+        lines = []
+        for each, value, text in self._before:
+            is_kept = each not in changes and is_changeable(value)
+            is_kept = is_kept and (is_marked or holds_defaulting(value))
+            lines.append(f"{each} = unchanged({text})" if is_kept else f"{each} = {text}")
+        head = f"def {name}({', '.join(self.params)}):\n"
+        entry = ast.parse(head + "".join(f"    {line}\n" for line in [*lines, "pass"]))
+        (function,) = entry.body
+        assert isinstance(function, ast.FunctionDef)
+        function.body[-1:] = body
+        return function
+
     def take(self, name: str, value: Any) -> None:
         """Adds a variable's value: bound in the module, as an argument, or written out."""
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
         elif is_operand(value):
-            self.params.append(name)
-            self.args.append(value)
+            self._param(name, name, value)
         else:
-            self._before.append(f"{name} = {self.written(value, name)}")
+            self._before.append((name, value, self.written(value, name)))
+
+    def _param(self, param: str, name: str, value: Any) -> None:
+        self.params.append(param)
+        self.inputs.append(name)
+        self.args.append(value)
 
     def written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
         """A value as an expression, with parameters for its parts that are operands."""
@@ -261,8 +290,7 @@ class _Maker:
             while param in self._used:
                 param += "_"
             self._used.add(param)
-            self.params.append(param)
-            self.args.append(value)
+            self._param(param, name, value)
             return param
         kind = type(value)
         if not depth:

@@ -13,7 +13,8 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.watching import unwatched
-from sgc.ir.code_names import BUILTINS, LIBRARY
+from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
+from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.sets import has_open_order
@@ -23,6 +24,7 @@ from sgc.tracing.pieces.constants import (
     NotData,
     Writer,
     holds_changeable,
+    holds_defaulting,
     holds_made,
     is_fixed,
     literal,
@@ -96,6 +98,8 @@ class ModuleText:
             if self._bound[name] is not value:
                 raise NotData(f"{name} stands for two things")
             return
+        if name in ADDED:
+            raise NotData(f"{name} is a name of such code")
         self._bound[name] = value
         if isinstance(value, ModuleType):
             self._module(name, value)
@@ -204,7 +208,8 @@ class ModuleText:
         if len(text) > MAX_CONSTANT:
             raise NotData(f"{name} is too large")
         place = self._made if holds_made(value) else self._constants
-        place[name] = f"{name} = {text}"
+        # Code that changes nothing may still read a key.
+        place[name] = f"{name} = {f'unchanged({text})' if holds_defaulting(value) else text}"
 
     def written(self, value: Any, name: str) -> str:
         """A variable's value as an expression of the module, which gets what it uses."""
@@ -237,6 +242,22 @@ class ModuleText:
             name = f"function_{len(self._bound)}"
         self.bind(name, value)
         return name
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a function, or a method of a class, may change anything."""
+        return may_mutate(self.nodes)
+
+    @property
+    def nodes(self) -> list[ast.FunctionDef | ast.ClassDef]:
+        """The functions and classes."""
+        return [*self._nodes, *(each.node for each in self.classes.values())]
+
+    @property
+    def has_defaulting(self) -> bool:
+        """Whether a constant is or holds a `defaultdict`."""
+        constants = (*self._constants, *self._made)
+        return any(holds_defaulting(self._bound[name]) for name in constants)
 
     @property
     def changeable(self) -> set[str]:

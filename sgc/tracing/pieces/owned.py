@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import repeat
 from types import FrameType
 from typing import Any
 
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import is_unchangeable
+from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
 from sgc.tracing.pieces.changes import taken_names
 from sgc.tracing.pieces.constants import FIXED
 from sgc.tracing.pieces.piece import Piece
@@ -28,6 +28,32 @@ def is_changeable(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
     return not isinstance(value, FIXED) and not hasattr(value, "symbol")
+
+
+def pythons_of(values: Mapping[str, Any], classes: Collection[str]) -> dict[str, bool]:
+    """The values that are lists, dicts or the like of Python's own, by name, with whether all that
+    they hold is too: a method of such a value does what its name says. classes: whose objects a
+    value known only at run time may be or hold."""
+    return {
+        name: _holds_pythons(value, classes)
+        for name, value in values.items()
+        if _is_pythons(value, classes)
+    }
+
+
+def _is_pythons(value: Any, classes: Collection[str]) -> bool:
+    if isinstance(value, AbstractList):
+        type_ = value.symbol.type
+        return not isinstance(type_, RecordType) and (type_.item is not None or not classes)
+    return not is_record(value)
+
+
+def _holds_pythons(value: Any, classes: Collection[str]) -> bool:
+    if isinstance(value, AbstractList):
+        item = value.symbol.type.item
+        return not classes or (item is not None and is_unchangeable(item))
+    parts = [part for part in _parts(value) if is_changeable(part)]
+    return all(_is_pythons(part, classes) and _holds_pythons(part, classes) for part in parts)
 
 
 def is_flat(value: Any) -> bool:

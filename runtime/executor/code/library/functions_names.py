@@ -207,10 +207,10 @@ def _check_copied(values: Iterable[Any]) -> None:
 def _deepcopy(value: Any) -> Any:
     try:
         charge(4 + 2 * (measure(value) >> 1))
-        originals: dict[int, Any] = {}
-        made = copied(value, originals)
-        charge(8 * len(originals))
-        _check_copied(originals.values())
+        memo: dict[int, Any] = {}
+        made = copied(value, memo)
+        charge(8 * len(memo))
+        _check_copied(original for original, _ in memo.values())
         return made
     except RecursionError as error:
         raise NotAllowed("the value is nested too deeply to be copied") from error

@@ -109,7 +109,7 @@ def bounded_method(
     def call(*args: Any, **kwargs: Any) -> Any:
         charge(1)
         if before is not None and args and isinstance(args[0], kind):
-            before(*args, **kwargs)
+            before(*args, *kwargs.values())
         result = real(*args, **kwargs)
         return result if after is None else after(result)
 
