@@ -81,6 +81,12 @@ class Signature:
         return tuple(parameter for parameter in self.parameters if parameter.is_static)
 
     @property
+    def optional(self) -> frozenset[str]:
+        """The parameters whose default is None, and which other arguments of a known type have."""
+        found = (each for each in self.parameters if each.schema and each.has_default)
+        return frozenset(each.name for each in found if each.default is None)
+
+    @property
     def defaults(self) -> dict[str, Any]:
         return {each.name: each.default for each in self.parameters if each.has_default}
 
@@ -280,7 +286,7 @@ def _described(parameter: inspect.Parameter, annotation: Any) -> Parameter | Non
     default = parameter.default if has_default else None
     schema = shapes.of_annotation(annotation) if annotation is not parameter.empty else None
     is_empty = isinstance(default, list) and not default
-    is_kept = not has_default or is_empty or type(default) in _TYPES
+    is_kept = not has_default or is_empty or default is None or type(default) in _TYPES
     if schema is None or not is_kept or (has_default and misfit(default, schema) is not None):
         return None
     return Parameter(

@@ -243,17 +243,21 @@ def with_values(
     bind: Mapping[str, Any],
     values: Mapping[str, Any],
     leaves: bool = False,
+    optional: Collection[str] = (),
 ) -> tuple[Graph, Mapping[str, Any]]:
     """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs.
 
     traced: traces the program with these arguments; if given true, it leaves what cannot be traced
-    to the interpreter. leaves: whether it may, if nothing else helps.
+    to the interpreter. leaves: whether it may, if nothing else helps. optional: arguments that may
+    be None, whose values are taken if nothing else helps.
     """
     while True:
         try:
             return traced(bind, False), bind
         except TraceError as error:
-            needed = {name: values[name] for name in error.needs - bind.keys() if name in values}
+            free = values.keys() - bind.keys()
+            names = free & error.needs or free & {*optional}
+            needed = {name: values[name] for name in names}
             if not needed:
                 if not leaves:
                     raise
@@ -320,6 +324,7 @@ def compile_function(
                 bind,
                 values or {},
                 leaves and not is_full,
+                function.signature.optional,
             )  # fmt: skip
         if not allow_no_request:
             refuse_dead(function.name, graph)

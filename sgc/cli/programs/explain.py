@@ -221,6 +221,7 @@ def _graph(
                 values,
                 values_of(function, given),
                 leaves=True,
+                optional=function.signature.optional,
             )
         return graph, (*bound, *(name for name in fixed if name not in values))
     if bindings:
