@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Ready(_message.Message):
-    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy")
+    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy", "kv")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     POOL_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class Ready(_message.Message):
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_FIELD_NUMBER: _ClassVar[int]
+    KV_FIELD_NUMBER: _ClassVar[int]
     error: str
     max_context: int
     pool_tokens: int
@@ -25,7 +26,8 @@ class Ready(_message.Message):
     device: str
     weights: str
     accuracy: _engine_pb2.Accuracy
-    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ...) -> None: ...
+    kv: str
+    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ..., kv: _Optional[str] = ...) -> None: ...
 
 class StepInput(_message.Message):
     __slots__ = ("requests", "cancels", "flush_cache", "want_stats")

@@ -74,7 +74,7 @@ class NativeAttention:
         sinks = None if heads.sinks is None else heads.sinks.detach().float().contiguous()
         shape = HeadShape(
             q.shape[1], k_pool.shape[1], q.shape[2], v_pool.shape[2], _FORMATS[q.dtype],
-            heads.scale, heads.window or 0, heads.softcap or 0.0,
+            _FORMATS[k_pool.dtype], heads.scale, heads.window or 0, heads.softcap or 0.0,
             None if sinks is None else sinks.data_ptr(),
         )  # fmt: skip
         out = q.new_empty(q.shape[0], q.shape[1], v_pool.shape[2])

@@ -32,6 +32,7 @@ from sgc.kernels.cpu.records import (
 )
 from sgc.kernels.interface import Heads
 from sgc.kernels.layers import HeadLayout, Norm
+from sgc.kernels.pages import PageFormat
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,10 +70,9 @@ class ExpertBuffers:
 
 @dataclass(frozen=True, slots=True)
 class LayerPages:
-    """What a layer's pages hold: K and V of n_kv_heads of head_dim each."""
+    """What a layer's pages hold, of K as of V."""
 
-    n_kv_heads: int
-    head_dim: int
+    format: PageFormat
     window: int | None
 
 
@@ -92,7 +92,7 @@ class Batch:
 class Program:
     """A model's forward pass. `bind` each layer's pools before the first run; not thread-safe.
 
-    layers: what each layer's pages hold, in `dtype`.
+    layers: what each layer's pages hold.
     """
 
     def __init__(self, library: Library, handle: int, written: Writer) -> None:
@@ -100,11 +100,10 @@ class Program:
         self._kept = [*written.kept, written.threads]  # what the native records point to
         self._n_pages = 0
         self.n_vocab = written.buffers[-1].width
-        self.dtype = written.dtype
         self.layers = written.layers
 
     def bind(self, layer: int, k_pool: Tensor, v_pool: Tensor) -> None:
-        """k_pool, v_pool: [n_pages, n_kv_heads, head_dim], contiguous; kept alive by the caller."""
+        """k_pool, v_pool: of the layer's `PageFormat`, contiguous; kept alive by the caller."""
         assert k_pool.is_contiguous()
         assert v_pool.is_contiguous()
         k, v = k_pool.data_ptr(), v_pool.data_ptr()
@@ -139,7 +138,7 @@ class Writer:
     """Collects a program. dtype: of weights and activations; residuals and logits are float32.
 
     is_deterministic: a row's logits do not depend on the rows beside it. packs_as: how products
-    hold their weights, if not in dtype.
+    hold their weights, if not in dtype; pages_as: how pages hold K and V.
     """
 
     library: Library
@@ -147,6 +146,7 @@ class Writer:
     dtype: torch.dtype
     is_deterministic: bool = False
     packs_as: Format | None = None
+    pages_as: torch.dtype | None = None
     buffers: list[Buffer] = field(default_factory=list)
     layers: dict[int, LayerPages] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
@@ -228,11 +228,12 @@ class Writer:
     ) -> None:
         """Norms and rotates the heads in qkv, writes K and V to the pool, and attends."""
         rope = layout.rope
-        self.layers[layer] = LayerPages(layout.n_kv_heads, layout.head_dim, heads.window)
+        page = PageFormat(layout.n_kv_heads, layout.head_dim, self.pages_as or self.dtype)
+        self.layers[layer] = LayerPages(page, heads.window)
         step = self._keep(
             HeadsStep(
                 layout.n_heads, layout.n_kv_heads, layout.head_dim, int(qkv.format),
-                self._head_norm(layout.q_norm), self._head_norm(layout.k_norm),
+                self._pool_format, self._head_norm(layout.q_norm), self._head_norm(layout.k_norm),
                 layout.q_norm.eps if layout.q_norm else 0.0, False,
                 rope.n_rotated if rope else 0, bool(rope and rope.is_interleaved),
             )
@@ -304,11 +305,15 @@ class Writer:
             scale=scale, n_entries=len(table),
         )  # fmt: skip
 
+    @property
+    def _pool_format(self) -> int:
+        return int(Format.I8 if self.pages_as == torch.int8 else format_of(self.dtype))
+
     def _shape(self, layout: HeadLayout, heads: Heads, format: Format) -> HeadShape:
         """One for all layers that attend alike, so that they share a plan."""
         values = (
             layout.n_heads, layout.n_kv_heads, layout.head_dim, layout.head_dim, int(format),
-            heads.scale, heads.window or 0, heads.softcap or 0.0,
+            self._pool_format, heads.scale, heads.window or 0, heads.softcap or 0.0,
         )  # fmt: skip
         if heads.sinks is not None:
             shape = HeadShape(*values, self._wide(heads.sinks))

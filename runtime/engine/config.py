@@ -72,8 +72,12 @@ def check(config: ServerConfig) -> Checked:
     scraped = http_address("--metrics", config.metrics, security, FOR_METRICS)
     http = http_address("--http", config.http, security, FOR_HTTP)
     source = resolve(config.model)
-    if source.is_fake and config.weights != "auto":
-        raise UsageError("--weights int8: the fake model has no weights", hint="leave it out")
+    if source.is_fake and "int8" in (config.weights, config.kv):
+        raise UsageError(
+            "--weights int8 and --kv int8 are for real models: the fake one has neither weights "
+            "nor K and V",
+            hint="leave them out",
+        )
     return Checked(config, address, security, scraped, http, source)
 
 

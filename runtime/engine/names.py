@@ -7,7 +7,7 @@ from dataclasses import dataclass
 POLICIES = ("lpm", "dfs", "fcfs", "random")  # see waiting.py
 DEFAULT_POLICY = "lpm"
 DTYPES = ("auto", "float32", "bfloat16")
-WEIGHTS = ("auto", "int8")
+HELD_AS = ("auto", "int8")  # weights, K and V
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
 
@@ -16,8 +16,8 @@ class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
 
     lookup: whether requests guess tokens (`lookup.py`). deterministic: whether a reply is kept from
-    depending on what runs beside it. weights: how the model holds them; "auto" is in its dtype.
-    check: verify the engine's invariants after every step.
+    depending on what runs beside it. weights, kv: how weights, and K and V, are held; "auto" is
+    in the model's dtype. check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -33,4 +33,5 @@ class StepOptions:
     threads: int | None = None
     deterministic: bool = False
     weights: str = "auto"
+    kv: str = "auto"
     check: bool = False

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
-from sgc.runtime.engine.names import DTYPES, POLICIES, WEIGHTS
+from sgc.runtime.engine.names import DTYPES, HELD_AS, POLICIES
 from sgc.runtime.engine.worker import process as worker_process
 
 
@@ -77,7 +77,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--no-jump-forward", dest="jumps", action="store_false")
     add("--no-lookup", dest="lookup", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
-    add("--weights", choices=WEIGHTS, default="auto", help="int8: weights in eight bits")
+    add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
+    add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")
     add("--check", action="store_true", help="check the engine's invariants after every step")

@@ -108,8 +108,10 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
 def accuracy_line(ready: wpb.Ready) -> str:
     """What eight bits cost, on the fixed text of `accuracy.py`."""
     found = ready.accuracy
+    what = {"weights": ready.weights, "K and V": ready.kv}
+    held = ", ".join(name for name, kind in what.items() if kind == "int8")
     return (
-        f"{IN_EIGHT_BITS}: weights; on {found.tokens} tokens of text a cross-entropy of "
+        f"{IN_EIGHT_BITS}: {held}; on {found.tokens} tokens of text a cross-entropy of "
         f"{found.cross_entropy:.4f} nats ({ready.dtype}: {found.own_cross_entropy:.4f}), a "
         f"divergence of {found.divergence:.2g}, and the same likeliest token after "
         f"{found.equal_share:.1%}"

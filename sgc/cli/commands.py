@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
-from sgc.runtime.engine.names import DEFAULT_POLICY, DTYPES, POLICIES, WEIGHTS
+from sgc.runtime.engine.names import DEFAULT_POLICY, DTYPES, HELD_AS, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -99,8 +99,9 @@ class RunCommand(click.Command):
               "is started.")  # fmt: skip
 @click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
               "folder or id, or `fake`. Without it the default model.")  # fmt: skip
-@click.option("--weights", type=click.Choice(WEIGHTS), help="Of the engine to start, as for "
+@click.option("--weights", type=click.Choice(HELD_AS), help="Of the engine to start, as for "
               "`sgc serve`.")  # fmt: skip
+@click.option("--kv", type=click.Choice(HELD_AS), help="Likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--stream", is_flag=True, help="Show the main stream's text as it appears "
               "(on stderr with --json).")  # fmt: skip
@@ -342,8 +343,11 @@ def verify_command(path: Path) -> None:
               "followed the last ones before, and let the next step verify it.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
-@click.option("--weights", type=click.Choice(WEIGHTS), default="auto", show_default=True,
+@click.option("--weights", type=click.Choice(HELD_AS), default="auto", show_default=True,
               help="int8: in eight bits, half of what a step reads. Needs our own "
+              "kernels.")  # fmt: skip
+@click.option("--kv", type=click.Choice(HELD_AS), default="auto", show_default=True,
+              help="int8: K and V in eight bits, so that twice as many tokens fit. Needs our own "
               "kernels.")  # fmt: skip
 @click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "
               "runs beside it, on chunks or on cache hits. Needs our own kernels.")  # fmt: skip

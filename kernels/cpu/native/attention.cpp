@@ -61,7 +61,8 @@ float* states(int64_t n_floats) {
 
 void check_alike(const HeadShape& a, const HeadShape& b) {
   if (a.n_heads != b.n_heads || a.n_kv_heads != b.n_kv_heads || a.head_dim != b.head_dim ||
-      a.v_head_dim != b.v_head_dim || a.format != b.format || a.window != b.window)
+      a.v_head_dim != b.v_head_dim || a.format != b.format ||
+      a.pool_format != b.pool_format || a.window != b.window)
     throw std::invalid_argument("the plan is for heads of another shape");
 }
 

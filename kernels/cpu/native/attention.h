@@ -18,10 +18,21 @@ struct Rows {
   const int64_t* page_starts;  // [n_rows + 1] into `pages`
 };
 
+// A page's K or V, as kernels/pages.py lays it out: [n_kv_heads, head_dim] numbers. In i8 scales
+// follow, fp32, one for each head, at a multiple of their size.
+constexpr int64_t page_numbers(Format format, int32_t n_heads, int32_t head_dim) {
+  const int64_t n = int64_t{n_heads} * head_dim * bytes_of(format);
+  return format == Format::i8 ? (n + 3) / 4 * 4 : n;
+}
+constexpr int64_t page_bytes(Format format, int32_t n_heads, int32_t head_dim) {
+  return page_numbers(format, n_heads, head_dim) + (format == Format::i8 ? 4 * n_heads : 0);
+}
+
 // One layer's heads. K of a page: [n_kv_heads, head_dim]; V: [n_kv_heads, v_head_dim].
 struct HeadShape {
   int32_t n_heads, n_kv_heads, head_dim, v_head_dim;
-  Format format;  // of q, the pools and out
+  Format format;       // of q and out
+  Format pool_format;  // the same, or i8
   float scale;
   int32_t window;      // 0: none
   float softcap;       // 0: none
@@ -33,6 +44,7 @@ struct HeadShape {
 struct HeadsStep {
   int32_t n_heads, n_kv_heads, head_dim;
   Format format;
+  Format pool_format;  // the same, or i8
   const float* q_norm;  // [head_dim], or null: RMS norm of each head before it is rotated
   const float* k_norm;
   float norm_eps;

@@ -19,6 +19,16 @@ struct Bf16Dots {
     std::memcpy(to, from, 2 * static_cast<size_t>(n));
   }
 
+  static void widen_numbers(const int8_t* from, int64_t n, float scale, bf16* to) {
+    const auto scales = _mm512_set1_ps(scale);
+    for (int64_t i = 0; i < n; i += 16) {
+      const auto mask = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+      const auto wide = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, from + i));
+      const auto pairs = _mm512_cvtneps_pbh(_mm512_mul_ps(_mm512_cvtepi32_ps(wide), scales));
+      _mm256_mask_storeu_epi16(to + i, mask, (__m256i)pairs);
+    }
+  }
+
   static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to,
                         Fetcher& fetcher) {
     transpose<Lanes>(rows, n_keys, n / 2, to, fetcher);

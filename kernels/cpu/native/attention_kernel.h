@@ -20,12 +20,19 @@ struct Scratch {
   float* factors;   // [n_states]
   float* states;    // [n_states, state_floats]
   float* totals;    // the same, of earlier segments
+  void* numbers;    // rows of pages of i8, as Elements: [of_pages, head_dim]
   int64_t n_floats;
 };
 
 template <class Math>
 int64_t dwords(const HeadShape& shape) {
   return (shape.head_dim + Math::per_dword - 1) / Math::per_dword;
+}
+
+// At once: a head of a tile's keys, or all heads of sixteen keys.
+inline int64_t kept_rows(const HeadShape& shape) {
+  const int64_t n = int64_t{16} * shape.n_kv_heads;
+  return n > kTileKeys ? n : kTileKeys;
 }
 
 template <class Math>
@@ -49,6 +56,8 @@ Scratch divide(float* memory, const HeadShape& shape, int64_t n_states) {
   scratch.factors = take(n_states);
   scratch.states = take(n_states * state_floats(shape));
   scratch.totals = take(n_states * state_floats(shape));
+  const int64_t n_dims = shape.head_dim > shape.v_head_dim ? shape.head_dim : shape.v_head_dim;
+  scratch.numbers = take(shape.pool_format == Format::i8 ? kept_rows(shape) * n_dims : 0);
   scratch.n_floats = used;
   return scratch;
 }
@@ -159,34 +168,53 @@ struct Run {
     });
   }
 
-  // Lists the rows of a pool for a tile's keys, the last one again up to a multiple of sixteen.
-  static void list_rows(const void* pool, int64_t page_bytes, int64_t head_bytes,
-                        const int64_t* pages, int n_keys, const char** rows) {
-    const char* base = static_cast<const char*>(pool) + head_bytes;
-    for (int i = 0; i < n_keys; ++i) rows[i] = base + pages[i] * page_bytes;
+  // Lists some keys' rows of a pool, from head `kv` on, the last one again up to a multiple of
+  // sixteen. Of pages of i8 they are rows of scratch memory, for `n_heads` heads.
+  void list_rows(const void* pool, int64_t head_dim, int kv, int n_heads, const int64_t* pages,
+                 int n_keys, const char** rows) const {
+    const Format format = shape.pool_format;
+    const int64_t page = page_bytes(format, shape.n_kv_heads, static_cast<int32_t>(head_dim));
+    const int64_t head = kv * head_dim;
+    const char* base = static_cast<const char*>(pool);
+    if (format == Format::i8) {
+      const int64_t scales = page_numbers(format, shape.n_kv_heads, static_cast<int32_t>(head_dim));
+      Element* to = static_cast<Element*>(scratch.numbers);
+      for (int i = 0; i < n_keys; ++i) {
+        const char* from = base + pages[i] * page;
+        rows[i] = reinterpret_cast<const char*>(to);
+        for (int h = 0; h < n_heads; ++h, to += head_dim) {
+          float scale;
+          std::memcpy(&scale, from + scales + 4 * (kv + h), 4);
+          Math::widen_numbers(reinterpret_cast<const int8_t*>(from) + head + h * head_dim, head_dim,
+                              scale, to);
+        }
+      }
+    } else {
+      base += head * static_cast<int64_t>(sizeof(Element));
+      for (int i = 0; i < n_keys; ++i) rows[i] = base + pages[i] * page;
+    }
     for (int i = n_keys; i % 16; ++i) rows[i] = rows[n_keys - 1];
   }
 
   // Of a tile of an item, all that is read of its pages.
   Fetcher fetch(const Item& item, int at) const {
-    constexpr int64_t size = sizeof(Element);
     const int left = item.end - at, n = left < kTileKeys ? left : kTileKeys;
-    const auto pool = [&](const void* base, int64_t head_dim) {
-      const int64_t head = size * head_dim;
-      return Fetcher::Pool{static_cast<const char*>(base) + item.kv_begin * head,
-                           head * shape.n_kv_heads, head * (item.kv_end - item.kv_begin)};
+    const auto pool = [&](const void* base, int32_t head_dim) {
+      const int64_t head = bytes_of(shape.pool_format) * head_dim;
+      const int64_t page = page_bytes(shape.pool_format, shape.n_kv_heads, head_dim);
+      const bool is_whole = item.kv_end - item.kv_begin == shape.n_kv_heads;  // with its scales
+      return Fetcher::Pool{static_cast<const char*>(base) + item.kv_begin * head, page,
+                           is_whole ? page : head * (item.kv_end - item.kv_begin)};
     };
     return {pool(call.k_pool, shape.head_dim), pool(call.v_pool, shape.v_head_dim), item.pages + at,
             n};
   }
 
   void pack(int kv, int at, int n_keys) {
-    constexpr int64_t size = sizeof(Element);
     const char* rows[kTileKeys];
-    const int64_t k_bytes = size * shape.head_dim, v_bytes = size * shape.v_head_dim;
-    list_rows(call.k_pool, k_bytes * shape.n_kv_heads, k_bytes * kv, item.pages + at, n_keys, rows);
+    list_rows(call.k_pool, shape.head_dim, kv, 1, item.pages + at, n_keys, rows);
     Math::pack_keys(rows, n_keys, shape.head_dim, scratch.keys, fetcher);
-    list_rows(call.v_pool, v_bytes * shape.n_kv_heads, v_bytes * kv, item.pages + at, n_keys, rows);
+    list_rows(call.v_pool, shape.v_head_dim, kv, 1, item.pages + at, n_keys, rows);
     Math::pack_values(rows, n_keys, shape.v_head_dim, scratch.values, fetcher);
   }
 
@@ -266,26 +294,29 @@ struct Run {
     constexpr int per = Math::per_dword;
     const int n_kv = item.kv_end - item.kv_begin, n_rows = n_kv * rows_of_kv;
     const int64_t n_dwords = dwords<Math>(shape);
-    const char* rows[kTileKeys];
-    list_rows(call.k_pool, sizeof(Element) * shape.head_dim * shape.n_kv_heads,
-              sizeof(Element) * shape.head_dim * item.kv_begin, item.pages + at, n_keys, rows);
-    for (int key = 0; key < n_keys; key += 16)
+    const char* rows[16];
+    const auto list = [&](const void* pool, int64_t head_dim, int key) {
+      const int n = n_keys - key < 16 ? n_keys - key : 16;
+      list_rows(pool, head_dim, item.kv_begin, n_kv, item.pages + at + key, n, rows);
+      return n;
+    };
+    for (int key = 0; key < n_keys; key += 16) {
+      list(call.k_pool, shape.head_dim, key);
       for (int kv = 0; kv < n_kv; ++kv)
-        kFewScores<Math>[rows_of_kv](rows + key, 4 * n_dwords * kv, n_dwords,
+        kFewScores<Math>[rows_of_kv](rows, 4 * n_dwords * kv, n_dwords,
                                      scratch.few_queries + kv * kFewRows * n_dwords,
                                      scratch.scores + kv * rows_of_kv * kTileKeys + key, fetcher);
+    }
     for (int row = 0; row < n_rows; ++row)
       scratch.factors[row] = weigh<Math>(scratch.scores + row * kTileKeys, 0, n_keys, shape,
                                          state(row), scratch.weights + row * (kTileKeys / per));
-    list_rows(call.v_pool, sizeof(Element) * shape.v_head_dim * shape.n_kv_heads,
-              sizeof(Element) * shape.v_head_dim * item.kv_begin, item.pages + at, n_keys, rows);
     for (int key = 0; key < n_keys; key += 16) {
-      const int n = n_keys - key < 16 ? n_keys - key : 16;
+      const int n = list(call.v_pool, shape.v_head_dim, key);
       for (int kv = 0; kv < n_kv; ++kv)
         for (int row = 0; row < rows_of_kv; row += kFewBlock) {
           const int first = kv * rows_of_kv + row;
           const int n_block = rows_of_kv - row < kFewBlock ? rows_of_kv - row : kFewBlock;
-          few_values_of<Math>(n_block, rows + key, n, shape.v_head_dim, kv,
+          few_values_of<Math>(n_block, rows, n, shape.v_head_dim, kv,
                               scratch.weights + (first * kTileKeys + key) / per, kTileKeys / per,
                               scratch.factors + first, state(first).values, state_floats(shape),
                               fetcher);

@@ -156,6 +156,11 @@ struct Floats {
 
   static void pack_query(const E* from, int64_t n, float* to) { widen_row<L>(from, n, to); }
 
+  // Numbers of a page of i8.
+  static void widen_numbers(const int8_t* from, int64_t n, float scale, E* to) {
+    for (int64_t i = 0; i < n; ++i) narrow(static_cast<float>(from[i]) * scale, to + i);
+  }
+
   static void pack_keys(const char* const* rows, int n_keys, int64_t n, float* to,
                         Fetcher& fetcher) {
     if constexpr (sizeof(E) == 4) {

@@ -27,6 +27,8 @@ void check_shape(const HeadShape& shape) {
   check(shape.head_dim <= 4096 && shape.v_head_dim <= 4096, "heads of more than 4096 dimensions");
   check(shape.window >= 0, "a negative window");
   check(shape.format == Format::f32 || shape.format == Format::bf16, "an unknown format");
+  check(shape.pool_format == shape.format || shape.pool_format == Format::i8,
+        "pages of a format that is not known");
 }
 
 std::vector<Row> read_rows(const Rows& rows, int32_t window) {

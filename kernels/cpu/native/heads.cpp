@@ -30,6 +30,8 @@ void check(const HeadsStep& step) {
     throw std::invalid_argument("n_rotated is odd or larger than a head");
   if (step.format != Format::f32 && step.format != Format::bf16)
     throw std::invalid_argument("an unknown format");
+  if (step.pool_format != step.format && step.pool_format != Format::i8)
+    throw std::invalid_argument("pages of a format that is not known");
 }
 
 }  // namespace
@@ -40,13 +42,13 @@ void write_heads(const HeadsStep& step, void* qkv, int64_t stride, int64_t n_tok
   check(step);
   const TokenHeads write = function_for(step.format);
   const int64_t size = bytes_of(step.format), half = step.n_rotated / 2;
-  const int64_t page_bytes = size * step.n_kv_heads * step.head_dim;
+  const int64_t page = page_bytes(step.pool_format, step.n_kv_heads, step.head_dim);
   const auto at = [](void* memory, int64_t n) { return static_cast<char*>(memory) + n; };
   threads.run((n_tokens + kTokensPerItem - 1) / kTokensPerItem, [&](int64_t item, int) {
     const int64_t end = std::min(n_tokens, (item + 1) * kTokensPerItem);
     for (int64_t i = item * kTokensPerItem; i < end; ++i)
       write(step, at(qkv, i * stride * size), cos + i * half, sin + i * half,
-            at(k_pool, slots[i] * page_bytes), at(v_pool, slots[i] * page_bytes));
+            at(k_pool, slots[i] * page), at(v_pool, slots[i] * page));
   });
 }
 

@@ -69,6 +69,41 @@ void place(const HeadsStep& step, const float* weight, const float* cos, const f
   for (int i = 0; i < n; ++i) narrow(x[i], head + i);
 }
 
+// The nearest integers to a head's numbers over its scale, which makes the largest of them 127. What
+// is not finite makes the scale NaN.
+template <class E>
+void quantize(const E* head, int n, int8_t* to, float* scale) {
+  float most = 0.0f, spoilt = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    const float x = std::fabs(to_float(head[i]));
+    most = x > most ? x : most;
+    spoilt += x - x;
+  }
+  const float step = (most > 1e-30f ? most : 1e-30f) / 127.0f;
+  *scale = step + spoilt;
+  const float inverse = spoilt == 0.0f ? 1.0f / step : 0.0f;
+  for (int i = 0; i < n; ++i) {
+    const float x = spoilt == 0.0f ? to_float(head[i]) * inverse : 0.0f;
+    to[i] = static_cast<int8_t>(static_cast<int32_t>(std::nearbyint(x)));
+  }
+}
+
+// K or V of all heads, to their page.
+template <class E>
+void write_page(const HeadsStep& step, const E* heads, void* page) {
+  const int n = step.head_dim, n_heads = step.n_kv_heads;
+  if (step.pool_format != Format::i8) {
+    std::memcpy(page, heads, sizeof(E) * static_cast<size_t>(n_heads) * static_cast<size_t>(n));
+    return;
+  }
+  char* scales = static_cast<char*>(page) + page_numbers(Format::i8, n_heads, n);
+  for (int i = 0; i < n_heads; ++i) {
+    float scale;
+    quantize(heads + i * n, n, static_cast<int8_t*>(page) + i * n, &scale);
+    std::memcpy(scales + 4 * i, &scale, 4);
+  }
+}
+
 template <class E>
 void token_heads(const HeadsStep& step, void* qkv, const float* cos, const float* sin, void* k_page,
                  void* v_page) {
@@ -77,9 +112,8 @@ void token_heads(const HeadsStep& step, void* qkv, const float* cos, const float
   for (int i = 0; i < step.n_heads; ++i, head += n) place(step, step.q_norm, cos, sin, head);
   E* k = head;
   for (int i = 0; i < step.n_kv_heads; ++i, head += n) place(step, step.k_norm, cos, sin, head);
-  const size_t n_bytes = sizeof(E) * static_cast<size_t>(step.n_kv_heads) * static_cast<size_t>(n);
-  std::memcpy(k_page, k, n_bytes);
-  std::memcpy(v_page, head, n_bytes);
+  write_page(step, k, k_page);
+  write_page(step, head, v_page);
 }
 
 }  // namespace

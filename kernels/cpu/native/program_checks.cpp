@@ -77,6 +77,8 @@ class Checker {
     const int64_t width = (heads.n_heads + 2LL * heads.n_kv_heads) * heads.head_dim;
     require(width <= in(op).width, "Q, K and V are wider than their row");
     require(heads.format == in(op).format, "heads are of another format");
+    require(heads.pool_format == heads.format || heads.pool_format == Format::i8,
+            "pages of a format that is not known");
     require(heads.n_rotated == 0 || op.inverse, "a rotation without angles");
     require(heads.n_rotated % 2 == 0 && heads.n_rotated <= heads.head_dim,
             "a rotation is wider than its head");

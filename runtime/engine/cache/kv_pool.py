@@ -1,4 +1,5 @@
-"""The tensors of a model's KV cache, and what its layers need to know of the batch."""
+"""The pages of a model's KV cache, and what its layers need to know of the batch. What a page holds
+is said in `kernels/pages.py`."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from sgc.kernels.interface import Heads, PagedAttention, write
+from sgc.kernels.pages import PageFormat
 
 
 @dataclass(slots=True)
 class KVPool:
-    """Each layer's K and V: [n_pages, n_kv_heads, head_dim], made when the layer first runs.
+    """Each layer's pages of K and of V, made when the layer first runs.
 
     windows: those that its layers attend with.
     """
@@ -21,14 +23,11 @@ class KVPool:
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     windows: set[int | None] = field(default_factory=set)
 
-    def layer(self, index: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The layer's pools, made like k and v: [n_tokens, n_kv_heads, head_dim]."""
+    def layer(self, index: int, k: PageFormat, v: PageFormat) -> tuple[Tensor, Tensor]:
+        """The layer's pools, of these formats."""
         pools = self.layers.get(index)
         if pools is None:
-            pools = (
-                k.new_empty(self.n_pages, *k.shape[1:]),
-                v.new_empty(self.n_pages, *v.shape[1:]),
-            )
+            pools = k.pool(self.n_pages), v.pool(self.n_pages)
             self.layers[index] = pools
         return pools
 
@@ -50,7 +49,8 @@ class Step:
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
         """Stores the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""
-        k_pool, v_pool = self.pool.layer(layer, k, v)
+        formats = (PageFormat(t.shape[1], t.shape[2], t.dtype) for t in (k, v))
+        k_pool, v_pool = self.pool.layer(layer, *formats)
         self.pool.windows.add(heads.window)
         write(k_pool, v_pool, self.slots, k, v)
         return self.attention.attend(q, k_pool, v_pool, self.plan, heads)

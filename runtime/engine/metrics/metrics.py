@@ -143,7 +143,8 @@ class StatsCollector(Collector):
     def __init__(self, known: Callable[[], tuple[pb.Stats, float]], info: pb.Info) -> None:
         self._known = known
         facts = {"version": info.engine_version, "model": info.model}
-        self._facts = facts | {"dtype": info.dtype, "device": info.device, "weights": info.weights}
+        facts |= {"dtype": info.dtype, "device": info.device}
+        self._facts = facts | {"weights": info.weights, "kv": info.kv}
 
     def describe(self) -> Iterator[Metric]:
         """Yields nothing, so that registering does not collect."""

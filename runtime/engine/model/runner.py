@@ -23,20 +23,22 @@ class UnsupportedModel(ValueError):
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What only our own kernels can do. deterministic: a row's logits do not depend on the rows
-    beside it. weights: "int8", or "auto", in the model's dtype."""
+    beside it. weights, kv: "int8", or "auto", in the model's dtype."""
 
     deterministic: bool = False
     weights: str = "auto"
+    kv: str = "auto"
 
     @property
     def in_eight_bits(self) -> bool:
-        return self.weights == "int8"
+        return "int8" in (self.weights, self.kv)
 
     @property
     def options(self) -> str:
         """As they are asked for; empty if nothing is."""
         asked = ["--deterministic"] if self.deterministic else []
         asked += ["--weights int8"] if self.weights == "int8" else []
+        asked += ["--kv int8"] if self.kv == "int8" else []
         return " and ".join(asked)
 
 
@@ -88,6 +90,10 @@ class ModelRunner:
     @property
     def weights_name(self) -> str:
         return "int8" if self.needs.weights == "int8" else self.dtype_name
+
+    @property
+    def kv_name(self) -> str:
+        return "int8" if self.needs.kv == "int8" else self.dtype_name
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         return self.way.logits(batch, self.pool)

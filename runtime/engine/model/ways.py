@@ -80,8 +80,7 @@ class NativeWay:
 
     def _bind(self, pool: KVPool) -> None:
         for index, layer in self._program.layers.items():
-            like = torch.empty(0, layer.n_kv_heads, layer.head_dim, dtype=self._program.dtype)
-            self._program.bind(index, *pool.layer(index, like, like))
+            self._program.bind(index, *pool.layer(index, layer.format, layer.format))
             pool.windows.add(layer.window)
         self._bound = pool
 
@@ -120,6 +119,7 @@ def native_runner(model: Any, n_pages: int, needs: Needs = PLAIN) -> ModelRunner
     writer = Writer(
         kernels, make_threads(kernels), model.dtype, is_deterministic=needs.deterministic,
         packs_as=Format.I8 if needs.weights == "int8" else None,
+        pages_as=torch.int8 if needs.kv == "int8" else None,
     )  # fmt: skip
     way = NativeWay(write(decoder_of(model), writer))
     return ModelRunner(model, way, n_pages, needs=needs)

@@ -176,5 +176,6 @@ def info_of(facts: EngineFacts) -> pb.Info:
         dtype=ready.dtype,
         device=ready.device,
         weights=ready.weights,
+        kv=ready.kv,
         accuracy=ready.accuracy if ready.HasField("accuracy") else None,
     )

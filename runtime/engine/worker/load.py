@@ -40,11 +40,12 @@ class WorkerConfig(StepOptions):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the engine tells of its model. weights: a dtype, or int8."""
+    """What the engine tells of its model. weights, kv: a dtype, or int8."""
 
     dtype: str
     device: str
     weights: str
+    kv: str
     accuracy: Accuracy | None = None
 
 
@@ -106,7 +107,7 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
         breaks=kinds.breaks,
     )
     max_context = config.max_context or FAKE_MAX_CONTEXT
-    facts = Facts("fake", "cpu", "fake")
+    facts = Facts("fake", "cpu", "fake", "fake")
     return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts)
 
 
@@ -122,7 +123,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         pool_tokens=config.pool_tokens,
         max_context=config.max_context,
         threads=config.threads,
-        needs=Needs(config.deterministic, config.weights),
+        needs=Needs(config.deterministic, config.weights, config.kv),
         text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
     )
     return _Model(
@@ -130,7 +131,13 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         runner.vocab_size,
         runner.max_context,
         runner.pool_tokens,
-        Facts(runner.dtype_name, runner.device_name, runner.weights_name, runner.accuracy),
+        Facts(
+            runner.dtype_name,
+            runner.device_name,
+            runner.weights_name,
+            runner.kv_name,
+            runner.accuracy,
+        ),
     )
 
 

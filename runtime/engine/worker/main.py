@@ -163,6 +163,7 @@ def _ready(loaded: Loaded) -> wpb.Ready:
         dtype=facts.dtype,
         device=facts.device,
         weights=facts.weights,
+        kv=facts.kv,
         accuracy=None if facts.accuracy is None else _accuracy(facts.accuracy),
     )
 

@@ -75,6 +75,7 @@ def run_program(
     record: Path | None = None,
     replay: Path | None = None,
     weights: str | None = None,
+    kv: str | None = None,
 ) -> None:
     """Runs a program or its rows; errors in the options are found before an engine is started.
 
@@ -84,7 +85,8 @@ def run_program(
         raise UsageError("--model and --engine exclude each other: a running engine has its model")
     if engine is not None:
         _refuse(
-            {"--weights": weights}, "is for an engine to start, and --engine names one that runs"
+            {"--weights": weights, "--kv": kv},
+            "is for an engine to start, and --engine names one that runs",
         )
     # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
     of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
@@ -108,7 +110,8 @@ def run_program(
                       "--ordered-joins": ordered_joins, "--interpret": interpret,
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
-                      "--record": record, "--replay": replay, "--weights": weights}  # fmt: skip
+                      "--record": record, "--replay": replay, "--weights": weights,
+                      "--kv": kv}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
@@ -148,7 +151,7 @@ def run_program(
         def open_model() -> Endpoint:
             if engine is not None:
                 return connect(engine, **limits)
-            return Runtime(model, weights=weights)
+            return Runtime(model, weights=weights, kv=kv)
 
         endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         if rows is not None:

@@ -30,8 +30,8 @@ def info_of(*arguments: str) -> pb.Info:
 
 @needs_kernels
 def test_an_engine_tells_what_eight_bits_cost(capfd) -> None:
-    info = info_of("--weights", "int8")
-    assert info.weights == "int8"
+    info = info_of("--weights", "int8", "--kv", "int8")
+    assert (info.weights, info.kv) == ("int8", "int8")
     assert info.dtype == "float32"
     found = info.accuracy
     assert found.tokens == 256
@@ -39,18 +39,21 @@ def test_an_engine_tells_what_eight_bits_cost(capfd) -> None:
     assert abs(found.cross_entropy - found.own_cross_entropy) < 0.1
     assert 0.9 < found.equal_share <= 1
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("sgc: in eight bits: weights; on 256 tokens of text a cross-entropy of")
+    assert line.startswith(
+        "sgc: in eight bits: weights, K and V; on 256 tokens of text a cross-entropy"
+    )
 
 
 @needs_kernels
 def test_an_engine_in_the_models_dtype_measures_nothing(capfd) -> None:
     info = info_of()
-    assert info.weights == "float32"
+    assert (info.weights, info.kv) == ("float32", "float32")
     assert not info.HasField("accuracy")
     assert capfd.readouterr().err == ""
 
 
-def test_the_fake_model_has_no_weights() -> None:
-    assert refused("--weights", "int8") == (
-        2, "error: --weights int8: the fake model has no weights\n  leave it out\n",
-    )  # fmt: skip
+@pytest.mark.parametrize("option", ["--weights", "--kv"])
+def test_the_fake_model_has_neither(option) -> None:
+    status, said = refused(option, "int8")
+    assert status == 2
+    assert "are for real models" in said

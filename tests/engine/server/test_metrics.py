@@ -37,7 +37,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs" / "observability.md"
 HELLO: Prompt = (TextRun("Hello, how are you today?"),)
 GREEDY = Sampling(max_tokens=10, temperature=0.0, ignore_eos=True)
 ENDLESS = Sampling(max_tokens=3000, ignore_eos=True)
-INFO = pb.Info(engine_version="1", model="m", dtype="float32", device="cpu", weights="int8")
+INFO = pb.Info(engine_version="1", model="m", dtype="float32", device="cpu", weights="int8", kv="f")
 Values = dict[tuple[str, ...], float]
 
 
@@ -85,7 +85,7 @@ def test_statistics_become_metrics() -> None:
     registry = CollectorRegistry()
     registry.register(StatsCollector(lambda: (stats, 0.25), INFO))
     found = values_of(generate_latest(registry).decode())
-    assert found[("sgc_engine_info", "cpu", "float32", "m", "1", "int8")] == 1
+    assert found[("sgc_engine_info", "cpu", "float32", "f", "m", "1", "int8")] == 1
     assert found[("sgc_stats_age_seconds",)] == 0.25
     outcomes = ("finished", "refused", "cancelled", "failed")
     assert [found[("sgc_requests_total", o)] for o in outcomes] == [3, 2, 1, 0]

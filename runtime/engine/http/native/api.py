@@ -107,6 +107,7 @@ class NativeApi:
                 "dtype": self._facts.ready.dtype,
                 "device": self._facts.ready.device,
                 "weights": self._facts.ready.weights,
+                "kv": self._facts.ready.kv,
                 "context_length": limits.max_context,
                 "max_total_num_tokens": limits.pool_tokens,
                 "max_req_input_len": limits.max_positions,

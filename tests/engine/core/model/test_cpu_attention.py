@@ -274,7 +274,7 @@ def test_heads_are_normed_rotated_and_written(
         for t in before[:, :width].split([n_heads * head_dim, n_kv * head_dim, n_kv * head_dim], 1)
     )
     step = HeadsStep(
-        n_heads, n_kv, head_dim, Format.F32 if dtype == torch.float32 else Format.BF16,
+        n_heads, n_kv, head_dim, *[Format.F32 if dtype == torch.float32 else Format.BF16] * 2,
         *(None if norm is None else norm.data_ptr() for norm in norms), 1e-5, adds_one,
         n_rotated, interleaved,
     )  # fmt: skip
@@ -300,7 +300,7 @@ def test_heads_are_normed_rotated_and_written(
 
 
 def test_heads_of_no_sense_are_refused(native) -> None:
-    step = HeadsStep(4, 2, 48, Format.F32, None, None, 1e-5, False, 7, False)
+    step = HeadsStep(4, 2, 48, Format.F32, Format.F32, None, None, 1e-5, False, 7, False)
     threads = pool_of(native, 1)
     assert native.c.sgc_write_heads(
         ctypes.byref(step), None, 400, 0, None, None, None, None, None, threads.handle

@@ -23,6 +23,8 @@ from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.model.ways import native_runner, native_runner_with, runner_factories
 
 INT8 = Needs(weights="int8")
+KV = Needs(kv="int8")
+BOTH = Needs(weights="int8", kv="int8")
 needs_kernels = pytest.mark.skipif(library.find() is None, reason=library.reason())
 
 
@@ -62,7 +64,8 @@ def test_every_family_is_as_near_as_its_rounded_weights(name, changes) -> None:
 @needs_kernels
 @pytest.mark.parametrize("isa", list(Isa), ids=lambda isa: isa.name.lower())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_check_at_load_passes_with_every_instruction_set(isa, dtype) -> None:
+@pytest.mark.parametrize("needs", [INT8, KV, BOTH], ids=lambda needs: needs.options)
+def test_the_check_at_load_passes_with_every_instruction_set(isa, dtype, needs) -> None:
     native = library.find()
     if not native.has(isa):
         pytest.skip(f"this machine has no {isa.name}")
@@ -71,7 +74,7 @@ def test_the_check_at_load_passes_with_every_instruction_set(isa, dtype) -> None
     try:
         for name, changes in [UNDERSTOOD[0], ("Mixtral", {"num_local_experts": 4})]:
             own = own_answers(make_small(name, changes, dtype))
-            runner = native_runner(make_small(name, changes, dtype), 1, INT8)
+            runner = native_runner(make_small(name, changes, dtype), 1, needs)
             check_model(runner, own)
             assert 1e-3 < runner_error(runner, own, 0.5) < 0.08
     finally:
@@ -79,19 +82,24 @@ def test_the_check_at_load_passes_with_every_instruction_set(isa, dtype) -> None
 
 
 @needs_kernels
-def test_the_check_at_load_finds_what_is_wrong() -> None:
+@pytest.mark.parametrize("needs", [INT8, KV], ids=lambda needs: needs.options)
+def test_the_check_at_load_finds_what_is_wrong(needs) -> None:
     own = own_answers(make_small("Llama", {}))
     other = make_small("Llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 3.0}})
     with pytest.raises(UnsupportedModel, match="differ"):
-        check_model(native_runner(other, 1, INT8), own)
+        check_model(native_runner(other, 1, needs), own)
 
 
 @needs_kernels
-@pytest.mark.parametrize("name", ["Qwen2", "Mixtral"])
+@pytest.mark.parametrize(
+    ("name", "needs"), [("Qwen2", INT8), ("Mixtral", INT8), ("Qwen2", KV), ("Mistral", BOTH)]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_reply_does_not_depend_on_what_runs_beside_it(name, dtype) -> None:
-    """Alone, in batches, in chunks, with guesses, and after it gave way to others."""
-    needs = replace(INT8, deterministic=dtype == torch.bfloat16)
+def test_a_reply_does_not_depend_on_what_runs_beside_it(name, needs, dtype) -> None:
+    """Alone, in batches that share trunks, in chunks, with guesses, out of the cache, and after it
+    gave way to others or its pages were evicted."""
+    # K that differs by its last bits may be another integer; weights are what they are.
+    needs = replace(needs, deterministic=dtype == torch.bfloat16 or needs.kv == "int8")
     runner = native_runner(make_model(name).to(dtype), 4000, needs)
     requests = make_requests(np.random.default_rng(5), 24)
     alone: dict[int, list] = {}
@@ -109,6 +117,18 @@ def test_products_take_half_the_memory() -> None:
         return sum(one.n_bytes for one in kept if isinstance(one, library.Packed))
 
     assert 0.5 <= packed_bytes(INT8) / packed_bytes(Needs()) < 0.6
+
+
+@needs_kernels
+def test_pages_take_half_the_memory() -> None:
+    def token_bytes(needs: Needs) -> int:
+        runner = native_runner(make_small("Llama", {}, torch.bfloat16), 1, needs)
+        check_model(runner, own_answers(make_small("Llama", {}, torch.bfloat16)))
+        return runner.pool.token_bytes
+
+    # Two layers of K and V of two heads: 16 numbers each, and a scale.
+    assert token_bytes(Needs()) == 2 * 2 * 2 * 16 * 2
+    assert token_bytes(KV) == 2 * 2 * 2 * (16 + 4)
 
 
 def measured(model, runner: ModelRunner, ids: np.ndarray) -> accuracy.Accuracy:
@@ -167,6 +187,8 @@ def test_where_our_kernels_cannot_it_is_refused(tmp_path, monkeypatch) -> None:
     other = transformers.AutoModelForCausalLM.from_config(transformers.GPTJConfig(**sizes))
     with pytest.raises(UnsupportedModel, match=r"GPTJForCausalLM .* cannot do --weights int8"):
         runner_factories(other, INT8)
+    with pytest.raises(UnsupportedModel, match=r"cannot do --weights int8 and --kv int8"):
+        runner_factories(other, BOTH)
 
 
 @needs_kernels
