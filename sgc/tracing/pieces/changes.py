@@ -336,12 +336,21 @@ def is_done_at_once(
         return False
     calls = [each for each in parts if isinstance(each, ast.Call) and _is_changing(each)]
     if isinstance(node, ast.AugAssign):
-        return not calls and isinstance(node.value, ast.Constant)
+        return not calls and _adds_number(node)
     if isinstance(node, ast.Assign) and not is_plain:
         return not calls and isinstance(targets[0], ast.Subscript)
     # What is computed of the change, or beside it, may fail when it is made.
     is_one = calls == [node.value] and all(map(_is_name, targets))
     return is_one and method_of(calls[0]) in _AT_ONCE
+
+
+def _adds_number(node: ast.AugAssign) -> bool:
+    """Whether an operator changes nothing in place, so that its target is all that it changes: a list
+    is extended by a text or repeated, and then an item of a tuple cannot be set."""
+    if not isinstance(node.value, ast.Constant):
+        return False
+    is_text = isinstance(node.value.value, (str, bytes))
+    return isinstance(node.target, ast.Name) or not (is_text or isinstance(node.op, ast.Mult))
 
 
 def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str, bool]) -> bool:

@@ -210,10 +210,42 @@ def moved_first(s, a):
     return list(keys)
 
 
+def pair(text):
+    return ["p"], ["q", size(text)]
+
+
+def item_of_a_tuple(s, a):
+    both = (["p"], ["q"])
+    try:
+        both[size(a) % 2] += "ab"
+    except TypeError:
+        s += "no"
+    return both
+
+
+def item_repeated(s, a):
+    both = {"k": (["p"], ["q"])}
+    try:
+        both["k"][size(a) % 2] *= 2
+    except TypeError:
+        s += "no"
+    return both
+
+
+def item_of_a_tuple_of_code(s, a):
+    rows = [pair(a)]
+    try:
+        rows[0][size(a) % 2] += b"ab"
+    except TypeError:
+        s += "no"
+    return rows
+
+
 BODIES = [
     own_add, own_setdefault, own_remove, own_setitem, python_heappush, unpacked_pop, helper_reads,
     part_is_read, method_reads, operator_reads, itemgetter_reads, format_reads, module_is_read,
     method_by_its_name, method_by_a_variable, name_of_a_builtin, name_of_such_code, moved_first,
+    item_of_a_tuple, item_repeated, item_of_a_tuple_of_code,
 ]  # fmt: skip
 
 

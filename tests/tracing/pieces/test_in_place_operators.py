@@ -231,6 +231,25 @@ def by_a_method(s: Any) -> Any:
     return xs, ys
 
 
+def by_a_function_that_adds_one(s: Any) -> Any:
+    text = s["x"]
+    xs, ys, zs = ["p"], ["p"], text.split()
+    found = operator.iadd(xs, [text]), operator.iconcat(ys, [text]), operator.iconcat(zs, ["k"])
+    return found, xs, ys.__iadd__([text]), zs
+
+
+def by_concatenating(s: Any) -> Any:
+    text = s["x"]
+    xs = ["p"]
+    return operator.iconcat(xs, text.split()), xs
+
+
+def by_a_method_of_the_class(s: Any) -> Any:
+    text = s["x"]
+    xs = ["p"]
+    return list.__iadd__(xs, text.split()), xs
+
+
 def by_reducing(s: Any) -> Any:
     text = s["x"]
     xs = ["p"]
@@ -381,12 +400,13 @@ def whose_part_changes_in_a_sum(s: Any) -> Any:
 EQUAL = (
     one_variable, of_a_new_list, of_a_list_of_the_graph, of_a_default, of_a_part_alone,
     of_an_attribute, by_a_map_that_fails, by_sums, by_a_generator_that_fails,
+    by_a_function_that_adds_one,
 )  # fmt: skip
 REFUSED = (
     two_variables, in_one_arm, in_a_loop, of_an_argument, of_a_part_of_a_dict,
     of_a_part_of_a_list, of_a_part_of_a_tuple, of_a_row_put_before, of_an_attribute_held,
     of_a_property, of_a_cell, of_a_defaultdict, by_json, by_a_text, by_a_function, by_a_method,
-    by_reducing, repeated, repeated_by_json, of_a_subclass, of_a_class_of_the_library, of_a_deque,
+    by_concatenating, by_a_method_of_the_class, by_reducing, repeated, repeated_by_json, of_a_subclass, of_a_class_of_the_library, of_a_deque,
     of_a_set, of_a_set_less, of_a_dict, of_a_counter, whose_iterator_is_held, whose_part_changes,
     whose_part_changes_in_a_sum, whose_part_changes_in_a_dict, which_is_a_default,
 )  # fmt: skip
