@@ -50,6 +50,13 @@ def is_told(schema: Schema) -> bool:
     return type_of(schema).kind in (types.Kind.JSON, types.Kind.CHOICE)
 
 
+def holds_tuples(schema: Schema) -> bool:
+    """Whether data of this schema may hold a tuple, which JSON has not."""
+    parts = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    parts += [schema[word] for word in ("items", "additionalProperties") if word in schema]
+    return schema.get("type") == "tuple" or any(map(holds_tuples, parts))
+
+
 # -- annotations --------------------------------------------------------------------------------
 
 
@@ -57,6 +64,8 @@ def of_annotation(annotation: Any, depth: int = 0) -> Schema | None:
     """The schema of an annotation; None if JSON cannot express it."""
     if depth > MAX_DEPTH or annotation in (Any, object):
         return {}
+    if typing.get_origin(annotation) is tuple:
+        return _of_tuple(typing.get_args(annotation)) if depth else None
     if isinstance(annotation, type | python_types.NoneType) and annotation in _SCALARS:
         return {"type": _SCALARS[annotation]}
     if annotation is None:
@@ -83,13 +92,24 @@ def _of_list(args: tuple[Any, ...], depth: int) -> Schema | None:
     return None if inner is None else {"type": "array"} | ({"items": inner} if inner else {})
 
 
+def _of_tuple(args: tuple[Any, ...]) -> Schema | None:
+    """The schema of a tuple of texts, numbers and bools, as an item or value of data; None for any
+    other. No keyword of JSON's schemas says as much."""
+    parts = [
+        of_annotation(each, 1) if each in _SCALARS or typing.get_origin(each) is tuple else None
+        for each in args
+    ]
+    is_told = bool(parts) and None not in parts and {"type": "null"} not in parts
+    return {"type": "tuple", "prefixItems": parts} if is_told else None
+
+
 def _of_literal(args: tuple[Any, ...], depth: int) -> Schema | None:
     return {"type": "string", "enum": [*args]} if all(type(each) is str for each in args) else None
 
 
 def _of_union(args: tuple[Any, ...], depth: int) -> Schema | None:
     arms = [of_annotation(each, depth + 1) for each in args]
-    if None in arms:
+    if None in arms or any(holds_tuples(each) for each in arms if each is not None):
         return None
     return {} if {} in arms else {"anyOf": arms}
 

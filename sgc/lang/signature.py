@@ -56,6 +56,10 @@ class Parameter:
         return not (self.is_typed or says)
 
     @property
+    def has_tuples(self) -> bool:
+        return bool(self.schema) and shapes.holds_tuples(json.loads(self.schema))
+
+    @property
     def default_operand(self) -> Operand | None:
         if not self.has_default:
             return None
@@ -167,7 +171,11 @@ class Signature:
             for p in self.parameters
             if p.name not in known
             and any(p.name in row for row in rows)
-            and (p.is_static or (p.is_silent and _is_other(p.name, rows)))
+            and (
+                p.is_static
+                or (p.is_silent and _is_other(p.name, rows))
+                or (p.has_tuples and _has_lists(p, rows))
+            )
         ]
 
     def check_types(self, arguments: Mapping[str, Any]) -> None:
@@ -205,6 +213,12 @@ def type_of(value: Any) -> Type | None:
         item = items.pop() if len(items) == 1 else None
         return None if item is None else types.list_of(item)
     return _TYPES.get(type(value))
+
+
+def _has_lists(parameter: Parameter, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of its values, such as one from a JSON file, has lists in place of tuples."""
+    schema, name = json.loads(parameter.schema), parameter.name
+    return any(misfit(row[name], schema) is not None for row in rows if name in row)
 
 
 def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:

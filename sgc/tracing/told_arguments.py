@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.ir.graph import Guard
+from sgc.ir.types import Type
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import KIND
 from sgc.tracing.callees import Wanted
+from sgc.tracing.kinds.row_types import told_type
 from sgc.tracing.values.abstract_json import refuse_patterns
 from sgc.tracing.values.known_json import argument
 
@@ -23,6 +26,12 @@ def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
     by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
     found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
     return {name: schema for name, schema in found.items() if schema}
+
+
+def type_of(parameter: Parameter, schemas: Mapping[str, str]) -> Type:
+    """The type of an argument, with the tuples that its schema tells of."""
+    schema = schemas.get(parameter.name)
+    return parameter.type if schema is None else told_type(json.loads(schema))
 
 
 def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:

@@ -330,7 +330,7 @@ class _Trace:
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:
             session.namer.take(parameter.name)
-            symbol = Symbol(parameter.name, parameter.type)
+            symbol = Symbol(parameter.name, told_arguments.type_of(parameter, self._schemas))
             session.note_type(symbol)
             given[parameter.name] = abstract(symbol, session)
         return session, given

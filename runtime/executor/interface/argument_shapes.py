@@ -28,6 +28,7 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _ANY = tuple(dict.fromkeys(of for types in _NAMES.values() for of in types))
+_TUPLE = "tuple"  # no type of JSON: data that a program takes may hold some, if they are told of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,24 @@ def problem(name: str, value: Any, schema: Any) -> str:
     return f"{whole}: {name}{found.at} must be {found.expected}, found {found.found}"
 
 
+def with_tuples(graph: Graph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments out of JSON, with tuples where the program takes some: JSON has only lists."""
+    schemas = schemas_of(graph)
+    return {name: _tuples(value, schemas.get(name, {})) for name, value in arguments.items()}
+
+
+def _tuples(value: Any, schema: Any) -> Any:
+    of = schema.get("type")
+    if of == _TUPLE and type(value) is list and len(value) == len(schema["prefixItems"]):
+        return tuple(map(_tuples, value, schema["prefixItems"]))
+    if of == "array" and type(value) is list:
+        return [_tuples(item, schema.get("items", {})) for item in value]
+    if of == "object" and type(value) is dict:
+        told, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        return {key: _tuples(item, told.get(key, others)) for key, item in value.items()}
+    return value
+
+
 def misfit(value: Any, schema: Any, at: str = "", depth: int = 0) -> Misfit | None:
     """The first part of a value that its schema refuses; None if there is none."""
     if depth > MAX_NESTING:
@@ -75,6 +94,12 @@ def misfit(value: Any, schema: Any, at: str = "", depth: int = 0) -> Misfit | No
         return _misfit(at, schema, value)
     if type(value) is dict:
         return _in_dict(value, schema, at, depth)
+    if type(value) is tuple:
+        told = schema["prefixItems"]
+        if len(value) != len(told):
+            return _misfit(at, schema, value)
+        pairs = enumerate(zip(value, told, strict=True))
+        return _first(((item, of, f"{at}[{n}]") for n, (item, of) in pairs), depth)
     if type(value) is list:
         items = schema.get("items", {})
         parts = ((item, items, f"{at}[{n}]") for n, item in enumerate(value))
@@ -84,6 +109,8 @@ def misfit(value: Any, schema: Any, at: str = "", depth: int = 0) -> Misfit | No
 
 def _is_of(value: Any, schema: Any) -> bool:
     of = schema.get("type")
+    if of == _TUPLE:
+        return type(value) is tuple
     if type(value) not in (_ANY if of is None else _NAMES[of]):
         return False
     return "enum" not in schema or value in schema["enum"]
@@ -129,6 +156,8 @@ def shown(schema: Any) -> str:
         return f"list[{shown(schema['items'])}]" if schema.get("items") else "list"
     if of == "object":
         return _shown_dict(schema)
+    if of == _TUPLE:
+        return f"tuple[{', '.join(map(shown, schema['prefixItems']))}]"
     return {None: "JSON data", "null": "None"}.get(of) or _NAMES[of][0].__name__
 
 

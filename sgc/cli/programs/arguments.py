@@ -12,6 +12,7 @@ from sgc.errors import SgcError, UsageError
 from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.rows_file import InputRow
+from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
 
 
@@ -22,10 +23,12 @@ def checked(
 
     bound: arguments fixed at compile time, which are left out of the rows.
     """
-    rows = [
-        replace(row, arguments={n: v for n, v in row.arguments.items() if n not in bound})
-        for row in inputs
-    ]
+    rows = []
+    for row in inputs:
+        given = {n: v for n, v in row.arguments.items() if n not in bound}
+        if isinstance(loaded, Program):
+            given = with_tuples(loaded.graph, given)
+        rows.append(replace(row, arguments=given))
     for row in rows:
         try:
             check_texts(row.arguments)

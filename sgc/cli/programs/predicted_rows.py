@@ -17,6 +17,7 @@ from sgc.predict.targets import EngineTarget, ProviderTarget, Target
 from sgc.programs.program import Program
 from sgc.runs.options import make_options
 from sgc.runtime.executor.backends.providers.connect import is_provider
+from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.options import RunOptions
@@ -32,6 +33,7 @@ def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
     types = {param.value.name: param.value.type for param in program.graph.params}
     arguments = {n: v for n, v in given.arguments(types).items() if n not in bound}
     check_texts(arguments)
+    arguments = with_tuples(program.graph, arguments)
     bind_arguments(program.graph, arguments)
     return [Row(RunOptions().row, arguments)]
 
@@ -41,7 +43,8 @@ def rows_of_log(samples: Samples, graph: Graph) -> list[Row]:
     names = {param.value.name for param in graph.params}
     found = []
     for key in samples.rows:
-        arguments = {n: v for n, v in samples.arguments(key).items() if n in names}
+        logged = {n: v for n, v in samples.arguments(key).items() if n in names}
+        arguments = with_tuples(graph, logged)
         bind_arguments(graph, arguments)
         found.append(Row(key, arguments))
     return found

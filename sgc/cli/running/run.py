@@ -25,6 +25,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime, connect
 from sgc.runs.options import make_options
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
+from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace
@@ -208,10 +209,12 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
         types = signature_types(loaded)
     logged = log.arguments(RunOptions().row) if log is not None else None
     if logged and not given:
-        return {name: value for name, value in logged.items() if name in types}
+        arguments = {name: value for name, value in logged.items() if name in types}
+        return with_tuples(loaded.graph, arguments) if isinstance(loaded, Program) else arguments
     arguments = {n: v for n, v in given.arguments(types).items() if n not in found.bound}
     check_texts(arguments)
     if isinstance(loaded, Program):
+        arguments = with_tuples(loaded.graph, arguments)
         bind_arguments(loaded.graph, arguments)
     else:
         loaded.signature.check_types(loaded.signature.bind((), arguments))

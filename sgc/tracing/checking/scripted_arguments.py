@@ -84,6 +84,8 @@ class _Data:
         if of == "array":
             n_items = self._random.choice((2, 3) if self._is_whole else (0, 1, 2, 3))
             return [self.of(schema.get("items", {}), depth + 1) for _ in range(n_items)]
+        if of == "tuple":
+            return tuple(self.of(each, depth + 1) for each in schema["prefixItems"])
         return self._scalar(of)
 
     def _any_type(self, depth: int) -> str:

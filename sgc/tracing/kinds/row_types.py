@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sgc.core import shapes
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
@@ -117,6 +118,16 @@ def outer(type_: Type) -> Type:
         is_json = type_.keys is not None and OBJECT not in map(outer, type_.row)
         return types.JSON if is_json else OBJECT
     return OBJECT if isinstance(type_, ObjectType) else type_
+
+
+def told_type(schema: shapes.Schema) -> Type:
+    """The type of data with this schema; what holds tuples, which JSON has not, is any object."""
+    if schema.get("type") == "array":
+        item = told_type(schema.get("items", {}))
+        return shapes.type_of(schema) if item.kind is not Kind.JSON else types.list_of(item)
+    if schema.get("type") == "tuple":
+        return row_of(map(told_type, schema["prefixItems"]))
+    return OBJECT if shapes.holds_tuples(schema) else shapes.type_of(schema)
 
 
 def joined(one: Type | None, other: Type | None) -> Type | None:

@@ -357,23 +357,28 @@ class AbstractObject(AbstractJson):
         self.session.before_adding(self.symbol)
         return super().__getitem__(key)
 
+    @_as_told
     def iterated(self) -> AbstractList:
         if self.is_a(list, str):
             return self
         return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
 
+    @_as_told
     def items(self) -> Any:
         return self._view("list(a.items())")
 
+    @_as_told
     def values(self) -> Any:
         return self._view("list(a.values())")
 
+    @_as_told
     def keys(self) -> Any:
         return self._view("list(a.keys())")
 
     def _view(self, expression: str) -> Any:
         return self.session.viewed(self._coded(expression, type_=types.list_of(OBJECT)), self)
 
+    @_as_told
     def get(self, *args: Any) -> Any:
         if not all(map(_is_data, args)) or len(args) != 2:
             self.needs_type()

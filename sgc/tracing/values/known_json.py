@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sgc.core.shapes import is_told, type_of
+from sgc.core.shapes import is_told
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.tracing.kinds.row_types import told_type
 from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
@@ -130,7 +131,7 @@ def _one_of(value: Any, shape: _Shape) -> Any:
     if computed(session, "is_a", value, "NoneType"):
         return None
     name = _NAMES[inner["type"]]
-    typed = computed(session, "as", value, name, _ATTRIBUTE, type_=type_of(inner))
+    typed = computed(session, "as", value, name, _ATTRIBUTE, type_=told_type(inner))
     return _checked(typed, shape.part(inner))
 
 
@@ -181,7 +182,7 @@ class KnownJson(AbstractJson):
         if not self._shape.is_checked or not isinstance(key, str):
             return super().get(key, default)
         schema = self._value_of(key)
-        if type_of(schema) == types.TEXT and isinstance(default, str):
+        if told_type(schema) == types.TEXT and isinstance(default, str):
             return computed(self.session, "get", self, key, default, type_=types.TEXT)
         return self._part(key, schema, computed) if key in self else default
 
@@ -201,7 +202,7 @@ class KnownJson(AbstractJson):
         properties, others = (self._schema.get(w) for w in ("properties", "additionalProperties"))
         inner = {} if properties else others or {}
         schema = {"type": "array", "items": inner}
-        found = computed(self.session, "values", self, type_=type_of(schema))
+        found = computed(self.session, "values", self, type_=told_type(schema))
         return _checked(found, self._shape.part(schema))
 
     def length(self) -> Any:
@@ -252,7 +253,9 @@ class KnownJson(AbstractJson):
         return value if of == "number" else seen(value)
 
     def _checked_part(self, key: Any, shape: _Shape, record: Any) -> Any:
-        return _checked(record(self.session, "item", self, key, type_=type_of(shape.schema)), shape)
+        return _checked(
+            record(self.session, "item", self, key, type_=told_type(shape.schema)), shape
+        )
 
 
 class _Pairs(Items):
