@@ -180,7 +180,21 @@ def many(s, q: str):
         s += _both(q, _decided(s["a"])) + sgc.gen("a", max_tokens=3)
 
 
-def test_ways_merge_inside_it() -> None:
-    counts = Counter(node.op for node in trace(many).nodes())
-    assert counts["branch"] <= 12
-    assert counts["gen"] <= 13
+def _asking(s: Any) -> str:
+    for name in ("b", "c", "d", "e", "f", "g"):
+        s += sgc.gen(name, max_tokens=3)
+        if s[name] == "yes":
+            s += "!"
+    return "asked"
+
+
+@sgc.function
+def within(s, q: str):
+    s += _both(q, asked := _asking(s)) + asked
+
+
+@pytest.mark.parametrize(("program", "n"), [(many, 12), (within, 6)])
+def test_ways_merge_inside_it(program: Any, n: int) -> None:
+    counts = Counter(node.op for node in trace(program).nodes())
+    assert counts["branch"] <= n
+    assert counts["gen"] <= n + 1
