@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import time
 from pathlib import Path
@@ -81,6 +82,25 @@ def test_a_damaged_part_is_compiled_again(log) -> None:
     for part in path.parent.glob("parts/*.o"):
         part.write_bytes(b"no object")
     assert found() == path
+
+
+@needs_compiler
+def test_a_cache_that_only_lets_read_is_used(cache, monkeypatch) -> None:
+    """As one that was made by root, and mounted for others. Root itself writes everywhere, so that
+    modes of folders would not show it."""
+
+    def read_only(path, flags, *more) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return really(path, flags, *more)
+
+    path, really = found(), os.open
+    monkeypatch.setattr(os, "open", read_only)
+    assert found() == path
+    path.unlink()
+    reason = why_not()
+    assert "Read-only file system" in reason
+    assert "name a folder of yours in SGC_KERNEL_CACHE" in reason
 
 
 def test_what_failed_is_not_tried_at_every_start(cache, monkeypatch, tmp_path) -> None:

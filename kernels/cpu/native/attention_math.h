@@ -26,6 +26,16 @@ inline void narrow(float x, bf16* to) {
   to->bits = static_cast<uint16_t>(is_nan ? (bits >> 16) | 0x40 : rounded);
 }
 
+// The lanes a to d of two vectors, those of the second from 4 on.
+template <int a, int b, int c, int d>
+inline Lanes<4>::F picked(Lanes<4>::F x, Lanes<4>::F y) {
+#if defined(__clang__)
+  return __builtin_shufflevector(x, y, a, b, c, d);
+#else
+  return __builtin_shuffle(x, y, Lanes<4>::I{a, b, c, d});
+#endif
+}
+
 // to[i][key] = dword i of row `key`, for four keys.
 inline void transpose_four(const char* const* rows, int64_t n, float* to) {
   using L = Lanes<4>;
@@ -33,14 +43,12 @@ inline void transpose_four(const char* const* rows, int64_t n, float* to) {
   for (; i + 4 <= n; i += 4) {
     L::F x[4];
     for (int key = 0; key < 4; ++key) std::memcpy(&x[key], rows[key] + 4 * i, 16);
-    const auto ab_low = __builtin_shuffle(x[0], x[1], L::I{0, 4, 1, 5});
-    const auto ab_high = __builtin_shuffle(x[0], x[1], L::I{2, 6, 3, 7});
-    const auto cd_low = __builtin_shuffle(x[2], x[3], L::I{0, 4, 1, 5});
-    const auto cd_high = __builtin_shuffle(x[2], x[3], L::I{2, 6, 3, 7});
-    store<L>(to + (i + 0) * kTileKeys, __builtin_shuffle(ab_low, cd_low, L::I{0, 1, 4, 5}));
-    store<L>(to + (i + 1) * kTileKeys, __builtin_shuffle(ab_low, cd_low, L::I{2, 3, 6, 7}));
-    store<L>(to + (i + 2) * kTileKeys, __builtin_shuffle(ab_high, cd_high, L::I{0, 1, 4, 5}));
-    store<L>(to + (i + 3) * kTileKeys, __builtin_shuffle(ab_high, cd_high, L::I{2, 3, 6, 7}));
+    const auto ab_low = picked<0, 4, 1, 5>(x[0], x[1]), ab_high = picked<2, 6, 3, 7>(x[0], x[1]);
+    const auto cd_low = picked<0, 4, 1, 5>(x[2], x[3]), cd_high = picked<2, 6, 3, 7>(x[2], x[3]);
+    store<L>(to + (i + 0) * kTileKeys, picked<0, 1, 4, 5>(ab_low, cd_low));
+    store<L>(to + (i + 1) * kTileKeys, picked<2, 3, 6, 7>(ab_low, cd_low));
+    store<L>(to + (i + 2) * kTileKeys, picked<0, 1, 4, 5>(ab_high, cd_high));
+    store<L>(to + (i + 3) * kTileKeys, picked<2, 3, 6, 7>(ab_high, cd_high));
   }
   for (; i < n; ++i)
     for (int key = 0; key < 4; ++key) std::memcpy(to + i * kTileKeys + key, rows[key] + 4 * i, 4);

@@ -51,7 +51,7 @@ __attribute__((noinline)) float weigh(const float* scores, int from, int end,
     }
     if (from > 0 || end < kTileKeys) {
       const auto key = counted<L>() + i * L::width;
-      x[i] = (key >= from) & (key < end) ? x[i] : all<L>(none);
+      x[i] = ((key >= from) & (key < end)) ? x[i] : all<L>(none);
     }
     most = at_least(x[i], most);
   }

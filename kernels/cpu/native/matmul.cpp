@@ -34,6 +34,7 @@ const Kernel* kernel_of(Isa isa, Format format, Format packed_as, int64_t n_in) 
     case Isa::avx2:
       return avx2_kernel(packed_as);
     case Isa::plain:
+    case Isa::none:
       break;
   }
   return plain_kernel(packed_as);
