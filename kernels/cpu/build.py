@@ -82,8 +82,7 @@ def _find(broken: Path | None) -> Found:
     for known in (store, _store(sources, compiler, sets.everything())):
         if path := known.library(but=broken):
             return Found(path, "compiled before")
-    if failure := store.failure():
-        raise CompilerError(f"{failure} ({_RETRY})")
+    _check_failure(store)
     return Found(_compile(store, compiler, broken), f"compiled by {compiler[0]}")
 
 
@@ -128,6 +127,7 @@ def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
     with locked(store.folder / "lock", end):
         if path := store.library(but=broken):
             return path
+        _check_failure(store)
         _log.warning("%s for this machine, once; it takes some 12 s of CPU", COMPILING)
         units = sets.units(sorted(SOURCES.glob("*.cpp")), sets.chosen())
         try:
@@ -138,6 +138,11 @@ def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
                 store.note_failure(str(error))
                 raise CompilerError(f"{error} ({_RETRY})") from None
             raise
+
+
+def _check_failure(store: Store) -> None:
+    if failure := store.failure():
+        raise CompilerError(f"{failure} ({_RETRY})")
 
 
 def _without_compiler(sources: str, broken: Path | None) -> Found:

@@ -120,12 +120,12 @@ def test_where_the_cache_is(cache, monkeypatch, tmp_path) -> None:
     assert build.cache_folder() == Path.home() / ".cache" / "sgc" / "kernels"
 
 
-@needs_compiler
-def test_two_processes_at_once(cache, monkeypatch, tmp_path) -> None:
-    compiler, log = counting_compiler(tmp_path)
+def reasons_of_processes(n: int, compiler: str) -> set[str]:
+    """What so many say that start at once."""
     code = (
         "from pathlib import Path; from sgc.kernels.cpu import build;"
-        f"build.SOURCES = Path({str(build.SOURCES)!r}); print(build.find().path)"
+        f"build.SOURCES = Path({str(build.SOURCES)!r});"
+        "found = build.find(); print(found.path or found.reason)"
     )
     processes = [
         subprocess.Popen(
@@ -134,12 +134,25 @@ def test_two_processes_at_once(cache, monkeypatch, tmp_path) -> None:
             stdout=subprocess.PIPE,
             text=True,
         )
-        for _ in range(3)
+        for _ in range(n)
     ]
-    paths = {process.communicate()[0].strip() for process in processes}
-    assert paths == {str(path) for path in cache.glob("*.so")}
-    assert len(paths) == 1
+    return {process.communicate()[0].strip() for process in processes}
+
+
+@needs_compiler
+def test_of_processes_that_start_at_once_one_compiles(cache, tmp_path) -> None:
+    compiler, log = counting_compiler(tmp_path)
+    (path,) = reasons_of_processes(3, compiler)
+    assert [path] == [str(path) for path in cache.glob("*.so")]
     assert log.read_text().count("x") == 2
+
+
+def test_of_processes_that_start_at_once_one_fails_to_compile(cache, tmp_path) -> None:
+    log = tmp_path / "log"
+    fails = f"echo x >> {log}; sleep 0.5; echo 'error: boom'; exit 1"
+    (reason,) = reasons_of_processes(2, script(tmp_path / "cc", fails))
+    assert "error: boom" in reason
+    assert log.read_text().count("x") <= 2
 
 
 def test_the_switch_that_turns_it_off(cache, monkeypatch) -> None:
