@@ -128,7 +128,7 @@ def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
         if path := store.library(but=broken):
             return path
         _check_failure(store)
-        _log.warning("%s for this machine, once; it takes some 12 s of CPU", COMPILING)
+        _log.warning("%s for this machine, once; it takes some 15 s of CPU", COMPILING)
         units = sets.units(sorted(SOURCES.glob("*.cpp")), sets.chosen())
         try:
             with compiled(units, compiler, store.folder, end) as built:
