@@ -126,7 +126,7 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
             given[name] = session.operand(value)
             types_of[name] = session.outer_type(given[name])
     _check_types(call, types_of)
-    _refuse_patterns(call.function, types_of)
+    _refuse_patterns(session, call.function, types_of)
     callee = session.callee(call.function, types_of, bound)
     _note_media(session, callee, given)
     if callee.can_fail:
@@ -200,9 +200,12 @@ def _is_known(value: Any) -> bool:
 _PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 
 
-def _refuse_patterns(function: Definition, types_of: Mapping[str, Type]) -> None:
+def _refuse_patterns(
+    session: MapRecorder, function: Definition, types_of: Mapping[str, Type]
+) -> None:
     is_json = any(type_.kind is Kind.JSON for type_ in types_of.values())
-    if is_json and function_has(function.python.__code__, _PATTERNS):
+    body: Any = session.body(function.python)
+    if is_json and function_has(body.__code__, _PATTERNS):
         stop(
             f"{function.name} is given a value out of JSON, and looks into something by `match`",
             hint="compare with ==, or read the value in it: v[key]; or " + INTERPRET,

@@ -17,6 +17,7 @@ from sgc.tracing.values.known_json import argument
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
+    from sgc.tracing.session import TraceSession
 
 
 def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
@@ -39,8 +40,12 @@ def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:
 
 
 def told(
-    function: Definition, arguments: Mapping[str, Any], schemas: Mapping[str, str]
+    session: TraceSession,
+    function: Definition,
+    arguments: Mapping[str, Any],
+    schemas: Mapping[str, str],
 ) -> dict[str, Any]:
     """The arguments, with their schemas known; stops the trace if patterns look into JSON ones."""
-    refuse_patterns(function.python.__code__, [arguments[name] for name in schemas])
+    body: Any = session.body(function.python)
+    refuse_patterns(body.__code__, [arguments[name] for name in schemas])
     return {**arguments, **{n: argument(arguments[n], schema) for n, schema in schemas.items()}}

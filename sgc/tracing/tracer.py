@@ -406,7 +406,7 @@ def _run_body(
     has no decisions."""
     try:
         with session.active(), session.located(function.loc):
-            arguments = told(function, arguments, schemas)
+            arguments = told(session, function, arguments, schemas)
         run_body(function, session, arguments)
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:

@@ -1,6 +1,7 @@
-"""Rewrites `match` statements that look into sequences, or test by `is`, as `if` statements.
+"""Rewrites `match` statements that look into a value, or test by `is`, as `if` statements.
 
-Python takes a sequence's length and items itself, without asking a list known only at run time.
+Python takes a sequence's length and items itself, without asking a list known only at run time, and
+so the values of a dict.
 
     match text.split():                   subject = text.split()
         case ["go", where] if where:      if ((parts := PARTS(subject, 2)) and parts[0][0] == "go"
@@ -17,10 +18,11 @@ import ast
 import copy
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import PARTS
+from sgc.tracing.code.operator_names import IS_WHOLE_OF, KEYED_PARTS, PARTS
 
 _PATTERNS = (ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchStar, ast.MatchAs,
-             ast.MatchOr)  # fmt: skip
+             ast.MatchOr, ast.MatchMapping, ast.MatchClass)  # fmt: skip
+_LOOKING = (ast.MatchSequence, ast.MatchSingleton, ast.MatchMapping, ast.MatchClass)
 _Node = TypeVar("_Node", bound=ast.expr | ast.stmt)
 
 
@@ -41,9 +43,9 @@ class _Matches(ast.NodeTransformer):
             for each in ast.walk(case.pattern)
             if isinstance(each, ast.pattern)
         ]
-        if not any(isinstance(each, (ast.MatchSequence, ast.MatchSingleton)) for each in patterns):
+        if not any(isinstance(each, _LOOKING) for each in patterns):
             return node
-        if not all(isinstance(each, _PATTERNS) for each in patterns):
+        if not all(map(_is_rewritten, patterns)):
             return node
         subject = self._fresh()
         chain: list[ast.stmt] = []
@@ -85,6 +87,10 @@ class _Matches(ast.NodeTransformer):
             return [self._any(pattern, value, bound)]
         if isinstance(pattern, ast.MatchSequence):
             return self._sequence(pattern, value, bound)
+        if isinstance(pattern, ast.MatchMapping):
+            return self._mapping(pattern, value, bound)
+        if isinstance(pattern, ast.MatchClass):
+            return self._class(pattern, value, bound)
         assert isinstance(pattern, (ast.MatchAs, ast.MatchStar))
         inner = pattern.pattern if isinstance(pattern, ast.MatchAs) else None
         tests = [] if inner is None else self._tests(inner, value, bound)
@@ -126,6 +132,40 @@ class _Matches(ast.NodeTransformer):
             found = _item(_item(_loaded(parts, each), 0, each), n, each)
             tests += self._tests(each, found, bound)
         return tests
+
+    def _mapping(
+        self, pattern: ast.MatchMapping, value: ast.expr, bound: dict[str, ast.expr]
+    ) -> list[ast.expr]:
+        parts = self._fresh()
+        args = [copy.deepcopy(value), *pattern.keys]
+        asked = _at(ast.Call(_loaded(KEYED_PARTS, pattern), args, []), pattern)
+        tests: list[ast.expr] = [_at(ast.NamedExpr(_stored(parts, pattern), asked), pattern)]
+        for n, each in enumerate(pattern.patterns):
+            found = _item(_item(_loaded(parts, each), 0, each), n, each)
+            tests += self._tests(each, found, bound)
+        return tests
+
+    def _class(
+        self, pattern: ast.MatchClass, value: ast.expr, bound: dict[str, ast.expr]
+    ) -> list[ast.expr]:
+        args = [copy.deepcopy(value), pattern.cls]
+        tests: list[ast.expr] = [_at(ast.Call(_loaded(IS_WHOLE_OF, pattern), args, []), pattern)]
+        for each in pattern.patterns:
+            tests += self._tests(each, copy.deepcopy(value), bound)
+        return tests
+
+
+def _is_rewritten(pattern: ast.pattern) -> bool:
+    if isinstance(pattern, ast.MatchMapping):
+        return pattern.rest is None
+    if isinstance(pattern, ast.MatchClass):
+        is_name = isinstance(pattern.cls, ast.Name) and pattern.cls.id in _WHOLE
+        return is_name and len(pattern.patterns) < 2 and not pattern.kwd_patterns
+    return isinstance(pattern, _PATTERNS)
+
+
+# Classes whose pattern has at most one part, the value itself.
+_WHOLE = frozenset({"bool", "dict", "float", "int", "list", "str", "tuple"})
 
 
 def _item(whole: ast.expr, index: int, at: ast.pattern) -> ast.expr:

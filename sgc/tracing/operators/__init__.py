@@ -16,7 +16,9 @@ from sgc.tracing.code.operator_names import (
     COMPARED,
     CONTAINS,
     IS_RUN_TIME,
+    IS_WHOLE_OF,
     ITEM,
+    KEYED_PARTS,
     LOOPS,
     MODULO,
     OR_NONE,
@@ -37,6 +39,7 @@ from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
+from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
 from sgc.tracing.operators.texts import as_ascii, compared, or_none, returned, same, text, whole
@@ -55,6 +58,8 @@ OPERATORS: dict[str, Any] = {
     ITEM: item,
     SLICE: sliced_by,
     PARTS: parts,
+    KEYED_PARTS: keyed_parts,
+    IS_WHOLE_OF: is_whole_of,
     AS_SET: as_set,
     AS_DICT: as_dict,
     LOOPS: loops,

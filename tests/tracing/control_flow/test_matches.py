@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import textwrap
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -61,8 +62,12 @@ BOTH = [(subject, cases) for subject in SUBJECTS for cases in CASES]
     ],
 )
 def test_a_match_is_what_it_is_interpreted(subject: str, cases: str) -> None:
+    run_both(f"{SUBJECTS.index(subject)}_{CASES.index(cases)}", subject, cases, POOL)
+
+
+def run_both(name: str, subject: str, cases: str, pool: Sequence[str]) -> None:
     source = HEAD.replace("{subject}", subject).replace("{cases}", textwrap.indent(cases, " " * 8))
-    file = f"match_{SUBJECTS.index(subject)}_{CASES.index(cases)}.py"
+    file = f"match_{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     names: dict[str, Any] = {"__name__": "matches"}
     exec(compile(source, file, "exec"), names)
@@ -70,7 +75,31 @@ def test_a_match_is_what_it_is_interpreted(subject: str, cases: str) -> None:
     compiled = program.compile(check=False)
     for seed in range(16):
         runs = [
-            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, POOL)))
+            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, pool)))
             for each in (program, compiled)
         ]
         assert repr(runs[0]) == repr(runs[1]), seed
+
+
+JSONS = (
+    '{"role": "user", "text": "hi"}', '{"role": "bot", "text": 7}', '{"text": ["a", "b"], "n": 1}',
+    '{"role": null}', "[1, {}]", "7", '"role"', "null", "{}", '{"n": {"role": "user", "n": 2.5}}',
+)  # fmt: skip
+OF_DICTS = (
+    "case {'role': 'user', 'text': str(x)}:\n    found = x\ncase {'text': int() | float()}:\n"
+    "    found = 'number'\ncase {'role': y}:\n    found = f'role {y}'\ncase _:\n"
+    "    found = 'other'",
+    "case {'n': {'role': ('user' | 'bot') as x, 'n': y}}:\n    found = f'{x}{y}'\n"
+    "case {'text': [x, *rest]} if x:\n    found = 'listed'\ncase dict(x):\n    found = 'dict'",
+    "case {}:\n    found = 'any dict'\ncase None | [_, dict()]:\n    found = 'none'\n"
+    "case str(x) | int(x):\n    found = x",
+)
+
+
+DICTS = ("json.loads(s['a'])", "{'role': s['a'], 'text': [q, 'x'], 'n': {'role': 'user', 'n': q}}")
+
+
+@pytest.mark.parametrize("subject", DICTS)
+@pytest.mark.parametrize("cases", OF_DICTS)
+def test_a_match_that_looks_into_a_dict(subject: str, cases: str) -> None:
+    run_both(f"dict_{DICTS.index(subject)}_{OF_DICTS.index(cases)}", subject, cases, JSONS)

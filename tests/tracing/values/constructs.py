@@ -269,6 +269,6 @@ REFUSED: dict[str, list[str]] = {
     ],
     "other modules": ["other_helper(x)", "other_number(n)"],
     "statements": [
-        "match json.loads(x):\n    case {'a': a}: v = 1",
+        "match json.loads(x):\n    case {'a': a, **b}: v = 1",
     ],
 }  # fmt: skip

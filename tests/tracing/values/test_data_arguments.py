@@ -263,7 +263,7 @@ def test_data_that_holds_itself_is_refused():
 
 def looks_into(s, profile: dict[str, str]):
     match profile:
-        case {"name": name}:
+        case {"name": name, **_rest}:
             s += name
     s += sgc.gen("r", max_tokens=8)
 
