@@ -345,8 +345,8 @@ def is_done_at_once(
 
 
 def _adds_number(node: ast.AugAssign) -> bool:
-    """Whether an operator changes nothing in place, so that its target is all that it changes: a list
-    is extended by a text or repeated, and then an item of a tuple cannot be set."""
+    """Whether an operator changes nothing in place, so that its target is all that it changes: a
+    list is extended by a text or repeated, and then an item of a tuple cannot be set."""
     if not isinstance(node.value, ast.Constant):
         return False
     is_text = isinstance(node.value.value, (str, bytes))

@@ -406,7 +406,8 @@ REFUSED = (
     two_variables, in_one_arm, in_a_loop, of_an_argument, of_a_part_of_a_dict,
     of_a_part_of_a_list, of_a_part_of_a_tuple, of_a_row_put_before, of_an_attribute_held,
     of_a_property, of_a_cell, of_a_defaultdict, by_json, by_a_text, by_a_function, by_a_method,
-    by_concatenating, by_a_method_of_the_class, by_reducing, repeated, repeated_by_json, of_a_subclass, of_a_class_of_the_library, of_a_deque,
+    by_concatenating, by_a_method_of_the_class,
+    by_reducing, repeated, repeated_by_json, of_a_subclass, of_a_class_of_the_library, of_a_deque,
     of_a_set, of_a_set_less, of_a_dict, of_a_counter, whose_iterator_is_held, whose_part_changes,
     whose_part_changes_in_a_sum, whose_part_changes_in_a_dict, which_is_a_default,
 )  # fmt: skip
