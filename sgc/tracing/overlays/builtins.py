@@ -8,7 +8,7 @@ import operator
 import sys
 from collections.abc import Callable
 from string import ascii_lowercase
-from types import GeneratorType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from sgc.core.session import current_session
@@ -312,6 +312,11 @@ BUILTINS: dict[str, Any] = {
     "type": Type,
     "zip": _zip,
 }
+
+
+for _name, _function in BUILTINS.items():
+    if type(_function) is FunctionType:  # a program may ask for its name
+        _function.__name__ = _function.__qualname__ = _name
 
 
 def _type(value: Any, *args: Any, **kwargs: Any) -> Any:

@@ -216,7 +216,8 @@ class _Overlay:
             code, self._globals, function.__name__, function.__defaults__, cells
         )
         copy.__kwdefaults__ = function.__kwdefaults__
-        copy.__dict__.update(function.__dict__)
+        copy.__dict__ = function.__dict__  # the same: another module may read what this one sets
+        self._watch(function.__name__, function)
         self._rebuilt[id(function)] = copy
         self._codes.append(function.__code__)
         self._hold(function)
@@ -260,11 +261,14 @@ class _Overlay:
         key, rebuilt = id(function), self._rebuilt
         self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
+    def _watch(self, name: str, value: Any) -> None:
+        if id(value) not in self.objects and is_watched(value):
+            self.objects[id(value)] = Outside(name, value)
+
     def _copy(self, name: str, value: Any) -> Any:
         """A copy of plain data, so that changes by the trace are seen and leave it as it is."""
         if type(value) not in _COPIED and not is_namespace(value):
-            if id(value) not in self.objects and is_watched(value):
-                self.objects[id(value)] = Outside(name, value)
+            self._watch(name, value)
             return value
         if id(value) not in self._copied:
             before = plain(value)

@@ -1,4 +1,4 @@
-"""Objects and classes of the user's modules, which a traced program must not change.
+"""Objects, classes and functions of the user's modules, which a traced program must not change.
 
 Plain data is copied for a trace. An object is not, as the program may ask for its identity: its
 attributes are compared when a run of the trace ends, and the trace's changes are undone.
@@ -10,10 +10,10 @@ import dis
 import sys
 from enum import Enum
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
-from sgc.core.places import is_of_users
+from sgc.core.places import is_of_users, is_users_own
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
 from sgc.tracing.watch.guards import plain
 
@@ -61,7 +61,12 @@ def written_by(code: CodeType) -> frozenset[str]:
 
 
 def is_watched(value: Any) -> bool:
-    """Whether a value is a user's class or an object of one."""
+    """Whether a value is a user's class or an object of one, or a function of the user's. One that
+    the program makes anew, with variables of its own, is not: the program may set its attributes.
+    """
+    if type(value) is FunctionType:
+        is_kept = not value.__closure__ or bool(vars(value))
+        return is_kept and is_users_own(value.__code__, value.__globals__)
     kind = value if isinstance(value, type) else type(value)
     if not kind.__flags__ & 1 << 9 or issubclass(kind, (Enum, BaseException)):
         return False

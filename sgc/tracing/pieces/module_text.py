@@ -64,11 +64,20 @@ class ModuleText:
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
+        self._refuse_attributes([entry, *self.nodes])
         parts = [
             *self._imports.values(), *self._constants.values(), *self._classes.values(),
             *self._functions.values(), *self._made.values(),
         ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
+
+    def _refuse_attributes(self, parts: list[ast.FunctionDef | ast.ClassDef]) -> None:
+        """Refuses attributes of functions: code has their bodies alone."""
+        nodes = [node for part in parts for node in ast.walk(part)]
+        inner = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        for name in filter(None, map(_asked_of, nodes)):
+            if name in inner or isinstance(self._bound.get(name), FunctionType):
+                raise NotData(f"an attribute of the function {name} is used")
 
     def free_name(self, name: str) -> str:
         """A unique name for the entry."""
@@ -174,6 +183,8 @@ class ModuleText:
                 raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
         for node, function in found.methods:
+            if vars(function):
+                raise NotData(f"{name}.{node.name} has attributes")
             self.needs_of(node, function)
         self._in_class -= 1
         made = self._with_values(copy.deepcopy(found.node), values)
@@ -293,6 +304,14 @@ def _library() -> dict[int, tuple[str, str]]:
             if callable(value):
                 found[id(value)] = (module, name)
     return found
+
+
+def _asked_of(node: ast.AST) -> str | None:
+    """The variable of which an expression uses an attribute."""
+    of: ast.expr | None = node.value if isinstance(node, ast.Attribute) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        of = node.args[0] if node.func.id in ("getattr", "setattr", "hasattr") else None
+    return of.id if isinstance(of, ast.Name) else None
 
 
 def _in_defaults(node: Function) -> set[str]:

@@ -191,3 +191,6 @@ METHODS: dict[str, Method] = {
     "join": _join,
     "splitlines": _splitlines,
 }
+for _name, _method in METHODS.items():
+    _method.__name__ = _name  # a program may ask for it
+    _method.__qualname__ = f"str.{_name}"

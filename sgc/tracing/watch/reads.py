@@ -86,8 +86,7 @@ def _look_at_function(
     defaults = plain((python.__defaults__, python.__kwdefaults__))
     further = [(f"{name}.default", each) for each in python.__defaults__ or ()]
     further += [(f"{name}.{key}", each) for key, each in (python.__kwdefaults__ or {}).items()]
-    if hasattr(python, "__wrapped__"):
-        further.append((f"{name}.__wrapped__", python.__wrapped__))
+    further += [(f"{name}.{key}", each) for key, each in vars(python).items()]
     further += _names_read(python)
     return digest(code_text(python.__code__) + (defaults or "")), further
 

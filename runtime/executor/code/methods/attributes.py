@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any
 
 from sgc.runtime.executor.code.classes.access import is_own, own_class_attribute
@@ -70,7 +71,8 @@ def _of_error(of: BaseException, name: str) -> Any:
 
 def _missing(of: Any, name: str) -> Any:
     kind = of if isinstance(of, type) else type(of)
-    if not hasattr(kind, name):
+    # A function of the program's may have attributes that its stand-in here has not.
+    if not hasattr(kind, name) and not isinstance(of, (FunctionType, MethodType)):
         # There is no such attribute: this only raises AttributeError with Python's message.
         try:
             getattr(of, name)
