@@ -187,3 +187,12 @@ def test_a_library_that_does_not_fit_is_not_used(cache, monkeypatch) -> None:
         assert "version 0 of the interface" in reason()
     finally:
         library._load.cache_clear()
+
+
+@needs_compiler
+def test_the_driver_of_slow_tests_knows_the_kernels(tmp_path) -> None:
+    compiler = build._compiler()
+    assert compiler is not None
+    driver = Path(__file__).parent / "driver" / "driver.cpp"
+    flags = ["-fsyntax-only", "-std=c++20", "-iquote", str(build.SOURCES)]
+    subprocess.run([*compiler, *flags, str(driver)], check=True)

@@ -117,9 +117,14 @@ void check_attention(Format format, int head_dim, int window, float softcap, boo
   for (int64_t n_own : {1, 5, 40, 70, 3}) contexts.add(150, n_own, 1);
   contexts.add(0, 133, 70);
   contexts.add(0, 600, 2);
-  const HeadShape shape{4,      2,       head_dim, head_dim,
-                        format, 1.0f / std::sqrt(static_cast<float>(head_dim)), window, softcap,
-                        nullptr};
+  HeadShape shape{};
+  shape.n_heads = 4;
+  shape.n_kv_heads = 2;
+  shape.head_dim = shape.v_head_dim = head_dim;
+  shape.format = shape.pool_format = format;
+  shape.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  shape.window = window;
+  shape.softcap = softcap;
   const auto n_tokens = static_cast<size_t>(contexts.row_starts.back());
   const auto dim = static_cast<size_t>(head_dim);
   Numbers q(format, n_tokens * 4 * dim, 1.0f), k(format, 2000 * 2 * dim, 1.0f);
