@@ -18,15 +18,15 @@ from sgc.tracing.kinds.row_types import OptionalType
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
-from sgc.tracing.paths.leaves import Place, are_iterated
 from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.naming import Made
 from sgc.tracing.paths.segments import Widened
-from sgc.tracing.paths.snapshot import Snapshot, Widening
-from sgc.tracing.paths.snapshot_reader import Reader
+from sgc.tracing.snapshots.leaves import Place, are_iterated
+from sgc.tracing.snapshots.reader import Reader
+from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_json import AbstractObject, without_none
 from sgc.tracing.values.abstract_list import frozen, refuse_changed
-from sgc.tracing.values.naming import Made
 
 WIDENED = "widened"  # the op noted for widened values
 

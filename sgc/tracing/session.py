@@ -43,8 +43,8 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.naming import Made, name_of
 from sgc.tracing.paths.segments import Segment
-from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import (
     INTERPRET,
@@ -63,8 +63,8 @@ from sgc.tracing.values.abstract_list import is_changed, refuse_changed
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed, whole
-from sgc.tracing.values.naming import Made, name_of
 from sgc.tracing.values.open_fork import OpenFork, open_fork
+from sgc.tracing.values.tool_failures import raise_failed
 from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
 

@@ -47,12 +47,12 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored
-from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
+from sgc.tracing.values.tool_failures import TracedTold
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
 

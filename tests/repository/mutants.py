@@ -161,7 +161,7 @@ TRACING = (
         ('if is_true and known[1][1] == wanted[1] == "str":', "if False:"),
     ),
     *_of(
-        "sgc/tracing/paths/snapshot.py", TRACED,
+        "sgc/tracing/snapshots/snapshot.py", TRACED,
         ("if any(found.get(start, start) != start for start in ours.starts):", "if False:"),
         ("if theirs.facts.get(_moved(fact, found)) is not is_true:", "if False:"),
         ("mine.type == other.type and found.setdefault", "found.setdefault"),
@@ -231,7 +231,7 @@ TRACING = (
         ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _equal(own)]"),
     ),
     *_of(
-        "sgc/tracing/paths/snapshot.py", STATES,
+        "sgc/tracing/snapshots/snapshot.py", STATES,
         ("if not is_lone and not (_pair", "if not (_pair"),
     ),
     *_of("sgc/tracing/operators/pieces.py", STATES, ("if known.has_iterator:", "if False:")),
@@ -261,7 +261,7 @@ TRACING = (
         ("for target in targets(queue.pop()):", "for target in targets(queue.pop())[:1]:"),
     ),
     *_of(
-        "sgc/tracing/paths/leaves.py", TRACED,
+        "sgc/tracing/snapshots/leaves.py", TRACED,
         ("return type(one) is type(other) and one == other and repr(one) == repr(other)",
          "return one == other"),
     ),

@@ -17,9 +17,9 @@ from sgc.ir.verify import verify
 from sgc.tracing.callees import Callees, Wanted, joined_type, narrowed
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.paths.facts import Facts, fact_of
-from sgc.tracing.paths.leaves import is_same
-from sgc.tracing.paths.snapshot import Part, Snapshot, match
 from sgc.tracing.session import TraceSession
+from sgc.tracing.snapshots.leaves import is_same
+from sgc.tracing.snapshots.snapshot import Part, Snapshot, match
 from sgc.tracing.tracer import trace
 
 # -- facts --

@@ -34,7 +34,6 @@ from sgc.tracing.kinds.row_types import (
     plain,
     row_of,
 )
-from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
@@ -51,6 +50,7 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_json import without_none
 from sgc.tracing.values.abstract_list import frozen, type_of
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.tool_failures import TracedTold
 
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred

@@ -11,7 +11,6 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.paths.tool_failures import refuse_asked
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
@@ -20,6 +19,7 @@ from sgc.tracing.values.abstract import (
     marked,
     python_type,
 )
+from sgc.tracing.values.tool_failures import refuse_asked
 
 _CARRYING_MODULES = frozenset({
     "_abc", "_collections", "_collections_abc", "_functools", "_operator", "_thread", "_typing",

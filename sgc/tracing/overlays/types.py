@@ -13,7 +13,6 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.tracing.kinds.text_types import Known, known_of
-from sgc.tracing.paths.tool_failures import TracedTold, is_told
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
@@ -22,6 +21,7 @@ from sgc.tracing.values.abstract import (
     python_type,
 )
 from sgc.tracing.values.computing import attempted, computed, symbol_of
+from sgc.tracing.values.tool_failures import TracedTold, is_told
 
 
 class _Standing(type):

@@ -11,9 +11,9 @@ from sgc.core.markers import split_markers
 from sgc.core.stops import TraceStop
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import operand_refs
+from sgc.tracing.paths.naming import Made
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractNumber
-from sgc.tracing.values.naming import Made
 from sgc.tracing.values.recorder import Recorder
 
 MAX_SYMBOLS = 10_000

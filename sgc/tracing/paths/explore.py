@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from sgc.core.symbols import Namer, Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Lit, Loc, Node, Ref, make_node
-from sgc.tracing.paths.leaves import Cast, Items, Text, operand_of
 from sgc.tracing.paths.segments import (
     Branch,
     Goto,
@@ -28,7 +27,8 @@ from sgc.tracing.paths.segments import (
     slots_of,
     views,
 )
-from sgc.tracing.paths.snapshot import (
+from sgc.tracing.snapshots.leaves import Cast, Items, Text, operand_of
+from sgc.tracing.snapshots.snapshot import (
     Mapped,
     Shape,
     Snapshot,

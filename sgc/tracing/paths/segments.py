@@ -9,8 +9,8 @@ from typing import Any
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import Loc, Node
 from sgc.tracing.kinds.row_types import joined
-from sgc.tracing.paths.leaves import Leaf
-from sgc.tracing.paths.snapshot import Mapped, Snapshot, Unsure, View
+from sgc.tracing.snapshots.leaves import Leaf
+from sgc.tracing.snapshots.snapshot import Mapped, Snapshot, Unsure, View
 
 
 @dataclass(frozen=True, slots=True)

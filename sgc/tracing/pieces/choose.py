@@ -14,7 +14,6 @@ from sgc.core.places import is_users
 from sgc.core.session import Stream
 from sgc.core.watching import unhooked
 from sgc.ir.code import CodeError
-from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.holes import Outer
@@ -33,6 +32,7 @@ from sgc.tracing.pieces.trees import (
     statement_at,
     tree_of,
 )
+from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractObject, is_abstract
 from sgc.tracing.values.open_fork import EndedChild
 from sgc.tracing.values.recorder import Recorder

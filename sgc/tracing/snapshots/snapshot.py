@@ -18,7 +18,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import joined
 from sgc.tracing.kinds.text_types import Known
-from sgc.tracing.paths.leaves import Given, Leaf, bind, is_alike, symbols_of
+from sgc.tracing.snapshots.leaves import Given, Leaf, bind, is_alike, symbols_of
 
 Shape = tuple[object, ...]
 _LONE_SHAPES: set[Shape] = {("%",)}

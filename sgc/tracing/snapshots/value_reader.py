@@ -1,0 +1,306 @@
+"""Reads one value: as part of the whole, and as a leaf where another value can be put."""
+
+from __future__ import annotations
+
+import types as pytypes
+from abc import abstractmethod
+from enum import Enum
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.markers import has_marker
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.graph import Lit
+from sgc.tracing.code.frames import (
+    Opaque,
+)
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
+from sgc.tracing.kinds.row_types import NOTHING, RecordType
+from sgc.tracing.snapshots.leaves import (
+    TYPES,
+    Data,
+    Items,
+    Leaf,
+    Parts,
+    Place,
+    Text,
+    item_type,
+    type_of,
+)
+from sgc.tracing.snapshots.objects import (
+    CONSTANTS,
+)
+from sgc.tracing.snapshots.snapshot import Part
+from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
+from sgc.tracing.values.abstract_record import AbstractRecord
+from sgc.tracing.values.abstract_text import AbstractText
+from sgc.tracing.values.computing import pieces_of
+from sgc.tracing.values.recorder import Recorder
+
+if TYPE_CHECKING:
+    from sgc.lang.state import ProgramState
+
+MAX_VALUES = 20_000
+MAX_NESTED = 20
+_ABSTRACT = frozenset({
+    AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject, AbstractRecord,
+})  # fmt: skip
+_RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
+_LEAVES = frozenset({
+    str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
+})  # fmt: skip
+_SAME_EVERYWHERE = (
+    type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,
+)  # fmt: skip
+_JSONS = frozenset({AbstractJson, AbstractObject})
+
+
+class ValueReader:
+    """What is read so far, and how a value is read; `object_reader.py` reads what it holds."""
+
+    def __init__(self, session: Recorder) -> None:
+        self._session = session
+        self._tokens: list[object] = []
+        self._slots: list[Symbol] = []
+        self._seen: dict[int, tuple[int, ...]] = {}
+        self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
+        self._around: list[int] = []  # ids of the objects around the one that is read as data
+        self._n_leaves: dict[int, int] = {}  # of leaves beside each other, likewise
+        self._keep: list[Any] = []
+        self._known: list[Any] = []
+        self.states: list[ProgramState] = []
+        self._names: list[dict[str | None, Part]] = []
+        self._starts: set[str] = set()
+        self._leaves: list[Leaf] = []
+        self.places: list[list[Place]] = []  # for each leaf, all its places
+        self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
+        self._n_inside = 0  # how many lists are being read, each inside another
+        self._outermost: list[int] = []  # the leaves of lists that are inside no other
+        self._shared: set[int] = set()  # lists whose items are elsewhere too
+
+    @abstractmethod
+    def _object(self, value: Any) -> None:
+        """Reads an object that was not read before."""
+
+    @abstractmethod
+    def _class(self, kind: type) -> None:
+        """Reads a class that the program has made."""
+
+    def _value(self, value: Any, holder: Any = None, key: Any = None) -> None:
+        """Reads a value. holder, key: its place, if another value can be put there."""
+        if len(self._tokens) > MAX_VALUES:
+            raise Opaque
+        kind = type(value)
+        if holder is not None and kind in _LEAVES and not _is_unset(value, holder):
+            self._leaf(value, Place(holder, key))
+        elif kind is str or kind is AbstractText:
+            self._text(value)
+        elif isinstance(value, Symbol):
+            self._tokens.append("%")
+            self._slots.append(value)
+        elif isinstance(value, str) and not isinstance(value, Enum):
+            self._text(value)
+        elif kind in CONSTANTS or isinstance(value, Enum):
+            self._tokens.append((kind, value, repr(value) if kind is float else ""))
+        elif kind is AbstractNumber or kind is AbstractBool:
+            self._tokens.append(kind)
+            self._value(value.symbol)
+        elif isinstance(value, _SAME_EVERYWHERE):
+            self._identity(value)
+            if isinstance(value, type) and id(value) not in self._seen:
+                self._class(value)
+        elif value is self._session:
+            self._tokens.append("session")
+        elif id(value) in self._seen:
+            self._again(value, Place(holder, key))
+        elif holder is not None and kind in _JSONS:
+            self._json(value, Place(holder, key))
+        else:
+            self._seen[id(value)] = self._number()
+            self._keep.append(value)
+            is_own = kind is not AbstractList or self._session.is_made(value.symbol)
+            self._view(value)
+            if not is_own:  # lists that the program may change merge only with such lists
+                self._tokens.append("of others")
+            if holder is not None and (kind is list or kind is AbstractList):
+                self._list(value, Place(holder, key), is_own)
+            else:
+                self._object(value)
+
+    @property
+    def _inside(self) -> int:
+        """The outermost list that is being read, by its place among such lists: what earlier ones
+        hold does not count."""
+        return len(self._outermost) - 1 if self._n_inside else -1
+
+    def _number(self) -> tuple[int, ...]:
+        """A number for an object; objects inside a list do not affect those after the list."""
+        inside = self._inside
+        self._n_seen[inside] = self._n_seen.get(inside, -1) + 1
+        return (inside, self._n_seen[inside])
+
+    def _leaf_number(self) -> tuple[int, ...]:
+        """A number for a leaf among those beside it; those inside a list do not count behind it."""
+        inside = self._inside
+        self._n_leaves[inside] = self._n_leaves.get(inside, -1) + 1
+        return (inside, self._n_leaves[inside], -1)
+
+    def _again(self, value: Any, place: Place) -> None:
+        """Reads an object again that has another place too."""
+        number = self._seen[id(value)]
+        self._tokens.append(("again", number))
+        if id(value) in self._lists:
+            self.places[self._lists[id(value)]].append(place)
+        inside = self._inside
+        if number[0] != inside:  # a list that shares items with others is not widened
+            self._shared |= {self._outermost[n] for n in (number[0], inside) if n >= 0}
+
+    def _leaf(self, value: Any, place: Place) -> None:
+        """Reads a value that may be widened, as part of the whole and as a leaf."""
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._leaf_number()
+        self._value(value)
+        parts: Parts
+        if isinstance(value, str):
+            type_, parts = TYPES[str], self._pieces(value)
+        elif isinstance(value, AbstractNumber):
+            type_, parts = value.symbol.type, (value.symbol,)
+        elif value is None:
+            type_, parts = NOTHING, (None,)
+        else:
+            type_, parts = TYPES[type(value)], (value,)
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        self._leaves.append(Leaf(type_, parts, place.label, tokens, slots))
+        self.places.append([place])
+
+    def _json(self, value: Any, place: Place) -> None:
+        """Reads a value out of JSON that may be widened. Its number is that of its place, so that
+        None in its place changes no other's.
+        """
+        self._seen[id(value)] = self._leaf_number()
+        self._keep.append(value)
+        self._lists[id(value)] = len(self._leaves)
+        self._view(value)
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._tokens.append(type(value))
+        self._value(value.symbol)
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        is_own = self._session.is_given(value.symbol)
+        leaf = Leaf(value.symbol.type, (value.symbol,), place.label, tokens, slots, is_own=is_own)
+        self._leaves.append(leaf)
+        self.places.append([place])
+
+    def _view(self, value: Any) -> None:
+        if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
+            self._tokens.append(self._session.view_state(value.symbol))
+
+    def _pieces(self, text: str) -> Parts:
+        return tuple(
+            self._session.symbol_of(piece) if isinstance(piece, int) else piece
+            for piece in pieces_of(str.__str__(text))
+        )
+
+    def _list(self, value: Any, place: Place, is_own: bool) -> None:
+        """Reads a list that may be widened: a Python list with its items, or an abstract one."""
+        number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
+        self._lists[id(value)] = number
+        self._leaves.append(_RESERVED)
+        self.places.append([place])
+        data: Items | None = None
+        if type(value) is list:
+            if not self._n_inside:
+                self._outermost.append(number)
+            self._n_inside += 1
+            self._object(value)
+            self._n_inside -= 1
+            found = self._data(value)
+            data = found if isinstance(found, Items) else None
+            type_ = types.list_of(data.type) if data is not None and data.type is not None else None
+        else:
+            self._tokens.append(AbstractList)
+            self._value(value.symbol)
+            type_ = value.symbol.type
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        shape, symbols = tuple(self._tokens[n_tokens:]), tuple(self._slots[n_slots:])
+        if type(value) is list and data is None:
+            symbols = ()  # its items may be widened, but never the list
+        self._leaves[number] = Leaf(
+            type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data,
+            is_own=is_own,
+        )  # fmt: skip
+
+    def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
+        """A value as an item of a list in the graph; None if it cannot be one."""
+        kind = type(value)
+        if isinstance(value, str):
+            if kind is not str and not isinstance(value, AbstractText):
+                return None
+            return Text(self._pieces(value)) if has_marker(str.__str__(value)) else Lit(value)
+        if value is None or kind in TYPES:
+            return Lit(value)
+        if kind in _ABSTRACT:
+            found: Symbol = value.symbol
+            return found
+        if is_record(value):
+            return self._record(value, n_left - 1) if n_left else None
+        if kind not in (list, dict, tuple) or not n_left or (kind is not list and not value):
+            return None
+        keys = None if kind is list else tuple(value) if kind is dict else ()
+        if keys is not None and not all(type(key) is str and not has_marker(key) for key in keys):
+            return None
+        items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
+        made = tuple(item for item in items if item is not None)
+        return Items(made, keys, item_type(made)) if len(made) == len(items) else None
+
+    def _record(self, value: Any, n_left: int) -> Data | None:
+        """An object of a class of the user's, if code can make one."""
+        parts = parts_of(value)
+        if id(value) in self._around:  # objects that hold each other are no data
+            return None
+        self._around.append(id(value))
+        found = takewhile(_is_data, (self._data(item, n_left) for item in parts.values()))
+        made = tuple(item for item in found if item is not None)
+        self._around.pop()
+        code = self._session.record_code(value) if len(made) == len(parts) else ""
+        if not code:
+            return None
+        row = tuple(map(type_of, made))
+        type_ = RecordType.of(type(value).__name__, tuple(parts), row, form_of(value))
+        return Items(made, tuple(parts), type_, code)
+
+    def _start(self, symbol: Symbol) -> None:
+        """Reads the symbol where something open began, which cannot become a parameter."""
+        self._tokens.append(("start", symbol.name))
+        self._starts.add(symbol.name)
+
+    def _identity(self, value: Any) -> None:
+        self._tokens.append(("is", id(value)))
+        self._known.append(value)
+
+    def _text(self, text: str) -> None:
+        if type(text) is not str and not self._session.is_abstract(text):
+            raise Opaque  # a user's class, whose attributes are not read
+        plain = str.__str__(text)
+        if not has_marker(plain):
+            self._tokens.append((str, plain))
+            return
+        self._tokens.append((type(text), "pieces"))
+        for piece in pieces_of(plain):
+            if isinstance(piece, str):
+                self._tokens.append(piece)
+            else:
+                self._value(self._session.symbol_of(piece))
+        self._tokens.append("end")
+
+
+def _is_data(found: Data | None) -> bool:
+    return found is not None
+
+
+def _is_unset(value: Any, holder: Any) -> bool:
+    """Whether a value is the None of an attribute that one of the tracer's loops has not set: its
+    code, unlike the program's, does not decide what is None."""
+    return value is None and type(holder).__module__.startswith("sgc.")
