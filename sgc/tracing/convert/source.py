@@ -25,12 +25,12 @@ from sgc.tracing.convert.expressions import convert
 from sgc.tracing.convert.mapped import is_added
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.trees import CONVERTED
 
 MAX_KEPT = 1 << 16
 _kept: dict[
     tuple[int, frozenset[Piece]], tuple[CodeType, CodeType]
 ] = {}  # by id, as comparing codes is slower
-_made: dict[int, CodeType] = {}  # converted codes, by id
 MAX_FILES = 256
 _sources: dict[str, tuple[list[str], str]] = {}  # a file's lines, and its text
 
@@ -54,7 +54,7 @@ def converted(
     kept = _kept.get((id(code), pieces))
     if kept is not None and kept[0] is code:
         return kept[1]
-    if _made.get(id(code)) is code:
+    if CONVERTED.get(id(code)) is code:
         return code
     with unwatched():  # the program does not read its own source here
         found = _converted(code, names, pieces)
@@ -184,9 +184,9 @@ def _codes(file: _File, part: _Part, pieces: frozenset[Piece]) -> Mapping[CodeTy
     tree = convert(ast.parse(text), file.names, pieces)
     made = compile(tree, file.name, "exec", file.flags, dont_inherit=True)
     codes = dict(_pairs(part.codes, _inside(made)))
-    if len(_made) >= MAX_KEPT:
-        _made.clear()
-    _made.update((id(each), each) for each in codes.values())
+    if len(CONVERTED) >= MAX_KEPT:
+        CONVERTED.clear()
+    CONVERTED.update((id(each), each) for each in codes.values())
     return codes
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sgc.tracing.pieces.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.names import names_of
-from sgc.tracing.pieces.trees import function_of, tree_of
+from sgc.tracing.pieces.trees import source_of, tree_of
 
 _HEAP_TYPE = 1 << 9
 _PLAIN_METHODS = frozenset({"__init__", "__post_init__", "__setitem__", "__delitem__"})
@@ -123,13 +123,12 @@ def _source_of(kind: type) -> ast.ClassDef:
 
 def _methods(kind: type, node: ast.ClassDef) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
     """The functions of a class's source, which must be those that it has."""
-    tree = tree_of(sys.modules[kind.__module__].__file__ or "")
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     for name, each in own.items():
         if not all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in each.decorator_list):
             raise NoClass(f"{kind.__name__}.{name} is decorated")
         function = _function(vars(kind).get(name))
-        if tree is None or function is None or function_of(function.__code__, tree) is not each:
+        if function is None or source_of(function) is not each:
             raise NoClass(f"{kind.__name__}.{name} is not the function of its source")
         yield each, function
     is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple)

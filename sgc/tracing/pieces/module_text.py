@@ -30,7 +30,7 @@ from sgc.tracing.pieces.constants import (
     literal,
 )
 from sgc.tracing.pieces.names import free_names, names_of
-from sgc.tracing.pieces.trees import Function, function_of, tree_of
+from sgc.tracing.pieces.trees import Function, source_of
 
 MAX_FUNCTIONS = 50
 MAX_CONSTANT = 4000  # characters
@@ -153,8 +153,7 @@ class ModuleText:
             return
         if len(self._functions) >= MAX_FUNCTIONS:
             raise NotData("it calls too many functions")
-        tree = tree_of(function.__code__.co_filename)
-        node = None if tree is None else function_of(function.__code__, tree)
+        node = source_of(function)
         if node is None:
             raise NotData(f"the source of {name} is not known")
         self._functions[name] = ""  # it may call itself
@@ -213,6 +212,8 @@ class ModuleText:
         defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
         if not all(isinstance(each, ast.Constant) for each in defaults):
             raise NotData("a default is no constant")
+        if _defaults_of(function) != _constants(node.args):
+            raise NotData(f"the defaults of {function.__name__} are not what its source says")
 
     def _constant(self, name: str, value: Any) -> None:
         text = self.written(value, name)
@@ -304,6 +305,19 @@ def _library() -> dict[int, tuple[str, str]]:
             if callable(value):
                 found[id(value)] = (module, name)
     return found
+
+
+def _defaults_of(function: FunctionType) -> tuple[str, dict[str, str]]:
+    named = function.__kwdefaults__ or {}
+    return repr(function.__defaults__ or ()), {name: repr(each) for name, each in named.items()}
+
+
+def _constants(args: ast.arguments) -> tuple[str, dict[str, str]]:
+    """The defaults that a function's source says, which are constants."""
+    pairs = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    named = {arg.arg: ast.literal_eval(each) for arg, each in pairs if each is not None}
+    plain = tuple(ast.literal_eval(each) for each in args.defaults)
+    return repr(plain), {name: repr(each) for name, each in named.items()}
 
 
 def _asked_of(node: ast.AST) -> str | None:

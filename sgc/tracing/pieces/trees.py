@@ -1,6 +1,7 @@
 """Finds syntax trees for running code: a code object's function, and the node at a place."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import dis
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 
 from sgc.core.watching import unwatched
 
@@ -58,6 +59,42 @@ def function_of(code: CodeType, tree: Tree) -> Function | None:
         and _name(node) == code.co_name
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
+
+
+CONVERTED: dict[int, CodeType] = {}  # converted codes by id, each of what its file said then
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+
+
+def source_of(function: FunctionType) -> Function | None:
+    """The syntax of a function, if its file says what the function does: the file may have been
+    edited since it was imported, and the function's code may be another's."""
+    code = function.__code__
+    tree = tree_of(code.co_filename)
+    node = None if tree is None else function_of(code, tree)
+    if tree is None or node is None or CONVERTED.get(id(code)) is code:
+        return node
+    # pytest has rewritten a function with an `assert`
+    if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
+        return node
+    flags = code.co_flags & _FUTURES
+    is_said = any(code in _codes(tree, code.co_filename, flags, apart) for apart in (False, True))
+    return node if is_said else None
+
+
+@lru_cache(maxsize=128)
+def _codes(tree: Tree, filename: str, flags: int, is_apart: bool) -> frozenset[CodeType]:
+    """The code of all functions of a file. is_apart: each statement is compiled by itself, as in
+    notebooks."""
+    parts = [ast.Module([each], []) for each in tree.module.body] if is_apart else [tree.module]
+    left = [compile(each, filename, "exec", flags, dont_inherit=True) for each in parts]
+    found: set[CodeType] = set()
+    while left:
+        inside = [each for each in left.pop().co_consts if isinstance(each, CodeType)]
+        found.update(inside)
+        left += inside
+    return frozenset(found)
 
 
 def _begins(node: Function) -> int:
