@@ -52,7 +52,9 @@ class PageFormat:
         """What the pages stand for: [n_pages, n_heads, head_dim], with scales in float32."""
         if not self.has_scales:
             return pool
-        numbers = pool[:, : self.n_heads * self.head_dim].unflatten(1, (self.n_heads, -1))
+        numbers = pool[:, : self.n_heads * self.head_dim].view(
+            len(pool), self.n_heads, self.head_dim
+        )
         return numbers.float() * self.scales(pool)[..., None]
 
     @property
