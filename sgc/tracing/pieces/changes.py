@@ -299,6 +299,9 @@ _MAKING = frozenset({
 })  # fmt: skip
 
 
+# Functions of Python's by whose names it is decided what code may do.
+DECIDING = _ITERATING | _MAKING | {"repr", "str"}
+
 # Methods and functions that change nothing if they raise an error.
 _AT_ONCE = frozenset({
     "add", "append", "appendleft", "clear", "discard", "getrandbits", "insert", "insort",

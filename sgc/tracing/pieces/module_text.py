@@ -18,7 +18,7 @@ from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.sets import has_open_order
-from sgc.tracing.pieces.changes import changes_outside
+from sgc.tracing.pieces.changes import DECIDING, changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
     NotData,
@@ -109,6 +109,9 @@ class ModuleText:
             return
         if name in ADDED:
             raise NotData(f"{name} is a name of such code")
+        is_pythons = value is getattr(builtins, name, MISSING) or id(value) in _library()
+        if name in DECIDING and callable(value) and not is_pythons:
+            raise NotData(f"{name} is not Python's {name}")
         self._bound[name] = value
         if isinstance(value, ModuleType):
             self._module(name, value)

@@ -210,6 +210,28 @@ def moved_first(s, a):
     return list(keys)
 
 
+def tuple(xs):
+    return size(xs[0]) and xs
+
+
+def max(xs):
+    return size(xs[0]) and xs
+
+
+def own_tuple(s, a):
+    xs = [a]
+    ys = tuple(xs)
+    xs.append("k")
+    return xs, ys
+
+
+def own_max(s, a):
+    xs = [a]
+    ys = max(xs)
+    xs.append("k")
+    return xs, ys
+
+
 def pair(text):
     return ["p"], ["q", size(text)]
 
@@ -246,6 +268,7 @@ BODIES = [
     part_is_read, method_reads, operator_reads, itemgetter_reads, format_reads, module_is_read,
     method_by_its_name, method_by_a_variable, name_of_a_builtin, name_of_such_code, moved_first,
     item_of_a_tuple, item_repeated, item_of_a_tuple_of_code,
+    own_tuple, own_max,
 ]  # fmt: skip
 
 
