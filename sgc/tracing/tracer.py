@@ -12,28 +12,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import Style
-from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_inside
 from sgc.core.symbols import Symbol
 from sgc.errors import (
-    AppendError,
-    ForkError,
-    ProgramError,
-    SgcError,
     TraceError,
-    UnknownVariable,
     VerifyError,
 )
-from sgc.interpreter.bodies import run_body
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Ref, Value
+from sgc.ir.graph import Block, Graph, Loc, Param, Value
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
 from sgc.tracing import told_arguments
+from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.kinds import row_types
-from sgc.tracing.kinds.sets import copied_data
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
     Budget,
@@ -50,10 +43,9 @@ from sgc.tracing.paths.segments import Branch, Unexplored
 from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession
-from sgc.tracing.told_arguments import schemas_of, told
-from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
-from sgc.tracing.values.tool_failures import TracedTold
-from sgc.tracing.watch.guards import guards_of, plain
+from sgc.tracing.told_arguments import schemas_of
+from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract
+from sgc.tracing.watch.guards import guards_of
 from sgc.tracing.watch.hook import watch
 
 if TYPE_CHECKING:
@@ -277,9 +269,8 @@ class _Trace:
         if spent and self.sites.take_waiting():
             raise Pieced
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
-            self._last_stop = (
-                self._stopped
-            )  # the graph ends there, and values before it are widened
+            # The graph ends there, and values before it are widened.
+            self._last_stop = self._stopped
             raise self._stopped
         if spent:
             self._cut(exploration, spent, is_full)
@@ -348,9 +339,9 @@ class _Trace:
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
-                _run_body(self.function, session, given, self._schemas)
+                run_traced(self.function, session, given, self._schemas)
                 session.events.end()
-                _refuse_changed(self._bound, given)
+                refuse_changed_arguments(self._bound, given)
         except TraceStop as stopped:
             self._choose(session, stopped)
             if session.path is not None:
@@ -394,92 +385,6 @@ class _Trace:
 def takes_first(exploration: Exploration) -> bool:
     """Whether a join takes the first children: the interpreter might take others."""
     return any(node.op == "join_first" for each in exploration.segments for node in each.nodes)
-
-
-def _run_body(
-    function: Definition,
-    session: TraceSession,
-    arguments: Mapping[str, Any],
-    schemas: Mapping[str, str],
-) -> None:
-    """Runs the body. An error that it raises ends the path, or becomes a TraceError if the program
-    has no decisions."""
-    try:
-        with session.active(), session.located(function.loc):
-            arguments = told(session, function, arguments, schemas)
-        run_body(function, session, arguments)
-        session.refuse_changes()
-    except (ProgramError, UnknownVariable) as error:
-        _fail(session, error, _message(error))
-    except ForkError as error:
-        _fail(session, error, error.message)
-    except AppendError as error:
-        if not session.has_untyped:  # else the value may be a text in another run
-            raise
-        _fail(session, error, error.message)
-    except SgcError:
-        raise
-    except RecursionError as error:
-        raise TraceError(
-            f"{function.name} recurses too deeply while being traced",
-            where=innermost_user_line(error),
-            hint="a recursion must end by a static argument, before Python's own limit",
-        ) from error
-    except Exception as error:
-        if session.path is not None:
-            _fail(session, error, _message(error))
-            return
-        raise TraceError(
-            f"the program raised {type(error).__name__} while being traced: "
-            + session.shown(_message(error)),
-            where=innermost_user_line(error),
-        ) from error
-
-
-def _fail(session: TraceSession, error: Exception, message: str) -> None:
-    """Ends a path with the error that the program raises there."""
-    if isinstance(error, AssertionError) and is_raised_inside(error):
-        raise TraceError(
-            "the tracer failed, which is a fault of its own",
-            where=innermost_user_line(error),
-            hint=INTERPRET,
-        ) from error
-    path = session.path
-    told = error.__dict__ if isinstance(error, TracedTold) else {}
-    if path is None or session.ended is not None or session.stopped is not None:
-        raise error
-    with session.active(), session.located(innermost_user_loc(error)):
-        of = {"failed": session.operand(told["value"])} if told else {}
-        name = type(error).__name__
-        if told:
-            failed = of["failed"]
-            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] != "evaluate"
-            name = "ToolError" if is_tool else "Exception"
-        session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
-    session.is_over = True
-
-
-def _message(error: Exception) -> str:
-    """An error's message, which may be an abstract text."""
-    if isinstance(error, SgcError) and not isinstance(error, TracedTold):
-        return error.message
-    if len(error.args) == 1 and isinstance(error.args[0], str):
-        return error.args[0]
-    return str(error)
-
-
-def copied(value: Any) -> Any:
-    """A copy of plain data, so that the program changes nothing outside; any other value itself."""
-    return copied_data(value) if plain(value) is not None else value
-
-
-def _refuse_changed(bound: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    for name, value in bound.items():
-        if plain(value) != plain(given[name]):
-            stop(
-                f"the program changes its argument {name!r}; a compiled program would not",
-                hint="make a copy of it in the program; or " + INTERPRET,
-            )
 
 
 def _param(parameter: Parameter, session: TraceSession) -> Param:

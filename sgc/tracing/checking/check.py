@@ -36,12 +36,12 @@ from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
+from sgc.tracing.body import copied
 from sgc.tracing.checking.rounds import rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.overlays.namespace import Overlays
-from sgc.tracing.tracer import copied
 
 MAX_ROUNDS = 72
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow

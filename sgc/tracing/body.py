@@ -1,0 +1,111 @@
+"""Runs a program's Python once with abstract arguments; its errors end the path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_inside
+from sgc.errors import (
+    AppendError,
+    ForkError,
+    ProgramError,
+    SgcError,
+    TraceError,
+    UnknownVariable,
+)
+from sgc.interpreter.bodies import run_body
+from sgc.ir.graph import Lit, Ref
+from sgc.lang.definition import Definition
+from sgc.tracing.kinds.sets import copied_data
+from sgc.tracing.session import TraceSession
+from sgc.tracing.told_arguments import told
+from sgc.tracing.values.abstract import INTERPRET, stop
+from sgc.tracing.values.tool_failures import TracedTold
+from sgc.tracing.watch.guards import plain
+
+
+def run_traced(
+    function: Definition,
+    session: TraceSession,
+    arguments: Mapping[str, Any],
+    schemas: Mapping[str, str],
+) -> None:
+    """Runs a program's body. An error that it raises ends the path, or becomes a TraceError if the
+    program has no decisions."""
+    try:
+        with session.active(), session.located(function.loc):
+            arguments = told(session, function, arguments, schemas)
+        run_body(function, session, arguments)
+        session.refuse_changes()
+    except (ProgramError, UnknownVariable) as error:
+        _fail(session, error, _message(error))
+    except ForkError as error:
+        _fail(session, error, error.message)
+    except AppendError as error:
+        if not session.has_untyped:  # else the value may be a text in another run
+            raise
+        _fail(session, error, error.message)
+    except SgcError:
+        raise
+    except RecursionError as error:
+        raise TraceError(
+            f"{function.name} recurses too deeply while being traced",
+            where=innermost_user_line(error),
+            hint="a recursion must end by a static argument, before Python's own limit",
+        ) from error
+    except Exception as error:
+        if session.path is not None:
+            _fail(session, error, _message(error))
+            return
+        raise TraceError(
+            f"the program raised {type(error).__name__} while being traced: "
+            + session.shown(_message(error)),
+            where=innermost_user_line(error),
+        ) from error
+
+
+def _fail(session: TraceSession, error: Exception, message: str) -> None:
+    """Ends a path with the error that the program raises there."""
+    if isinstance(error, AssertionError) and is_raised_inside(error):
+        raise TraceError(
+            "the tracer failed, which is a fault of its own",
+            where=innermost_user_line(error),
+            hint=INTERPRET,
+        ) from error
+    path = session.path
+    told = error.__dict__ if isinstance(error, TracedTold) else {}
+    if path is None or session.ended is not None or session.stopped is not None:
+        raise error
+    with session.active(), session.located(innermost_user_loc(error)):
+        of = {"failed": session.operand(told["value"])} if told else {}
+        name = type(error).__name__
+        if told:
+            failed = of["failed"]
+            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] != "evaluate"
+            name = "ToolError" if is_tool else "Exception"
+        session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
+    session.is_over = True
+
+
+def _message(error: Exception) -> str:
+    """An error's message, which may be an abstract text."""
+    if isinstance(error, SgcError) and not isinstance(error, TracedTold):
+        return error.message
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        return error.args[0]
+    return str(error)
+
+
+def copied(value: Any) -> Any:
+    """A copy of plain data, so that the program changes nothing outside; any other value itself."""
+    return copied_data(value) if plain(value) is not None else value
+
+
+def refuse_changed_arguments(bound: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    for name, value in bound.items():
+        if plain(value) != plain(given[name]):
+            stop(
+                f"the program changes its argument {name!r}; a compiled program would not",
+                hint="make a copy of it in the program; or " + INTERPRET,
+            )
