@@ -189,6 +189,9 @@ class TraceSession(Coding):
     def refuse_changed_objects(self) -> None:
         self._overlays.refuse_changed_objects()
 
+    def is_outside(self, value: Any) -> bool:
+        return self._overlays.is_outside(value)
+
     def put_back(self) -> None:
         """Undoes the run's changes to objects outside the program."""
         self._overlays.put_back()
@@ -196,6 +199,8 @@ class TraceSession(Coding):
     def note(self, bound: Mapping[str, Any], function: Definition) -> None:
         """Records the texts of bound arguments, which are values from outside too."""
         self._outside.note(bound, own_texts(function.python))
+        for name, value in bound.items():
+            self._overlays.watch(name, value)
 
     def note_outside(self, values: Any) -> None:
         """Records the texts in values from outside, such as a mapped call's arguments."""

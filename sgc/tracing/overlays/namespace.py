@@ -26,7 +26,7 @@ from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.modules import seeing
-from sgc.tracing.overlays.outside import Outside, is_watched, written_by
+from sgc.tracing.overlays.outside import Watched, written_by
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.pieces.trees import function_of, tree_of
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
@@ -54,6 +54,7 @@ class Overlays:
     ) -> None:
         self._sites = sites or Sites()
         self._by_globals: dict[int, _Overlay] = {}
+        self._watched = Watched(self._sites.outside)
         self._is_converting = is_converting
         self._is_silent = is_silent
         ambient = current_ambient()
@@ -66,7 +67,7 @@ class Overlays:
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
                 function.__globals__, self._is_silent, self._is_converting, self._ambient,
-                self._sites,
+                self._sites, self._watched,
             )  # fmt: skip
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
@@ -106,24 +107,30 @@ class Overlays:
 
     def refuse_changed_objects(self) -> None:
         """Stops the trace if the program has changed an object or a class of a module."""
-        for overlay in self._by_globals.values():
-            for each in overlay.objects.values():
-                if each.is_changed:
-                    stop(
-                        f"the program changes {each.name!r}, an object outside of it; a compiled "
-                        "program would not",
-                        hint="make the object in the program, or keep the value in a variable of "
-                        "the stream; " + INTERPRET,
-                        is_late=True,
-                    )
+        name = self._watched.changed()
+        if name is not None:
+            stop(
+                f"the program changes {name!r}, an object outside of it; a compiled "
+                "program would not",
+                hint="make the object in the program, or keep the value in a variable of "
+                "the stream; " + INTERPRET,
+                is_late=True,
+            )
 
     def put_back(self) -> None:
         """Undoes the changes that a run of the trace has made to objects outside the program."""
         ran = [code for overlay in self._by_globals.values() for code in overlay.codes()]
         written = frozenset().union(*map(written_by, ran))
-        for overlay in self._by_globals.values():
-            for each in overlay.objects.values():
-                each.put_back(written)
+        self._watched.put_back(written)
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether an object or list is not the program's own."""
+        return value in self._watched
+
+    def watch(self, name: str, value: Any) -> None:
+        """Watches an argument, unless it is data, of which the program gets a copy."""
+        if plain(value) is None:
+            self._watched.add(name, value)
 
 
 class _Overlay:
@@ -134,6 +141,7 @@ class _Overlay:
         is_converting: bool,
         ambient: AmbientOverlay | None,
         sites: Sites,
+        watched: Watched,
     ) -> None:
         self.original = original
         self._sites = sites
@@ -145,7 +153,7 @@ class _Overlay:
         self._codes: list[types.CodeType] = []
         self.copies: list[tuple[str, Any, str]] = []  # name, copied data, its text before
         self._copied: dict[int, Any] = {}
-        self.objects: dict[int, Outside] = {}  # by id
+        self._watched = watched
         self._globals.update(original)
         silent = {"print": print_nothing} if is_silent else {}
         held = {"__import__": ambient.imported} if ambient is not None else {}
@@ -217,7 +225,7 @@ class _Overlay:
         )
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__dict__ = function.__dict__  # the same: another module may read what this one sets
-        self._watch(function.__name__, function)
+        self._watched.add(function.__name__, function)
         self._rebuilt[id(function)] = copy
         self._codes.append(function.__code__)
         self._hold(function)
@@ -261,18 +269,15 @@ class _Overlay:
         key, rebuilt = id(function), self._rebuilt
         self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
-    def _watch(self, name: str, value: Any) -> None:
-        if id(value) not in self.objects and is_watched(value):
-            self.objects[id(value)] = Outside(name, value)
-
     def _copy(self, name: str, value: Any) -> Any:
         """A copy of plain data, so that changes by the trace are seen and leave it as it is."""
         if type(value) not in _COPIED and not is_namespace(value):
-            self._watch(name, value)
+            self._watched.add(name, value)
             return value
         if id(value) not in self._copied:
             before = plain(value)
             if before is None or len(before) > MAX_COPIED_CHARS:
+                self._watched.add(name, value)
                 return value
             self._keep.append(value)
             self._copied[id(value)] = data = copied_data(value)

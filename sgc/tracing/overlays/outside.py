@@ -1,24 +1,32 @@
 """Objects, classes and functions of the user's modules, which a traced program must not change.
 
-Plain data is copied for a trace. An object is not, as the program may ask for its identity: its
-attributes are compared when a run of the trace ends, and the trace's changes are undone.
+Plain data is copied for a trace. An object is not, as the program may ask for its identity, nor is
+a list, dict or set that holds one: they are compared when a run of the trace ends, and the trace's
+changes are undone.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
+from operator import is_not
 from types import CodeType, FunctionType
 from typing import Any
 
 from sgc.core.places import is_of_users, is_users_own
+from sgc.tracing.snapshots.objects import names_of
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
 from sgc.tracing.watch.guards import plain
 
 _DATA = (list, dict, set, tuple)
 MAX_VALUES = 1000
+MAX_FOUND = 200_000  # objects that are looked for in one value
+MAX_KEPT = 1000  # of them, those whose changes are looked for
+_CONTAINERS = (list, dict, set, deque)
 
 
 class Outside:
@@ -38,7 +46,8 @@ class Outside:
         """Undoes the trace's changes: removes its values, and restores attributes in `written`,
         which its code writes. Other changes may be another thread's, and stay.
         """
-        change: Any = type(self._value)
+        # Not the class's own, which may refuse it, as that of a frozen dataclass.
+        change: Any = type if isinstance(self._value, type) else object
         for key, item in _attributes(self._value).items():
             is_other = key not in self._before or item is not self._before[key]
             if _is_of_trace(item) or (is_other and key in written):
@@ -51,6 +60,91 @@ class Outside:
             elif type(item) is dict:
                 for name in [name for name, each in item.items() if _is_of_trace(each)]:
                     del item[name]
+
+
+class OutsideItems:
+    """The items of one list, dict, set or deque before a trace."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self._value = name, value
+        self._before = _items(value)
+
+    @property
+    def is_changed(self) -> bool:
+        now = _items(self._value)
+        return len(now) != len(self._before) or any(map(is_not, now, self._before))
+
+    def put_back(self, written: frozenset[str]) -> None:
+        """Undoes all changes; `written` is for objects."""
+        if not self.is_changed:
+            return
+        value, before = self._value, self._before
+        if isinstance(value, list):
+            list.__setitem__(value, slice(None), before)
+        elif isinstance(value, dict):
+            dict.clear(value)
+            dict.update(value, zip(before[::2], before[1::2], strict=True))
+        elif isinstance(value, set):
+            set.clear(value)
+            set.update(value, before)
+        else:
+            deque.clear(value)
+            deque.extend(value, before)
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [each for pair in dict.items(value) for each in pair]
+    return list(value)
+
+
+def found_in(value: Any) -> list[Any]:
+    """The containers and watched objects that a value from outside is or holds."""
+    found: dict[int, Any] = {}
+    left = [value]
+    while left and len(found) < MAX_FOUND:
+        each = left.pop()
+        is_container = isinstance(each, (*_CONTAINERS, tuple, frozenset))
+        if id(each) in found or not (is_container or is_watched(each)):
+            continue
+        found[id(each)] = each
+        left += _items(each) if is_container else _attributes(each).values()
+    return [each for each in found.values() if not isinstance(each, (tuple, frozenset))]
+
+
+class Watched:
+    """The objects from outside that a run of the trace may reach. known: what the values that hold
+    them hold, by id, for all runs of a trace."""
+
+    def __init__(self, known: dict[int, tuple[Any, list[Any]]]) -> None:
+        self._known = known
+        self._kept: dict[int, list[Outside | OutsideItems]] = {}  # by the id of what holds them
+        self._ids: set[int] = set()
+
+    def __contains__(self, value: object) -> bool:
+        return id(value) in self._ids
+
+    def add(self, name: str, value: Any) -> None:
+        """Keeps what the objects and lists in a value are before the run."""
+        if id(value) in self._kept:
+            return
+        if id(value) not in self._known:
+            self._known[id(value)] = value, found_in(value)
+        found = self._known[id(value)][1]
+        self._ids.update(map(id, found))
+        self._kept[id(value)] = [
+            (OutsideItems if isinstance(each, _CONTAINERS) else Outside)(name, each)
+            for each in found[:MAX_KEPT]
+        ]
+
+    def changed(self) -> str | None:
+        """The name of a variable whose value has changed."""
+        every = chain.from_iterable(self._kept.values())
+        return next((each.name for each in every if each.is_changed), None)
+
+    def put_back(self, written: frozenset[str]) -> None:
+        for each in chain.from_iterable(self._kept.values()):
+            each.put_back(written)
 
 
 @lru_cache(maxsize=4096)
@@ -73,15 +167,19 @@ def is_watched(value: Any) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     is_users = isinstance(file, str) and is_of_users(kind.__module__, file)
-    return is_users and hasattr(value, "__dict__")
+    return is_users
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    return {
-        key: item
-        for key, item in vars(value).items()
-        if not (isinstance(value, type) and key.startswith("__"))
+    own = getattr(value, "__dict__", {})
+    if isinstance(value, type):
+        return {key: item for key, item in own.items() if not key.startswith("__")}
+    slots = {
+        name: object.__getattribute__(value, name)
+        for name in names_of(type(value))
+        if hasattr(value, name)
     }
+    return {**own, **slots}
 
 
 def _shown(value: Any) -> object:

@@ -67,7 +67,7 @@ class Sites:
     n_taken: how often waiting pieces have become code; classes: the user's
     classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
     its class and the names of its attributes; written: the code of pieces, by the forms of their
-    inputs.
+    inputs; outside: values from outside by id, and the objects in each.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -79,6 +79,7 @@ class Sites:
     classes: dict[str, UserClass] = field(default_factory=dict)
     record_codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
+    outside: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
 
     @property
     def may_take(self) -> bool:

@@ -48,7 +48,7 @@ class ObjectReader(ValueReader):
         kind = type(value)
         if kind in (list, tuple):
             self._tokens.append((kind, len(value)))
-            holder = value if kind is list else None
+            holder = self._own(value) if kind is list else None
             for n, item in enumerate(value):
                 self._value(item, holder, n)
         elif kind in _DICTS:
@@ -56,7 +56,7 @@ class ObjectReader(ValueReader):
             self._value(getattr(value, "default_factory", None))
             for key, item in value.items():
                 self._key(key)
-                self._value(item, value if is_constant(key) else None, key)
+                self._value(item, self._own(value) if is_constant(key) else None, key)
         elif kind in (set, frozenset):
             self._tokens.append((kind, len(value)))
             for item in sorted(value, key=order) if len(value) > 1 else value:
@@ -84,6 +84,10 @@ class ObjectReader(ValueReader):
         elif not self._librarys(value):
             self._instance(value)
 
+    def _own(self, value: Any) -> Any:
+        """An object in whose places other values can be put: none from outside of the program."""
+        return None if self._session.is_outside(value) else value
+
     def _key(self, key: Any) -> None:
         """Reads a key. An abstract one was decided to be one of its options, which another path may
         have decided otherwise; there the key has another hash."""
@@ -99,7 +103,7 @@ class ObjectReader(ValueReader):
         if kind is deque:
             self._tokens.append((kind, len(value), value.maxlen))
             for n, item in enumerate(value):
-                self._value(item, value, n)
+                self._value(item, self._own(value), n)
         elif kind is partial:
             self._tokens.append(kind)
             self._value((value.func, value.args, value.keywords))
@@ -156,7 +160,7 @@ class ObjectReader(ValueReader):
             raise Opaque
         self._tokens.append("object")
         self._value(kind)
-        holder = value if is_programs(kind) else None
+        holder = self._own(value) if is_programs(kind) else None
         for name in names_of(kind):
             self._attribute(value, name, holder)
         self._own_attributes(value, holder)

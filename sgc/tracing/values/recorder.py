@@ -50,6 +50,10 @@ class Recorder(Session):
         """A value out of JSON as the program reads it."""
 
     @abstractmethod
+    def is_outside(self, value: Any) -> bool:
+        """Whether an object or list is not the program's own."""
+
+    @abstractmethod
     def is_made(self, symbol: Symbol) -> bool:
         """Whether the program has made a list itself, so that it is no part of another value."""
 

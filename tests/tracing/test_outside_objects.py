@@ -1,0 +1,148 @@
+"""Lists, dicts and sets of a module that hold objects, and these objects: a trace leaves them as
+they were, and a program that changes them is refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from control_flow import agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
+
+
+@dataclass
+class Worker:
+    name: str
+    n: int = 0
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    name: str
+    tags: list[str]
+
+
+@dataclass(slots=True)
+class Slotted:
+    name: str
+
+
+TEAM = [Worker("a", tags=["x"]), Worker("b")]
+BY_NAME = {each.name: each for each in TEAM}
+QUEUE = deque([Worker("q")])
+FIXED = (Fixed("f", ["x"]), {"deep": [Slotted("s")]})
+SEEN = {Fixed}
+MANY = [f"{n:09}" for n in range(80_000)]
+
+
+def adds_to_an_attribute(s: Any, text: str) -> None:
+    TEAM[0].n += 1
+
+
+def sets_an_attribute(s: Any, text: str) -> None:
+    for each in TEAM:
+        each.name = text
+
+
+def appends(s: Any, text: str) -> None:
+    TEAM.append(Worker("c"))
+
+
+def appends_to_a_list_of_one(s: Any, text: str) -> None:
+    BY_NAME["a"].tags.append("y")
+
+
+def appends_a_text_to_a_list_of_one(s: Any, text: str) -> None:
+    BY_NAME["a"].tags.append(text)
+
+
+def sets_an_item(s: Any, text: str) -> None:
+    BY_NAME["z"] = Worker(text)
+
+
+def orders_a_dict(s: Any, text: str) -> None:
+    BY_NAME["a"] = BY_NAME.pop("a")
+
+
+def rotates(s: Any, text: str) -> None:
+    QUEUE.append(QUEUE.popleft())
+    QUEUE.append(Worker("r"))
+
+
+def changes_what_a_frozen_one_holds(s: Any, text: str) -> None:
+    FIXED[0].tags.append(text)
+
+
+def changes_a_slot(s: Any, text: str) -> None:
+    FIXED[1]["deep"][0].name = text  # type: ignore[index]
+
+
+def adds_to_a_set(s: Any, text: str) -> None:
+    SEEN.add(Slotted)
+
+
+def changes_a_long_list(s: Any, text: str) -> None:
+    MANY[7] = text
+
+
+CHANGING = (
+    adds_to_an_attribute, sets_an_attribute, appends, appends_to_a_list_of_one,
+    appends_a_text_to_a_list_of_one, sets_an_item, orders_a_dict, rotates,
+    changes_what_a_frozen_one_holds, changes_a_slot, adds_to_a_set, changes_a_long_list,
+)  # fmt: skip
+
+
+def state() -> str:
+    return repr((TEAM, BY_NAME, QUEUE, FIXED, SEEN, MANY[:9], len(MANY)))
+
+
+@pytest.mark.parametrize("change", CHANGING, ids=lambda change: change.__name__)
+def test_a_program_that_changes_them_is_refused(change: Callable[..., None]) -> None:
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        change(s, s["a"])
+        s += "then" + sgc.gen("b", max_tokens=3)
+
+    before = state()
+    with pytest.raises(TraceError, match="outside of it"):
+        trace(sgc.function(program), is_full=True)
+    assert state() == before
+
+
+def test_an_object_that_is_an_argument_is_not_changed() -> None:
+    def program(s, q: str, workers=None):
+        s += q + sgc.gen("a", max_tokens=3)
+        workers[0].tags += [s["a"]]
+        s += sgc.gen("b", max_tokens=3)
+
+    workers = [Worker("w")]
+    with pytest.raises(TraceError, match="'workers'"):
+        trace(sgc.function(program), {"workers": workers}, is_full=True)
+    assert workers == [Worker("w")]
+
+
+@sgc.function
+def reads(s, q: str):
+    s += ", ".join(each.name for each in TEAM) + q
+    best = ""
+    for _ in range(30):
+        for each in TEAM:
+            s += each.name + sgc.gen("b", max_tokens=2)
+            if s["b"] == "yes":
+                best = each.name + FIXED[0].tags[0]
+    s += best
+    return best, BY_NAME["a"].tags
+
+
+def test_what_is_only_read_is_never_replaced_where_paths_merge() -> None:
+    before = state()
+    assert agree(reads, ("yes", "no"), q="x").n_nodes < 100
+    assert state() == before
