@@ -86,7 +86,7 @@ def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[P
     for is_apart in (False, True):
         codes = _near(code, source, flags, is_apart, pieces)
         if code in codes:
-            return codes[code]
+            return _with_sets_of(code, codes[code])
         if code in codes.values():
             return code
     codes = _near(code, source, flags, False, pieces)
@@ -188,6 +188,46 @@ def _codes(file: _File, part: _Part, pieces: frozenset[Piece]) -> Mapping[CodeTy
         CONVERTED.clear()
     CONVERTED.update((id(each), each) for each in codes.values())
     return codes
+
+
+def _with_sets_of(code: CodeType, made: CodeType) -> CodeType:
+    """The converted code with the sets of constants of the code that runs. Equal ones may differ in
+    their order: one that was read from a `.pyc` file has another than one that was just compiled.
+    """
+    sets: dict[object, frozenset[Any]] = {}
+    for each in _sets(code):
+        known = sets.setdefault(_set_key(each), each)
+        if [*known] != [*each]:
+            raise NoSource("equal sets of constants have different orders in it")
+    if not sets:
+        return made
+
+    def with_sets(made: CodeType) -> CodeType:
+        constants: list[Any] = []
+        for each in made.co_consts:
+            if isinstance(each, CodeType):
+                constants.append(with_sets(each))
+            else:
+                is_set = type(each) is frozenset
+                constants.append(sets.get(_set_key(each), each) if is_set else each)
+        found = made.replace(co_consts=tuple(constants))
+        CONVERTED[id(found)] = found
+        return found
+
+    return with_sets(made)
+
+
+def _sets(code: CodeType) -> Iterator[frozenset[Any]]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _sets(each)
+        elif type(each) is frozenset:
+            yield each
+
+
+def _set_key(items: frozenset[Any]) -> object:
+    """Equal for sets of equal constants of the same types."""
+    return frozenset((type(each), repr(each)) for each in items)
 
 
 def _pairs(originals: list[CodeType], made: list[CodeType]) -> Iterator[tuple[CodeType, CodeType]]:
