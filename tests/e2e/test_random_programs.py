@@ -29,12 +29,12 @@ def both(seed: int, endpoint, options: RunOptions) -> None:
 
 
 def test_on_scripted_replies(scripted):
-    random_programs.made.counts.clear()
+    random_programs.drawn.clear()
     endpoint = scripted(prefer=lambda prompt, choices: len(str(prompt)) % len(choices))
     for seed in range(N_SCRIPTED):
         both(seed, endpoint, RunOptions(seed=seed))
-    assert set(random_programs.made.counts) == set(random_programs._DO)
-    assert min(random_programs.made.counts.values()) > 10
+    assert set(random_programs.drawn) == set(random_programs._DO)
+    assert min(random_programs.drawn.values()) > 10
 
 
 def test_on_the_fake_model(fake_engine: Runtime):

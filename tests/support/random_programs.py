@@ -16,18 +16,7 @@ from sgc.programs.function import Function
 TEXTS = ("a", " b", "c\n", "", "The answer is", ": ", "é🙂", "{x}", "%s", "yes")
 
 
-class _Made:
-    """Counts how often each construct ran; a test asserts that all did.
-
-    It is not plain data, since plain data that programs read is guarded, and must not change
-    between traces.
-    """
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-
-made = _Made()
+drawn: Counter[str] = Counter()  # how often each construct was; a test asserts that all were
 
 
 def random_program(seed: int, n_steps: int = 12) -> Function:
@@ -53,6 +42,7 @@ def _step(rng: random.Random, index: int, depth: int) -> tuple[str, Any]:
     if depth < 2:
         kinds += ["fork", "call", "copy"]
     kind = rng.choice(kinds)
+    drawn[kind] += 1
     name = f"{kind}_{depth}_{index}"
     detail: dict[str, Any] = {
         "name": name,
@@ -70,7 +60,6 @@ def _step(rng: random.Random, index: int, depth: int) -> tuple[str, Any]:
 
 def _run(s: Any, steps: list[tuple[str, Any]], values: list[Any], n: Any) -> None:
     for kind, detail in steps:
-        made.counts[kind] += 1
         _DO[kind](s, detail, values, n)
 
 
