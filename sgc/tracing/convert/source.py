@@ -14,7 +14,7 @@ import ast
 import io
 import linecache
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -94,7 +94,7 @@ def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[P
     if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
         alike = [its for original, its in codes.items() if _head(original) == _head(code)]
         if len(alike) == 1:
-            return alike[0]
+            return _with_sets_of(code, alike[0])
     raise NoSource("its file was changed since it was imported")
 
 
@@ -184,10 +184,14 @@ def _codes(file: _File, part: _Part, pieces: frozenset[Piece]) -> Mapping[CodeTy
     tree = convert(ast.parse(text), file.names, pieces)
     made = compile(tree, file.name, "exec", file.flags, dont_inherit=True)
     codes = dict(_pairs(part.codes, _inside(made)))
+    _note(codes.values())
+    return codes
+
+
+def _note(codes: Iterable[CodeType]) -> None:
     if len(CONVERTED) >= MAX_KEPT:
         CONVERTED.clear()
-    CONVERTED.update((id(each), each) for each in codes.values())
-    return codes
+    CONVERTED.update((id(each), each) for each in codes)
 
 
 def _with_sets_of(code: CodeType, made: CodeType) -> CodeType:
@@ -211,7 +215,7 @@ def _with_sets_of(code: CodeType, made: CodeType) -> CodeType:
                 is_set = type(each) is frozenset
                 constants.append(sets.get(_set_key(each), each) if is_set else each)
         found = made.replace(co_consts=tuple(constants))
-        CONVERTED[id(found)] = found
+        _note([found])
         return found
 
     return with_sets(made)

@@ -7,6 +7,7 @@ changes are undone.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import sys
 from collections import deque
@@ -174,11 +175,10 @@ def _attributes(value: Any) -> dict[str, Any]:
     own = getattr(value, "__dict__", {})
     if isinstance(value, type):
         return {key: item for key, item in own.items() if not key.startswith("__")}
-    slots = {
-        name: object.__getattribute__(value, name)
-        for name in names_of(type(value))
-        if hasattr(value, name)
-    }
+    slots: dict[str, Any] = {}
+    for name in names_of(type(value)):
+        with contextlib.suppress(AttributeError):  # of a slot that is not set
+            slots[name] = object.__getattribute__(value, name)
     return {**own, **slots}
 
 
