@@ -4,9 +4,12 @@ they were, and a program that changes them is refused.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +149,17 @@ def test_what_is_only_read_is_never_replaced_where_paths_merge() -> None:
     before = state()
     assert agree(reads, ("yes", "no"), q="x").n_nodes < 100
     assert state() == before
+
+
+def test_attributes_that_differ_from_turn_to_turn_are_not_widened() -> None:
+    """Of this program they once were, in the module's own objects."""
+    path = Path(__file__).parents[1] / "corpus/agents/supervisor_team.py"
+    spec = importlib.util.spec_from_file_location("supervisor_team_outside", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    names = [each.name for each in module.TEAM]
+    trace(module.program, is_full=True)
+    assert [each.name for each in module.TEAM] == names

@@ -64,7 +64,7 @@ class NamesAsked(BaseException):
 class Budget:
     """The limits on exploring a program: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: in steps; a million take some 4 s.
+    runs: of the program. nodes: of its graph. work: in steps; a million take some 5 to 7 s.
     """
 
     runs: int = 256
