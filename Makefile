@@ -9,6 +9,9 @@ STAMP := $(VENV)/.installed
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 
+# Collecting tests without kept bytecode takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-pythons test-slow lint bench clean
 
 demo: $(STAMP)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from cli.conftest import TIP
@@ -130,3 +133,15 @@ def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
     code, _, err = sgc_command("run", source, "--source", source, "--arg", "q=x")
     assert code == 2
     assert "this is Python already" in err
+
+
+def test_a_program_edited_within_a_second_runs_as_it_is(sgc_command, tmp_path, monkeypatch):
+    """Python tells old bytecode by the second and the size of its source."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for word in ("old", "new"):
+        path = written(tmp_path, f"@sgc.function\ndef p(s):\n    s += '{word}'\n")
+        os.utime(path, (1, 1))
+        monkeypatch.delitem(sys.modules, Path(path).stem, raising=False)
+        code, out, err = sgc_command("run", path, "--model", "fake")
+        assert (code, out.strip()) == (0, word), err
+    assert not (tmp_path / "__pycache__").exists()

@@ -7,8 +7,9 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from sgc.cli.main import main
@@ -93,13 +94,26 @@ def _list(programs: Mapping[str, Function]) -> str:
     return f"there are: {', '.join(programs)}"
 
 
+class _Script(SourceFileLoader):
+    """Compiles the file at every start, as `python FILE` does, and keeps no bytecode beside it.
+
+    Kept bytecode is told to be old by the second and the size of its source alone: a program that
+    was edited within that second would run as it was.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _import_file(source: Path) -> ModuleType:
     """Imports a file as a module with its folder first on the path, as Python does."""
     folder = str(source.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = source.stem if source.stem not in sys.modules else f"_sgc_program_{source.stem}"
-    spec = importlib.util.spec_from_file_location(name, source)
+    loader = _Script(name, str(source.absolute()))
+    spec = importlib.util.spec_from_file_location(name, source, loader=loader)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
