@@ -28,8 +28,8 @@ TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # pieces and texts do once they are read from these is the same on each, and `same_bytes` compares
 # the programs of the golden files.
 CONTROL_FLOW = (
-    "attributes", "calls", "forks", "generators", "handlers", "in_expressions", "loops", "matches",
-    "names",
+    "attributes", "called_values", "calls", "forks", "generators", "handlers", "in_expressions",
+    "loops", "matches", "names",
 )  # fmt: skip
 TESTS = (
     "tests/ir/test_golden.py",

@@ -26,6 +26,7 @@ from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
+from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.coding import Coding
 from sgc.tracing.convert.in_place import InPlace, Unconverted
@@ -111,6 +112,7 @@ class TraceSession(Coding):
         self.retired: set[int] = set()  # streams that are published already
         self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
         self.events = Events()
+        self.calls = Calls()
         self.is_testing = False  # whether a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, in case it is swallowed
         self.known: dict[str, Known] = {}  # what is known of texts beyond their types

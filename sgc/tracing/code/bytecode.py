@@ -84,6 +84,7 @@ class CodeInfo:
             self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
         self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
         self._callees = {op.offset: self._called(op, stacks) for op in instructions}
+        self._looked_at = dict(self._looks(stacks))
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
         self._read = _reads_by_line(instructions, {*code.co_cellvars, *code.co_freevars})
@@ -113,6 +114,10 @@ class CodeInfo:
     def callee(self, offset: int) -> tuple[str, str] | None:
         """For a call: the instruction that loads the callee, and the name that it loads."""
         return self._callees[self.start_of(offset)]
+
+    def looked_at(self, offset: int) -> int | None:
+        """For a call: the offset of the operator that gets its callee first, if one does."""
+        return self._looked_at.get(self.start_of(offset))
 
     def canonical(self, offset: int) -> int:
         """The place that stands for all copies of an offset's: Python copies the end of a function,
@@ -213,6 +218,16 @@ class CodeInfo:
         """What an instruction may call: a property is called where it is read."""
         is_read = op.opname == "LOAD_ATTR"
         return (op.opname, op.argval) if is_read else self._callee(op, stacks)
+
+    def _looks(self, stacks: Mapping[int, Stack]) -> Iterator[tuple[int, int]]:
+        """The offsets of calls, with those of the operators that get their callees first."""
+        for op in self._ops:
+            depth, stack = opcodes.callee_depth(op), stacks.get(self._index[op.offset])
+            if depth is not None and stack is not None and len(stack) >= depth:
+                looks = self._ops[self._index[stack[-depth][1]]]
+                looking = self._callee(looks, stacks) if looks.opname in opcodes.CALLS else None
+                if looking is not None and looking[1] == CALLEE:
+                    yield op.offset, looks.offset
 
     def _callee(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
         """The instruction that loads the callee, also if an operator gets it first."""

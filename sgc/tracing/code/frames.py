@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from sgc.lang.definition import Definition
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.bytecode import is_clean as is_clean_stack
+from sgc.tracing.code.calling import noted_at, python_of
 
 
 class Opaque(Exception):
@@ -86,18 +86,16 @@ _OWN = frozenset({"builtins", "collections", "sgc"})
 
 def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
     """The function with this code, if a frame is calling it; for a method, its name."""
-    callee = info_of(frame.f_code).callee(frame.f_lasti)
-    if callee is None:
-        return None
-    loads, name = callee
-    if loads in ("LOAD_METHOD", "LOAD_ATTR"):
-        return name if name == code.co_name else None
+    info = info_of(frame.f_code)
+    loads, name = info.callee(frame.f_lasti) or ("", "")
+    if loads in ("LOAD_METHOD", "LOAD_ATTR") and name == code.co_name:
+        return name
     is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
-    found = (frame.f_globals if is_global else frame.f_locals).get(name)
-    if isinstance(found, Definition):
-        found = found.python
-    is_it = isinstance(found, FunctionType) and _is_of(found.__code__, code)
-    return found if is_it else None
+    found = python_of((frame.f_globals if is_global else frame.f_locals).get(name))
+    if found is None or not _is_of(found.__code__, code):
+        looks = info.looked_at(frame.f_lasti)
+        found = noted_at(frame, lambda offset: info.start_of(offset) == looks)
+    return found if found is not None and _is_of(found.__code__, code) else None
 
 
 def _is_of(code: CodeType, running: CodeType) -> bool:

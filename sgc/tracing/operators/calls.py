@@ -8,6 +8,7 @@ import heapq
 import itertools
 import operator
 import string
+import sys
 from collections.abc import Callable
 from types import (
     BuiltinMethodType,
@@ -21,6 +22,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import stop
+from sgc.tracing.code.calling import note_call
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
 from sgc.tracing.operators.reading import by_name, carries, guarded
@@ -44,6 +46,7 @@ def callee(function: Any) -> Any:
     session = current_session()
     if session is None or not session.is_tracing:
         return function
+    note_call(sys._getframe(1), function)
     kind = type(function)
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         receiver = function.__self__

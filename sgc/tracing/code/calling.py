@@ -1,0 +1,58 @@
+"""Which functions converted code calls where its expressions do not name them: `table[key](x)`,
+`partial(f, 1)(x)`. The operator that looks at each callee notes it at its instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import FrameType, FunctionType, MethodType
+from typing import Any
+
+from sgc.core.session import current_session
+from sgc.lang.definition import Definition
+
+
+class Calls:
+    """The functions that a run's frames are about to call, by the instruction that looks at them.
+
+    Functions alone: the object of a method must not get another reference.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, dict[int, FunctionType | None]] = {}
+
+    def note(self, frame: FrameType, function: Any) -> None:
+        noted = self._found.setdefault(id(frame), {})
+        noted.pop(frame.f_lasti, None)  # so that the latest is the last
+        noted[frame.f_lasti] = python_of(function)
+
+    def at(self, frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
+        """What an instruction has looked at last, in a frame that still runs."""
+        noted = self._found.get(id(frame), {})  # an ended frame's are older, if any
+        return next((noted[offset] for offset in reversed(noted) if is_there(offset)), None)
+
+
+def note_call(frame: FrameType, function: Any) -> None:
+    """Notes what a frame of converted code is about to call, before its arguments."""
+    calls = getattr(current_session(), "calls", None)
+    if isinstance(calls, Calls):
+        calls.note(frame, function)
+
+
+def noted_at(frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
+    """The function that an operator of a frame has looked at in the current trace. is_there: of an
+    offset, which may be inside of the operator's instruction."""
+    calls = getattr(current_session(), "calls", None)
+    return calls.at(frame, is_there) if isinstance(calls, Calls) else None
+
+
+def python_of(function: Any) -> FunctionType | None:
+    """The function whose frame a call runs first, of the user's frames."""
+    while type(function) is partial:
+        function = function.func
+    if isinstance(function, Definition):
+        function = function.python
+    if type(function) is MethodType:
+        function = function.__func__
+    return function if isinstance(function, FunctionType) else None
