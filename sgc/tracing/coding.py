@@ -221,6 +221,7 @@ class Coding(Merging):
         if key not in self.sites.seen:
             self.sites.seen.add(key)
             self._look_at(places)
+        places.clear()  # this frame is one of them: the cycle would keep all that they refer to
 
     @unhooked
     def _look_at(self, places: Places) -> None:

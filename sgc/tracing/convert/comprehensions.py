@@ -327,6 +327,8 @@ def _statements(
         kind = _loaded(AS_SET if isinstance(node, ast.SetComp) else AS_DICT, node)
         body.append(_assigned(result, _at(ast.Call(kind, [_loaded(result, node)], []), node), node))
     yield _at(ast.If(test, body, [_assigned(result, node, node)]), node)
+    # A view of a dict would be one more reference to it.
+    yield _assigned(it, _at(ast.Constant(None), first.iter), first.iter)
 
 
 class _Loop:
