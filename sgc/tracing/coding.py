@@ -216,11 +216,15 @@ class Coding(Merging):
 
     def look_for_pieces(self) -> None:
         """Notes a piece around the data that is decided on, in case exploring takes too long."""
-        places = [*now_at(self.events.root)]
-        key = tuple((frame.f_code, offset) for frame, offset in places)
+        # Of functions that call themselves, one: else each call would take all that are around it.
+        places = {
+            (frame.f_code, offset): (frame, offset)
+            for frame, offset in reversed([*now_at(self.events.root)])
+        }
+        key = tuple(places)
         if key not in self.sites.seen:
             self.sites.seen.add(key)
-            self._look_at(places)
+            self._look_at(reversed(places.values()))
         places.clear()  # this frame is one of them: the cycle would keep all that they refer to
 
     @unhooked

@@ -61,13 +61,18 @@ class Merging(MapRecorder):
     def look_for_growing(self, frame: FrameType) -> None:
         """Notes values that grow, which become code if exploring takes too long."""
 
-    def at_statement(self, frames: list[FrameType]) -> None:
-        """Called when a statement begins: the run goes on, or ends by merging with another."""
+    def at_statement(self, frames: list[FrameType], is_clean: bool = True) -> None:
+        """Called when a statement begins: the run goes on, or ends by merging with another.
+        is_clean: whether the frames hold no hidden value.
+        """
         if self.ended is not None or self.is_over or self.path is None or self.loops is None:
             return
         if not self.path.exploration.is_merging:
             return
         if self.is_testing:  # the join's intermediate results are in no frame of the user's
+            return
+        if not is_clean:
+            self.path.exploration.hidden[str(user_loc_of(frames[0]))] += 1
             return
         if self.path.is_fresh:
             self.look_for_growing(frames[0])
@@ -99,6 +104,7 @@ class Merging(MapRecorder):
             reader = Reader(self)
             snapshot = reader.read(frames, self.loops, last)
         except Opaque:
+            self.path.exploration.hidden[str(loc or "")] += 1
             return
         with self.located(loc):
             self._retire(snapshot.dead)

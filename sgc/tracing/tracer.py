@@ -27,6 +27,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.kinds import row_types
+from sgc.tracing.paths.apart import why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
     Budget,
@@ -159,6 +160,7 @@ class _Trace:
     _stopped: TraceError | None = None  # why values were not widened
     _last_stop: TraceError | None = None
     _left: TraceError | None = None  # why a path is left to the interpreter
+    _spent: TraceError | None = None  # that the budget did not suffice
 
     def __init__(
         self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace, leaves: bool
@@ -203,7 +205,7 @@ class _Trace:
         """The graph of a program with all its paths."""
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
-        self._stopped = None
+        self._stopped = self._spent = None
         while True:
             self._left = None
             exploration = Exploration(budget, asked, is_merging, kept)
@@ -284,15 +286,19 @@ class _Trace:
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Leaves the arms beyond the budget to the interpreter."""
+        if is_full and self._spent is not None:  # it was told with what kept the paths apart
+            raise self._spent
         if self._stopped is not None:
             spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"
         if is_full:
-            raise TraceError(
-                f"{self.function.name} has {spent}",
+            why = "" if self._stopped is not None else why_apart(exploration)
+            self._spent = TraceError(
+                f"{self.function.name} has {spent}{why}",
                 where=str(self._left_at(exploration.left[0])),
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
+            raise self._spent
         if takes_first(exploration):
             raise TraceError(
                 f"{self.function.name} has {spent}, and a join that takes the first children, "

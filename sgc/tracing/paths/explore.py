@@ -9,7 +9,7 @@ repeated run must build the same nodes, which is checked.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -113,6 +113,7 @@ class Exploration:
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
         self.path: Path | None = None  # of the current run
         self.blamed: set[str] = set()  # symbols that stopped a trace
+        self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))

@@ -50,7 +50,7 @@ class Loops:
         root: FrameType,
         entry: Callable[[], object],
         n_states: Callable[[], int],
-        at_statement: Callable[[list[FrameType]], None],
+        at_statement: Callable[[list[FrameType], bool], None],
         before_line: Callable[[FrameType], None],
         is_asked: Callable[[int], bool],
         events: Events,
@@ -157,8 +157,7 @@ class Loops:
         if self._is_asked(self.n_events):
             frames = self.frames_from(frame)
             self.frame = frame
-            if is_clean(frames, self._continues):
-                self._at_statement(frames)
+            self._at_statement(frames, is_clean(frames, self._continues))
         self._before_line(frame)
 
     def frames_from(self, frame: FrameType | None) -> list[FrameType]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sgc.core.places import is_users
+from sgc.core.places import is_users, user_loc_of
 from sgc.core.symbols import Symbol
 from sgc.tracing.code.bytecode import Slot, info_of
 from sgc.tracing.code.frames import (
@@ -24,7 +24,7 @@ from sgc.tracing.snapshots.leaves import (
     Leaf,
 )
 from sgc.tracing.snapshots.object_reader import ObjectReader
-from sgc.tracing.snapshots.snapshot import Part, Snapshot
+from sgc.tracing.snapshots.snapshot import Part, Snapshot, Variable
 
 if TYPE_CHECKING:
     pass
@@ -86,6 +86,7 @@ class Reader(ObjectReader):
             whole, tuple(self._names), own, facts, tuple(dead), kept,
             starts=frozenset(self._starts), known=self._known_of(whole),
             leaves=tuple(map(self._placed, range(len(self._leaves)))),
+            loc=user_loc_of(frames[0]) if frames else None, variables=tuple(self._variables),
         )  # fmt: skip
 
     def _placed(self, number: int) -> Leaf:
@@ -149,6 +150,7 @@ class Reader(ObjectReader):
         info = info_of(code)
         is_innermost = frame is loops.frame
         place = info.before(frame.f_lasti) if is_innermost else info.after(frame.f_lasti)
+        self._note_variable(code, "")
         self._tokens.append((code, info.canonical(frame.f_lasti)))
         local = frame.f_locals
         cells = code.co_cellvars + code.co_freevars
@@ -156,11 +158,16 @@ class Reader(ObjectReader):
         loaded = info.loaded(stack)  # the stack has them too, so they are never widened
         for name in sorted(place.live | loaded | set(cells)):
             if name in local:
+                self._note_variable(code, name)
                 self._tokens.append(name)
                 self._value(local[name], *(() if name in loaded else (frame, name)))
+        self._note_variable(code, "")
         for slot, offset in stack or ():
             if slot is Slot.ITERATOR:
                 self._value(loops.describe(frame, info.loops.get(offset, -1)))
+
+    def _note_variable(self, code: pytypes.CodeType, name: str) -> None:
+        self._variables.append(Variable(len(self._tokens), code.co_name, name))
 
     def _generator(self, value: pytypes.GeneratorType[Any, Any, Any]) -> None:
         """Reads one of the user's generators by the frame that waits in it."""

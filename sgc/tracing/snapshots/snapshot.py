@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from sgc.core.symbols import Symbol
+from sgc.ir.graph import Loc
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import joined
 from sgc.tracing.kinds.text_types import Known
@@ -45,12 +46,21 @@ class Part:
         return self.slots[0].type if is_lone else None
 
 
+class Variable(NamedTuple):
+    """A variable in a snapshot; without a name, the beginning of a function's frame."""
+
+    start: int
+    function: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """names: for each stream reached, its variables that are single abstract values; own: the names
     set on it; kept: objects compared by id, kept alive so that no id is reused; starts: symbols
     that cannot become parameters, since what began there is still open; known: what is known of
-    symbols beyond their types; leaves: the values of `whole` that may be widened.
+    symbols beyond their types; leaves: the values of `whole` that may be widened; loc: where it is;
+    variables: those of the frames, each with its function and where it begins in the whole.
     """
 
     whole: Part
@@ -62,6 +72,8 @@ class Snapshot:
     starts: frozenset[str] = frozenset()
     known: Mapping[str, Known] = field(default_factory=dict)
     leaves: tuple[Leaf, ...] = ()
+    loc: Loc | None = None
+    variables: tuple[Variable, ...] = ()
     # What `view` and `fixed` have found, as a state is compared with many others.
     _seen: dict[View, list[tuple[int, Leaf]]] = field(default_factory=dict, compare=False)
     _fixed: dict[View, list[Symbol]] = field(default_factory=dict, compare=False)

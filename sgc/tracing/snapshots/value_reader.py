@@ -31,7 +31,7 @@ from sgc.tracing.snapshots.leaves import (
 from sgc.tracing.snapshots.objects import (
     CONSTANTS,
 )
-from sgc.tracing.snapshots.snapshot import Part
+from sgc.tracing.snapshots.snapshot import Part, Variable
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
@@ -80,6 +80,7 @@ class ValueReader:
         self._n_inside = 0  # how many lists are being read, each inside another
         self._outermost: list[int] = []  # the leaves of lists that are inside no other
         self._shared: set[int] = set()  # lists whose items are elsewhere too
+        self._variables: list[Variable] = []
 
     @abstractmethod
     def _object(self, value: Any) -> None:

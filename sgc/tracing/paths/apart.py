@@ -1,0 +1,148 @@
+"""Says, in the user's terms, why the paths of a program did not merge, where a budget is spent."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from random import Random
+from types import CodeType
+from typing import Any
+
+from sgc.tracing.paths.explore import Exploration
+from sgc.tracing.paths.segments import Segment, reached_from
+from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
+
+OFTEN = 20  # states of one line
+MAX_CHARS = 40  # of a value
+MAX_TOLD = 2  # variables
+_MADE = "__sgc_"  # what the names of converted code begin with
+
+
+def why_apart(exploration: Exploration) -> str:
+    """Why the paths stayed apart; empty if that is not known."""
+    groups: defaultdict[str, list[Segment]] = defaultdict(list)
+    for segment in reached_from(exploration.entry).values():
+        if segment.snapshot is not None and segment.snapshot.loc is not None:
+            groups[str(segment.snapshot.loc)].append(segment)
+    line, group = max(groups.items(), key=lambda each: len(each[1]), default=("", []))
+    hidden, n_hidden = max(exploration.hidden.items(), key=lambda each: each[1], default=("", 0))
+    if max(len(group), n_hidden) < OFTEN:
+        return ""
+    if n_hidden > len(group):
+        return (
+            f": paths at {hidden} do not merge, since what calls it, or an expression around it, "
+            "holds values that tracing does not see"
+        )
+    one, other = (segment.snapshot for segment in sorted(group, key=lambda each: each.number)[-2:])
+    assert one is not None
+    assert other is not None
+    told = _told(one, other, exploration.kept)
+    return f": paths at {line} do not merge, since {told}" if told else ""
+
+
+def _told(one: Snapshot, other: Snapshot, kept: set[str]) -> str:
+    frames = [[each.function for each in s.variables if not each.name] for s in (one, other)]
+    if len(frames[0]) != len(frames[1]):
+        inner = other.variables[-1].function
+        return f"calls nest ever deeper: {inner} is called by what it calls"
+    mine, theirs = _parts(one), _parts(other)
+    differing = [key for key in mine if key in theirs and mine[key] != theirs[key]]
+    only = [key for key in {**mine, **theirs} if (key in mine) != (key in theirs)]
+    found = [_differing(key, mine[key], theirs[key], one, other, kept) for key in differing]
+    found.sort(key=lambda text: "not the same" in text)
+    found += [f"only some have {_named(key)}" for key in only]
+    return " and ".join(found[: min(MAX_TOLD, max(1, len(differing)))])
+
+
+def _differing(
+    key: Key, mine: Shape, theirs: Shape, one: Snapshot, other: Snapshot, kept: set[str]
+) -> str:
+    name, left, right = _named(key), _shown(mine, one), _shown(theirs, other)
+    if left == right:
+        return f"{name}, {left}, is not the same on all{_why_kept(other, key, kept)}"
+    return f"{name} is {left} on one and {right} on another{_why_kept(other, key, kept)}"
+
+
+Key = tuple[int, str, str]  # how many frames are around a variable, its function and its name
+
+
+def _parts(snapshot: Snapshot) -> dict[Key, Shape]:
+    """What a snapshot holds of each variable."""
+    return {key: snapshot.whole.shape[start + 1 : end] for key, start, end in _ranges(snapshot)}
+
+
+def _ranges(snapshot: Snapshot) -> Iterator[tuple[Key, int, int]]:
+    variables, depth = snapshot.variables, 0
+    last = Variable(len(snapshot.whole.shape), "", "")
+    for each, following in zip(variables, (*variables[1:], last), strict=True):
+        depth += not each.name
+        if each.name:
+            yield (depth, each.function, each.name), each.start, following.start
+
+
+def _named(key: Key) -> str:
+    _, function, name = key
+    return f"what a comprehension of {function} makes" if name.startswith(_MADE) else name
+
+
+def _why_kept(snapshot: Snapshot, key: Key, kept: set[str]) -> str:
+    """Why a variable was not widened, if its list tells."""
+    start, end = next((start, end) for each, start, end in _ranges(snapshot) if each == key)
+    lists = [leaf for leaf in snapshot.leaves if leaf.is_list and start <= leaf.tokens[0] < end]
+    if not lists:
+        return ""
+    (leaf, *_) = lists
+    if leaf.label in kept:
+        return ", and its own value is needed"
+    if leaf.data is None and leaf.symbol is None:
+        tokens = snapshot.whole.shape[leaf.tokens[0] + 1 : leaf.tokens[1]]
+        return f", and a graph's list cannot hold {_shown(_inside(tokens), snapshot)}"
+    return "" if leaf.is_movable else ", and it shares items with another variable"
+
+
+def _inside(tokens: Shape) -> Shape:
+    """The tokens behind those of tuples and lists that begin each other."""
+    for n, token in enumerate(tokens):
+        if not (isinstance(token, tuple) and token and token[0] in (tuple, list)):
+            return tokens[n:]
+    return tokens
+
+
+_OF_TRACE = "a value known only at run time"
+
+
+def _shown(tokens: Shape, snapshot: Snapshot) -> str:
+    """A value, by the tokens that were read of it."""
+    first: Any = tokens[0] if tokens else ""
+    if isinstance(first, type):
+        return _OF_TRACE
+    if first == "object" and len(tokens) > 1:
+        return f"a {_kind_of(tokens[1], snapshot)}"
+    if not isinstance(first, tuple) or not first:
+        return "a value"
+    kind = first[0]
+    if kind == "again":
+        return "an object that another variable has too"
+    if kind == "stream":
+        return f"a stream of {first[1]}"
+    if kind is Random:
+        return "a random.Random"
+    if isinstance(kind, CodeType) or not isinstance(kind, type):
+        return "a function" if kind == "function" else "a value"
+    return _of_kind(kind, first)
+
+
+def _of_kind(kind: type, first: tuple[Any, ...]) -> str:
+    if kind in (list, tuple, set, frozenset, deque) or issubclass(kind, dict):
+        n = first[1]
+        return f"a {kind.__name__} of {n} item{'' if n == 1 else 's'}"
+    if first[1:] == ("pieces",):
+        return _OF_TRACE
+    text = repr(first[1])
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
+
+
+def _kind_of(token: Any, snapshot: Snapshot) -> str:
+    """The name of the class that an object's tokens name."""
+    found = (each for each in snapshot.kept if token == ("is", id(each)))
+    return getattr(next(found, object), "__name__", "object")

@@ -1,0 +1,98 @@
+"""Where a budget is spent, the error names the variable that kept the paths of a loop apart."""
+
+from __future__ import annotations
+
+import functools
+import random
+from typing import Any
+
+import pytest
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.paths.explore import Budget
+from sgc.tracing.tracer import trace
+
+SMALL = Budget(work=100_000)
+
+
+def told(program: Any) -> str:
+    with pytest.raises(TraceError, match="has more than 100000 steps of tracing: ") as stopped:
+        trace(program, is_full=True, budget=SMALL)
+    assert stopped.value.where
+    return stopped.value.message.partition(": ")[2]
+
+
+def test_a_list_of_what_a_graph_cannot_hold():
+    @sgc.function
+    def program(s, words: list[str]):
+        acts = []
+        for word in words:
+            s += word + sgc.gen("x", max_tokens=4)
+            acts.append((len(acts), lambda: 1))
+        s += f"{len(acts)}"
+
+    found = told(program)
+    assert "test_apart.py:" in found
+    assert "since acts is a list of " in found
+    assert "a graph's list cannot hold a function" in found or "cannot hold 0" in found
+
+
+def test_objects_that_two_variables_share():
+    class Note:
+        def __init__(self, text):
+            self.text = text
+
+    @sgc.function
+    def program(s, words: list[str]):
+        notes, last = [], Note("")
+        for word in words:
+            s += word + last.text + sgc.gen("x", max_tokens=4)
+            last = Note(s["x"])
+            notes.append(last)
+        s += notes[-1].text if notes else ""
+
+    found = told(program)
+    assert "since notes is a list of " in found
+
+
+def test_a_number_whose_own_value_is_needed():
+    """A second trace does not widen it; the message is that of the first."""
+
+    @sgc.function
+    def program(s, words: list[str]):
+        rng = random.Random(7)
+        for word in words:
+            rng.seed(rng.gauss(0, 1))
+            s += word + sgc.gen("x", max_tokens=4)
+        s += f"{rng.random()}"
+
+    found = told(program)
+    assert "since rng, a random.Random, is not the same on all" in found
+
+
+def test_calls_that_nest_without_end():
+    def ask(s, n):
+        s += sgc.gen("x", max_tokens=4)
+        return ask(s, n - 1) if n > 0 else n
+
+    @sgc.function
+    def program(s, n: int):
+        s += f"{ask(s, n)}"
+
+    assert "calls nest ever deeper: ask is called by what it calls" in told(program)
+
+
+def test_a_function_that_python_calls():
+    @sgc.function
+    def program(s, q: str):
+        def told(n, word):
+            for part in word.split():
+                s.__iadd__(part + sgc.gen("x", max_tokens=4))
+                n = n + 1
+            return n
+
+        s += q + sgc.gen("x", max_tokens=4)
+        s += f"{functools.reduce(told, [s['x'], 'a'], 0)}"
+
+    assert "values that tracing does not see" in told(program)
