@@ -154,6 +154,8 @@ def own_texts(python: FunctionType) -> Iterator[str]:
 def _inside(item: Any) -> Iterator[Any]:
     """The objects to search next: a function's code and globals, or a container's items."""
     if isinstance(item, FunctionType):
+        if not is_of_users(item.__globals__.get("__name__", ""), item.__code__.co_filename):
+            return  # `gen`, say: its texts are not the program's
         yield item.__code__
         yield from (item.__globals__.get(name) for name in item.__code__.co_names)
     elif isinstance(item, CodeType):

@@ -387,8 +387,6 @@ class TraceSession(Coding):
 
     def formatted(self, value: Any, spec: str) -> str:
         """The marker of `format(value, spec)`, computed at run time."""
-        if marked(spec) or isinstance(spec, AbstractText):
-            stop("a format specification known only at run time")
         (symbol,) = self.emit(
             "format", [("text", types.TEXT)], value=self.scalar(value), spec=Lit(spec)
         )

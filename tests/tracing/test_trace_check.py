@@ -8,6 +8,8 @@ import pytest
 from tests_support import results
 
 import sgc
+from sgc import gen
+from sgc.core.places import own_texts
 from sgc.errors import TraceError, TurnsExceeded
 from sgc.ir.graph import Graph
 from sgc.programs.explain import findings
@@ -24,6 +26,14 @@ def test_rounds_have_every_length_and_equal_arguments():
     assert set(LENGTHS) <= {len(text) for text in texts}
     assert any(each.text(0) == each.text(1) == each.text(2) for each in islice(found, 4))
     assert all(each.replies for each in found)
+
+
+def imports_a_word(s):
+    s += "mine" + gen("a")
+
+
+def test_the_programs_own_texts_are_not_those_of_words_that_it_imports():
+    assert {*own_texts(imports_a_word)} == {"mine", "a"}
 
 
 def bounded(n: int, last: str = "stop", said: str = "a") -> sgc.Function:

@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    FORMATTED,
     ITEM,
     MODULO,
     OPERATORS,
@@ -71,8 +72,15 @@ class _Expressions(ast.NodeTransformer):
         node.value = self.visit(node.value)
         if node.conversion == _AS_ASCII:
             node.value, node.conversion = _call(ASCII, node.value, node.value), -1
-        if isinstance(node.format_spec, ast.JoinedStr):
-            self.generic_visit(node.format_spec)  # its parts, but not the spec itself
+        spec = node.format_spec
+        if spec is not None and any(isinstance(each, ast.FormattedValue) for each in spec.values):
+            value = node.value
+            if node.conversion >= 0:
+                shown = ast.FormattedValue(value, node.conversion, None)
+                value = ast.JoinedStr([ast.copy_location(shown, value)])
+                value = _call(TEXT, node.value, ast.copy_location(value, node.value))
+            node.value = _call(FORMATTED, node.value, value, self.visit(spec))
+            node.conversion, node.format_spec = -1, None
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:

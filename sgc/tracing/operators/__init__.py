@@ -15,6 +15,7 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    FORMATTED,
     IS_RUN_TIME,
     IS_WHOLE_OF,
     ITEM,
@@ -42,7 +43,16 @@ from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
-from sgc.tracing.operators.texts import as_ascii, compared, or_none, returned, same, text, whole
+from sgc.tracing.operators.texts import (
+    as_ascii,
+    compared,
+    formatted,
+    or_none,
+    returned,
+    same,
+    text,
+    whole,
+)
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -50,6 +60,7 @@ OPERATORS: dict[str, Any] = {
     CONTAINS: contains,
     MODULO: modulo,
     ASCII: as_ascii,
+    FORMATTED: formatted,
     COMPARED: compared,
     WHOLE: whole,
     RETURNED: returned,

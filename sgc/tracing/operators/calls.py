@@ -27,7 +27,7 @@ from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
 from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.records import LOOKING
-from sgc.tracing.operators.texts import compared, seeing, text
+from sgc.tracing.operators.texts import compared, formatted, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
 # Python's builtins, with replacements that handle abstract values; see `overlays/builtins.py`.
@@ -102,8 +102,7 @@ class _PlainMethod:
         if not _is_given_abstract(name, args, kwargs):
             return text(function(*args, **kwargs))
         if name in _FILLING:
-            _refuse_ascii(receiver)
-            return text(function(*args, **kwargs))
+            return text(_filled(function, args, kwargs))
         return getattr(seeing(receiver, current_session()), name)(*args, **kwargs)
 
 
@@ -145,9 +144,24 @@ def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
     )
 
 
-def _refuse_ascii(template: str) -> None:
-    if any(conversion == "a" for *_, conversion in string.Formatter().parse(template)):
+def _filled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A template's `format` or `format_map`."""
+    template = function.__self__
+    parts = list(string.Formatter().parse(template))
+    if any(conversion == "a" for *_, conversion in parts):
         stop("{!a} of a value known only at run time", "write {} or {!r}")
+    if not any("{" in (spec or "") for _, _, spec, _ in parts):
+        return function(*args, **kwargs)
+    if function.__name__ == "format_map":
+        return _Filler().vformat(template, (), *args)
+    return _Filler().vformat(template, args, kwargs)
+
+
+class _Filler(string.Formatter):
+    """Fills templates with specifications that hold fields."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return formatted(value, format_spec)
 
 
 def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -188,6 +202,7 @@ _CALLING: dict[Callable[..., Any], int] = {
 for _caller, _place in _CALLING.items():
     KNOWING[_caller] = _calling(_caller, _place)
 KNOWING |= LOOKING
+KNOWING[format] = formatted
 KNOWING[operator.add] = KNOWING[operator.concat] = lambda left, right: left + right
 KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
 for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):

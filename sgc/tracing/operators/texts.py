@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from sgc.core.session import current_session
@@ -16,6 +17,7 @@ from sgc.tracing.values.abstract import (
     marked,
     pieces_of,
 )
+from sgc.tracing.values.computing import formatted_by
 from sgc.tracing.values.open_fork import EndedChild
 
 
@@ -88,6 +90,19 @@ def _seen(value: str) -> Any:
 
 def seeing(value: str, session: Any) -> AbstractText:
     return AbstractText(str.__str__(value), session)
+
+
+def formatted(value: Any, spec: Any = "") -> Any:
+    """`format(value, spec)`; Python's own would read the marker in a specification."""
+    spec = text(spec)
+    if isinstance(spec, AbstractText) and not _formats_itself(value):
+        return formatted_by(spec.session, value, spec)
+    return text(format(value, spec))
+
+
+def _formats_itself(value: Any) -> bool:
+    """Whether a method of the program's own reads the specification."""
+    return not is_abstract(value) and type(type(value).__format__) is FunctionType
 
 
 def as_ascii(value: Any) -> str:

@@ -12,6 +12,7 @@ from string import ascii_lowercase
 from types import CodeType, FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
+from sgc.core.markers import has_marker
 from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
@@ -24,7 +25,7 @@ from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList
-from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours, whole
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
@@ -196,6 +197,8 @@ class AbstractJson(AbstractList):
         return bool(computed(self.session, "truth", self))
 
     def __format__(self, spec: str) -> str:
+        if has_marker(spec):
+            return formatted_by(self.session, self, spec)  # type: ignore[no-any-return]
         if not spec:
             return self.session.marker(self.symbol)
         text: str = attempted(self.session, "format", self, spec)

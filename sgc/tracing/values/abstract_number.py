@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Self
 
+from sgc.core.markers import has_marker
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Kind
-from sgc.tracing.values.computing import attempted, computed, is_ours
+from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours
 from sgc.tracing.values.recorder import Recorder
 
 _PYTHON = {Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool}
@@ -39,6 +40,8 @@ class AbstractNumber:
     # -- showing ----------------------------------------------------------------------------
 
     def __format__(self, spec: str) -> str:
+        if has_marker(spec):
+            return formatted_by(self.session, self, spec)  # type: ignore[no-any-return]
         if not spec:
             return self.session.marker(self.symbol)
         format(self.python(), spec)  # raises Python's own error

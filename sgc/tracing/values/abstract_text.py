@@ -6,11 +6,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
+from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, is_ours, symbol_of, whole
+from sgc.tracing.values.computing import (
+    attempted,
+    computed,
+    formatted_by,
+    is_ours,
+    symbol_of,
+    whole,
+)
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
 
@@ -46,6 +54,8 @@ class AbstractText(str):
         return self._joined(other, self) if isinstance(other, str) else NotImplemented
 
     def __format__(self, spec: str) -> str:
+        if has_marker(spec):
+            return formatted_by(self.session, self, spec)  # type: ignore[no-any-return]
         if not spec:
             # Itself, so that a lone f"{x}" stays abstract; a longer one copies its marker.
             return self

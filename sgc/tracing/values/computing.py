@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sgc.core.markers import has_marker, split_markers
 from sgc.core.stops import INTERPRET, stop
 from sgc.errors import SgcError
+from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.ops.functions import EXCEPTIONS, evaluate, failure
@@ -62,6 +63,14 @@ def attempted(
         if why is not None:
             _raise(session, errors or FUNCTIONS[fn].errors, why, fn, given)
     return computed(session, fn, *given, type_=type_)
+
+
+def formatted_by(session: Recorder, value: Any, spec: str) -> Any:
+    """`format(value, spec)` with a specification known only at run time."""
+    return session.coded(_FORMAT, (value, str.__str__(spec)), types.TEXT)
+
+
+_FORMAT = "def piece(a, b):\n    return format(a, b)"
 
 
 def note_known(session: Recorder, value: Any, known: Known) -> None:
