@@ -17,7 +17,7 @@ from sgc.errors import (
 from sgc.interpreter.bodies import run_body
 from sgc.ir.graph import Lit, Ref
 from sgc.lang.definition import Definition
-from sgc.tracing.kinds.sets import copied_data
+from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import told
 from sgc.tracing.values.abstract import INTERPRET, stop
@@ -98,8 +98,9 @@ def _message(error: Exception) -> str:
 
 
 def copied(value: Any) -> Any:
-    """A copy of plain data, so that the program changes nothing outside; any other value itself."""
-    return copied_data(value) if plain(value) is not None else value
+    """A copy of plain data, so that the program changes nothing outside; any other value itself,
+    and a set whose order no copy has."""
+    return value if plain(value) is None or has_lost(value) else copied_data(value)
 
 
 def refuse_changed_arguments(bound: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -73,7 +73,8 @@ class _Expressions(ast.NodeTransformer):
         if node.conversion == _AS_ASCII:
             node.value, node.conversion = _call(ASCII, node.value, node.value), -1
         spec = node.format_spec
-        if spec is not None and any(isinstance(each, ast.FormattedValue) for each in spec.values):
+        parts = getattr(spec, "values", ())
+        if spec is not None and any(isinstance(each, ast.FormattedValue) for each in parts):
             value = node.value
             if node.conversion >= 0:
                 shown = ast.FormattedValue(value, node.conversion, None)

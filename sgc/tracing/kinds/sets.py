@@ -7,7 +7,7 @@ and is the same in each run of a program.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -67,71 +67,100 @@ def has_lost(value: Any) -> bool:
 
 # -- where the order is seen --------------------------------------------------------------------
 
-_BLIND = frozenset({"all", "any", "bool", "isinstance", "len", "max", "min", "sorted"})
+# Functions whose result, of one set, is the same in any order.
+BLIND = frozenset({
+    "all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted",
+})  # fmt: skip
+# Methods of a set whose result, or what they do, is the same in any order.
 _BLIND_METHODS = frozenset({
     "add", "clear", "difference_update", "discard", "intersection_update", "isdisjoint", "issubset",
     "issuperset", "remove", "symmetric_difference_update", "update",
 })  # fmt: skip
-_MAKING = frozenset({
-    "copy", "difference", "intersection", "symmetric_difference", "union", "get",
+_MAKING = frozenset({"copy", "difference", "intersection", "symmetric_difference", "union"})
+# Methods that only sets have: what they are given is used as a set.
+_OF_SETS_ALONE = frozenset({
+    "difference", "difference_update", "intersection", "intersection_update", "isdisjoint",
+    "issubset", "issuperset", "symmetric_difference", "symmetric_difference_update", "union",
 })  # fmt: skip
+# What may be computed of each item in any order: nothing is called, set or fails.
+_PLAIN = (
+    ast.Name, ast.Constant, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp,
+    ast.unaryop, ast.IfExp, ast.Tuple, ast.expr_context, ast.comprehension,
+)  # fmt: skip
 
 
-def order_seen(tree: ast.AST, names: frozenset[str]) -> ast.expr | None:
+def order_seen(trees: Sequence[ast.AST], names: frozenset[str]) -> ast.expr | None:
     """An expression of one of these names, or of a part of its value, by which code may see in
-    which order a set's items come; None if there is none."""
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(tree):
+    which order a set's items come; None if there is none. The names in BLIND are Python's there."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    seeing = _Seeing(
+        {child: node for node in nodes for child in ast.iter_child_nodes(node)},
+        {node.name for node in nodes if isinstance(node, ast.FunctionDef)},
+    )
+    for node in nodes:
         name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
         is_read = isinstance(getattr(node, "ctx", None), ast.Load)
-        if name in names and is_read and not _is_blind(node, parents):
+        if name in names and is_read and not seeing.is_blind(node):
             return node  # type: ignore[return-value]
     return None
 
 
-def _is_blind(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether what is done with a set, or with what holds it, gives the same in any order."""
-    around = parents.get(node)
-    if isinstance(around, ast.Compare):
-        return True
-    if isinstance(around, ast.Subscript):
-        return around.slice is node or _is_blind(around, parents)
-    if isinstance(around, ast.Attribute):
-        call = parents.get(around)
-        is_called = isinstance(call, ast.Call) and call.func is around
-        if is_called and around.attr in _BLIND_METHODS:
+_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+
+
+class _Seeing:
+    """Where the order of a set is seen. parents: the node around each; own: the program's own
+    functions and methods, of which none is taken for a set's."""
+
+    def __init__(self, parents: Mapping[ast.AST, ast.AST], own: Collection[str]) -> None:
+        self._parents, self._own = parents, own
+
+    def is_blind(self, node: ast.AST) -> bool:
+        """Whether what is done with a set, or with what holds it, gives the same in any order."""
+        around = self._parents.get(node)
+        if isinstance(around, ast.Compare):
             return True
-        return is_called and around.attr in _MAKING and _is_blind(call, parents)  # type: ignore[arg-type]
-    if isinstance(around, ast.Call):
-        return _is_blind_call(around, node, parents)
-    if isinstance(around, ast.BinOp):
-        return isinstance(around.op, _OF_SETS) and _is_blind(around, parents)
-    if isinstance(around, ast.comprehension):
-        return _is_blind_over(parents[around], parents)
-    if isinstance(around, (ast.If, ast.While, ast.IfExp)):
-        return around.test is node
-    return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
+        if isinstance(around, ast.Subscript):
+            return around.slice is node or self.is_blind(around)
+        if isinstance(around, ast.Attribute):
+            return self._is_blind_method(around)
+        if isinstance(around, ast.Call):
+            return self._is_blind_call(around, node)
+        if isinstance(around, ast.BinOp):
+            return isinstance(around.op, _OPERATORS) and self.is_blind(around)
+        if isinstance(around, ast.comprehension):
+            return around.iter is node and self._is_blind_over(self._parents[around])
+        if isinstance(around, (ast.If, ast.While, ast.IfExp)):
+            return around.test is node
+        return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
 
+    def _is_blind_method(self, method: ast.Attribute) -> bool:
+        """Whether a method of a set, or `get` of a dict of sets, is."""
+        call = self._parents.get(method)
+        if not isinstance(call, ast.Call) or call.func is not method or method.attr in self._own:
+            return False
+        is_making = method.attr in _MAKING or method.attr == "get"
+        return method.attr in _BLIND_METHODS or (is_making and self.is_blind(call))
 
-_OF_SETS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+    def _is_blind_call(self, call: ast.Call, node: ast.AST) -> bool:
+        function = call.func
+        if isinstance(function, ast.Attribute):  # of another set
+            is_of_set = function.attr in _OF_SETS_ALONE - set(self._own)
+            return is_of_set and (function.attr not in _MAKING or self.is_blind(call))
+        if not isinstance(function, ast.Name) or call.keywords or function.id not in BLIND:
+            return False
+        if function.id == "isinstance":
+            return call.args[0] is node
+        # `max` of several gives one of them.
+        is_making = function.id in ("set", "frozenset")
+        return call.args == [node] and (not is_making or self.is_blind(call))
 
-
-def _is_blind_call(call: ast.Call, node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    function = call.func
-    if isinstance(function, ast.Attribute):  # of another set
-        is_making = function.attr in _MAKING - {"get"} and _is_blind(call, parents)
-        return is_making or (function.attr in _BLIND_METHODS - {"add"})
-    if not isinstance(function, ast.Name) or call.keywords:
-        return False
-    if function.id in ("set", "frozenset"):
-        return _is_blind(call, parents)
-    return function.id in _BLIND
-
-
-def _is_blind_over(made: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a comprehension over the set gives the same in any order."""
-    if isinstance(made, ast.SetComp):
-        return _is_blind(made, parents)
-    around = parents.get(made)
-    is_of_one = isinstance(made, (ast.GeneratorExp, ast.ListComp)) and isinstance(around, ast.Call)
-    return is_of_one and _is_blind_call(around, made, parents)  # type: ignore[arg-type]
+    def _is_blind_over(self, made: ast.AST) -> bool:
+        """Whether a comprehension over the set gives the same in any order."""
+        if not all(isinstance(each, _PLAIN) for each in ast.walk(made) if each is not made):
+            return False
+        if isinstance(made, ast.SetComp):
+            return self.is_blind(made)
+        around = self._parents.get(made)
+        is_of_one = isinstance(made, (ast.GeneratorExp, ast.ListComp))
+        return is_of_one and isinstance(around, ast.Call) and self._is_blind_call(around, made)

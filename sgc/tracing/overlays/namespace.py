@@ -21,24 +21,19 @@ from sgc.core.places import is_users_own
 from sgc.errors import TraceError
 from sgc.tracing.convert.in_place import own_code
 from sgc.tracing.convert.source import NoSource, converted
-from sgc.tracing.kinds.sets import copied_data, has_lost, order_seen
+from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.modules import seeing
 from sgc.tracing.overlays.outside import Watched, written_by
 from sgc.tracing.pieces.made import Sites
-from sgc.tracing.pieces.trees import function_of, tree_of
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
 
 _IS_OVERLAY = "__sgc_overlay__"
 _COPIED = (list, dict, set)
-_LOST = (
-    "the order of a set is seen that was made in steps, so that no copy of it has its order",
-    "write sorted(xs); or " + INTERPRET,
-)
 MAX_COPIED_CHARS = 1_000_000  # of data that is copied, so that changes are found
 
 
@@ -129,7 +124,7 @@ class Overlays:
 
     def watch(self, name: str, value: Any) -> None:
         """Watches an argument, unless it is data, of which the program gets a copy."""
-        if plain(value) is None:
+        if plain(value) is None or has_lost(value):
             self._watched.add(name, value)
 
 
@@ -205,8 +200,6 @@ class _Overlay:
         if writes is not None:
             # Refused only if it is called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
-        if (line := self._order_seen(function)) is not None:
-            return _refused(function, line, *_LOST)
         try:
             code = own_code(function)
             if self._is_converting:
@@ -243,22 +236,6 @@ class _Overlay:
                 new.cell_contents = self._copy(name, new.cell_contents)
         return copy
 
-    def _order_seen(self, function: types.FunctionType) -> int | None:
-        """A line of a function that may see the order of a set which no copy has."""
-        code = function.__code__
-        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        held = {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
-        held |= {name: self.original.get(name) for name in names_of(code)}
-        lost = frozenset(
-            name for name, value in held.items() if type(value) in _COPIED and has_lost(value)
-        )
-        if not lost:
-            return None
-        tree = tree_of(code.co_filename)
-        node = None if tree is None else function_of(code, tree)
-        seen = node if node is None else order_seen(node, lost)
-        return code.co_firstlineno if node is None else seen.lineno if seen else None
-
     def _hold(self, function: types.FunctionType) -> None:
         """Keeps a function alive, unless it has a closure: such a function, made by the program, is
         forgotten when the program drops it, with what its variables hold.
@@ -276,7 +253,7 @@ class _Overlay:
             return value
         if id(value) not in self._copied:
             before = plain(value)
-            if before is None or len(before) > MAX_COPIED_CHARS:
+            if before is None or len(before) > MAX_COPIED_CHARS or has_lost(value):
                 self._watched.add(name, value)
                 return value
             self._keep.append(value)
@@ -284,13 +261,6 @@ class _Overlay:
             self._copied[id(data)] = data
             self.copies.append((name, data, before))
         return self._copied[id(value)]
-
-
-def _is_set(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def _refused_outside_write(function: types.FunctionType, line: int, name: str) -> Any:

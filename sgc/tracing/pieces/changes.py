@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from sgc.tracing.kinds.sets import BLIND
 from sgc.tracing.pieces.names import names_of, parameters
 
 # Methods of Python's own types that change their object.
@@ -75,7 +76,10 @@ def changed_roots(
 
 def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr]:
     """The expressions whose values are changed."""
+    called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
     for each in ast.walk(node):
+        if _name_of(each) in _PASSED and id(each) not in called:
+            yield ast.Constant(None)  # it may be called later, with anything
         if isinstance(each, ast.Call):
             yield from _by_function(each)
             if method_of(each) == "getattr" and (changing or _names_change(each)):
@@ -87,6 +91,13 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
             # The object of a method, even if the method is called later; no other has a new one.
             yield from () if _is_fresh(each.value) else (each.value,)
+
+
+_PASSED = CHANGERS - {"next"}  # which is a usual name of a variable, and changes only iterators
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _names_change(node: ast.Call) -> bool:
@@ -300,7 +311,7 @@ _MAKING = frozenset({
 
 
 # Functions of Python's by whose names it is decided what code may do.
-DECIDING = _ITERATING | _MAKING | {"repr", "str"}
+DECIDING = _ITERATING | _MAKING | BLIND | {"repr", "str"}
 
 # Methods and functions that change nothing if they raise an error.
 _AT_ONCE = frozenset({
@@ -385,8 +396,7 @@ def _is_changing(node: ast.Call) -> bool:
 
 
 def method_of(node: ast.Call) -> str:
-    function = node.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return _name_of(node.func)
 
 
 def _unpacked(target: ast.expr) -> list[ast.expr]:

@@ -15,6 +15,7 @@ from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.sets import order_seen
 from sgc.tracing.pieces.changes import (
+    DECIDING,
     changed_roots,
     changes_outside,
     made_inside,
@@ -25,6 +26,7 @@ from sgc.tracing.pieces.changes import (
 from sgc.tracing.pieces.classes import UserClass, changing_of
 from sgc.tracing.pieces.constants import FACTORIES, NotData, holds_defaulting, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
+from sgc.tracing.pieces.function_checks import refuse_hidden
 from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
@@ -160,6 +162,7 @@ def made(
     that change their object. Raises NotData, CodeError.
     """
     found = names_of([piece.plain])
+    refuse_hidden(piece.plain)
     maker = _Maker(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
@@ -206,7 +209,7 @@ def _refuse_order(piece: Piece, parsed: Code, lost: Mapping[str, bool]) -> None:
     given = any(lost.get(name) for name in piece.targets)
     names = frozenset(lost)
     trees = (each for each in parsed.body if each is not parsed.entry)
-    if given or any(order_seen(each, names) for each in (piece.plain, *trees)):
+    if given or order_seen((piece.plain, *trees), names):
         raise NotData("the order of a set is seen: sorted(xs) has one")
 
 
@@ -274,6 +277,8 @@ class _Maker:
         """Adds a variable's value: bound in the module, as an argument, or written out."""
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
+        elif name in DECIDING and callable(value):
+            raise NotData(f"{name} is not Python's {name}")
         elif is_operand(value):
             self._param(name, name, value)
         else:

@@ -18,7 +18,7 @@ from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.sets import has_open_order
-from sgc.tracing.pieces.changes import DECIDING, changes_outside
+from sgc.tracing.pieces.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
     NotData,
@@ -29,6 +29,7 @@ from sgc.tracing.pieces.constants import (
     is_fixed,
     literal,
 )
+from sgc.tracing.pieces.function_checks import refuse_defaults, refuse_hidden
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.trees import Function, source_of
 
@@ -58,6 +59,7 @@ class ModuleText:
         self._made: dict[str, str] = {}  # constants that hold objects of classes, or functions
         self._nodes: list[ast.FunctionDef] = []
         self._classes: dict[str, str] = {}
+        self._has_changers = False
         self.lost: dict[str, bool] = {}  # names of sets of another order; if that was fixed
         self._in_class = 0  # only methods may use `hash`: that of a text differs by process
         self.classes: dict[str, UserClass] = {}
@@ -65,11 +67,23 @@ class ModuleText:
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
         self._refuse_attributes([entry, *self.nodes])
+        is_changing = self._has_changers or may_mutate([entry, *self.nodes])
+        constants, made = (
+            [self._line(name, text, is_changing) for name, text in each.items()]
+            for each in (self._constants, self._made)
+        )
         parts = [
-            *self._imports.values(), *self._constants.values(), *self._classes.values(),
-            *self._functions.values(), *self._made.values(),
+            *self._imports.values(), *constants, *self._classes.values(),
+            *self._functions.values(), *made,
         ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
+
+    def _line(self, name: str, text: str, is_changing: bool) -> str:
+        """The line of a constant. One that code may change is marked, since it might by ways not
+        seen here; and one of which it may only read a key that is not there."""
+        value = self._bound[name]
+        is_kept = holds_defaulting(value) or (is_changing and not is_fixed(value))
+        return f"{name} = {f'unchanged({text})' if is_kept else text}"
 
     def _refuse_attributes(self, parts: list[ast.FunctionDef | ast.ClassDef]) -> None:
         """Refuses attributes of functions: code has their bodies alone."""
@@ -146,6 +160,9 @@ class ModuleText:
         if found is None:
             raise NotData(f"{name} is not known to such code")
         module, own = found
+        if own != name and own in CHANGERS | DECIDING:
+            raise NotData(f"{own} is called {name}")
+        self._has_changers = self._has_changers or own in CHANGERS
         as_name = "" if own == name else f" as {name}"
         self._imports[name] = f"from {module} import {own}{as_name}"
 
@@ -198,6 +215,7 @@ class ModuleText:
 
     def needs_of(self, node: Function, function: FunctionType) -> None:
         """Adds everything that a function uses."""
+        refuse_hidden(node)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for each in ast.walk(node):
             if isinstance(each, ast.Nonlocal) and not cells.keys().isdisjoint(each.names):
@@ -212,19 +230,14 @@ class ModuleText:
                     raise NotData(f"{name} is not set") from None
             else:
                 self.need(name, names)
-        defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
-        if not all(isinstance(each, ast.Constant) for each in defaults):
-            raise NotData("a default is no constant")
-        if _defaults_of(function) != _constants(node.args):
-            raise NotData(f"the defaults of {function.__name__} are not what its source says")
+        refuse_defaults(node, function)
 
     def _constant(self, name: str, value: Any) -> None:
         text = self.written(value, name)
         if len(text) > MAX_CONSTANT:
             raise NotData(f"{name} is too large")
         place = self._made if holds_made(value) else self._constants
-        # Code that changes nothing may still read a key.
-        place[name] = f"{name} = {f'unchanged({text})' if holds_defaulting(value) else text}"
+        place[name] = text
 
     def written(self, value: Any, name: str) -> str:
         """A variable's value as an expression of the module, which gets what it uses."""
@@ -308,19 +321,6 @@ def _library() -> dict[int, tuple[str, str]]:
             if callable(value):
                 found[id(value)] = (module, name)
     return found
-
-
-def _defaults_of(function: FunctionType) -> tuple[str, dict[str, str]]:
-    named = function.__kwdefaults__ or {}
-    return repr(function.__defaults__ or ()), {name: repr(each) for name, each in named.items()}
-
-
-def _constants(args: ast.arguments) -> tuple[str, dict[str, str]]:
-    """The defaults that a function's source says, which are constants."""
-    pairs = zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    named = {arg.arg: ast.literal_eval(each) for arg, each in pairs if each is not None}
-    plain = tuple(ast.literal_eval(each) for each in args.defaults)
-    return repr(plain), {name: repr(each) for name, each in named.items()}
 
 
 def _asked_of(node: ast.AST) -> str | None:

@@ -38,6 +38,27 @@ def free_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
     return inside.reads - bound
 
 
+def called_variables(node: ast.AST) -> set[str]:
+    """The names that a part of a program both binds, in any scope, and calls."""
+    parts = list(ast.walk(node))
+    calls = [each.func for each in parts if isinstance(each, ast.Call)]
+    called = {each.id for each in calls if isinstance(each, ast.Name)}
+    return called & {name for each in parts for name in _bound_by(each)}
+
+
+def _bound_by(node: ast.AST) -> Iterator[str | None]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.alias):  # an imported name is what it says
+        yield node.asname
+    elif isinstance(node, ast.MatchMapping):
+        yield node.rest
+    else:
+        yield getattr(node, "name", None)
+
+
 def parameters(args: ast.arguments) -> set[str]:
     return {each.arg for each in _parameters(args)}
 

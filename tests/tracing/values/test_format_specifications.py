@@ -30,7 +30,8 @@ def called(text: str, n: int) -> str:
 
 
 def others(text: str, n: int) -> str:
-    return f"{text.split()!s:>{n}}|{True!r:{n}}|{None!s:{n}}|{[n]!r:>{n}}|{(n if n > 2 else 9):>{n}}"
+    shown = f"{text.split()!s:>{n}}|{True!r:{n}}|{None!s:{n}}"
+    return shown + f"{[n]!r:>{n}}|{(n if n > 2 else 9):>{n}}"
 
 
 def letters(text: str, n: int) -> str:
@@ -52,7 +53,7 @@ def no_text(text: str, n: int) -> str:
 )
 def test_a_specification_known_only_at_run_time(shown: Any) -> None:
     @sgc.function
-    def program(s, q: str):
+    def program(s: Any, q: str) -> None:
         s += q + sgc.gen("a", max_tokens=4)
         n = len(s["a"])
         if n > 2:
