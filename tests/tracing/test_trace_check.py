@@ -13,8 +13,10 @@ from sgc.core.places import own_texts
 from sgc.errors import TraceError, TurnsExceeded
 from sgc.ir.graph import Graph
 from sgc.programs.explain import findings
+from sgc.runtime.executor.code import fuel
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing import session
+from sgc.tracing.checking import check
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.rounds import LENGTHS, rounds
 from sgc.tracing.tracer import trace
@@ -66,6 +68,37 @@ def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):
     graph: Graph = trace(wrong)
     with pytest.raises(TraceError, match="wrong"):
         check_trace(bounded(12, last="plain"), graph, {})
+
+
+def spelled(n_words: int, said: str = "a") -> sgc.Function:
+    def program(s, word):
+        s += said + sgc.gen("g", max_tokens=2)
+        found = s["g"].split()
+        s += "".join([letter for letter in word * n_words if letter not in found])
+
+    return sgc.function(program)
+
+
+@pytest.fixture
+def less_fuel(monkeypatch):
+    """So that code has too much to do for the longest text after a fraction of a second."""
+    monkeypatch.setattr(fuel, "MAX_STEPS", 100_000)
+
+
+@pytest.mark.full_check
+def test_code_that_is_too_much_for_the_longest_text_alone_is_none_that_is_wrong(less_fuel):
+    check_trace(spelled(1), trace(spelled(1)), {})
+    with pytest.raises(TraceError, match="a graph's code takes more than"):
+        check_trace(spelled(2000), trace(spelled(2000)), {})
+
+
+@pytest.mark.full_check
+def test_what_is_wrong_before_code_is_too_much_is_found(less_fuel, monkeypatch):
+    longest = [each for each in rounds(("own",)) if len(each.text(0)) == max(LENGTHS)]
+    monkeypatch.setattr(check, "rounds", lambda own: longest)
+    check_trace(spelled(1), trace(spelled(1)), {})
+    with pytest.raises(TraceError, match="wrong"):
+        check_trace(spelled(1, said="b"), trace(spelled(1)), {})
 
 
 @sgc.tool(effect="pure")

@@ -33,6 +33,7 @@ from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
@@ -65,8 +66,10 @@ def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) ->
         compiled = _attempt(_run_compiled, graph, backends[0], arguments)
         interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
         n_asked += backends[1].asked.total()
-        if isinstance(compiled, TurnsExceeded):
-            # Interpreted, the loop has no bound: it makes the same requests, and continues.
+        is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
+        if isinstance(compiled, TurnsExceeded) or is_too_long:
+            # Interpreted, it has no bound: it makes the same requests, and continues.
+            assert isinstance(compiled, SgcError)
             _compare_asked(function, compiled, *backends)
         else:
             _compare(function, compiled, interpreted)
@@ -161,12 +164,12 @@ def _run_interpreted(
 
 
 def _compare_asked(
-    function: Definition, error: TurnsExceeded, compiled: _Recorded, interpreted: _Recorded
+    function: Definition, error: SgcError, compiled: _Recorded, interpreted: _Recorded
 ) -> None:
     if more := compiled.asked - interpreted.asked:
         raise TraceError(
-            f"the trace of {function.name} is wrong: a loop that goes round more often than its "
-            f"bound asks for {more.total()} replies that the interpreted program does not",
+            f"the trace of {function.name} is wrong: until it reaches a bound ({error.message}) it "
+            f"asks for {more.total()} replies that the interpreted program does not",
             where=error.where,
             hint="a value known only at run time was used in a way that tracing cannot see; "
             "run with --interpret",

@@ -8,7 +8,7 @@ other).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 NASTY = (
@@ -34,6 +34,14 @@ class Round:
     def text(self, index: int) -> str:
         """The text of the argument with this index."""
         return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
+
+    def has_long(self, arguments: Iterable[object]) -> bool:
+        """Whether one of the arguments is a text that is longer than all replies.
+
+        Code of a graph that goes through a text letter by letter may be too much for so long a
+        text, and is of use for others.
+        """
+        return any(isinstance(each, str) and len(each) > MAX_REPLY for each in arguments)
 
 
 def text_of_length(n_chars: int) -> str:

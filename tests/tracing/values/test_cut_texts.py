@@ -102,6 +102,7 @@ def test_a_sample_of_operations_on_made_texts(scripted):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_all_operations_on_made_texts(scripted):
     found = Counter(compare(each, scripted(), SHORT + LONG) for each in expressions())
     print(found)
