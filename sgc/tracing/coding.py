@@ -39,6 +39,7 @@ from sgc.tracing.values.abstract_loops import Items
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
 ) | {"slice", "json_loads"}
+_READING = (Lit("item"), Lit("as"), Lit("slice"))
 # After this share of the budget's steps, the trace notes pieces that can become code, in case the
 # budget is spent.
 LOOKED = 0.05
@@ -168,6 +169,21 @@ class Coding(Merging):
 
     def is_code(self, symbol: Symbol) -> bool:
         return bool(self._code_of(symbol))
+
+    def is_put(self, symbol: Symbol) -> bool:
+        """Whether a value is read out of a list or dict of the graph in which the program may have
+        put it."""
+        is_read, (op, fields) = False, self.made.get(symbol.name, ("", {}))
+        while op == "compute" and fields["fn"] in _READING:
+            args = fields["args"]
+            whole = args[0] if isinstance(args, tuple) and args else None
+            if not isinstance(whole, Ref):
+                return True
+            is_read, (op, fields) = True, self.made.get(whole.name, ("", {}))
+        if not is_read or op == "tool":
+            return False
+        # What is made of no op is an argument of the program, or has a name if it was widened.
+        return bool(fields) and fields.get("fn") != Lit("json_loads")
 
     def _code_of(self, symbol: Symbol) -> str:
         """The name of the code's result that a value is or is taken from; else empty."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
 from types import FrameType
@@ -14,7 +13,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.graph import Lit, Loc
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import Opaque, stack_of
-from sgc.tracing.kinds.row_types import OptionalType
+from sgc.tracing.kinds.row_types import OptionalType, is_unchangeable
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
@@ -26,7 +25,7 @@ from sgc.tracing.snapshots.reader import Reader
 from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_json import AbstractObject, without_none
-from sgc.tracing.values.abstract_list import frozen, refuse_changed
+from sgc.tracing.values.abstract_list import frozen, refuse_changed, type_of
 
 WIDENED = "widened"  # the op noted for widened values
 
@@ -83,7 +82,7 @@ class Merging(MapRecorder):
             reader = Reader(self)
             if widened.leaves:
                 reader.read(frames, self.loops)
-            self._apply(widened, reader.places)
+            self._apply(widened, reader)
 
     def before_line(self, frame: FrameType) -> None:
         """Decides for variables that a line reads and that may be None whether they are."""
@@ -147,11 +146,15 @@ class Merging(MapRecorder):
             self.loops.n_events, tuple(names), tuple(leaves), widening.facts,
             frozenset(self.retired),
         )  # fmt: skip
-        self._apply(widened, reader.places)
+        self._apply(widened, reader)
         return widened
 
-    def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
+    def _apply(self, widened: Widened, reader: Reader) -> None:
+        places = reader.places
         for number, symbol, leaf in widened.leaves:
+            # The graph's list has copies of what others hold too, which may not change any more.
+            shared = [each for each in reader.shared.get(number, ()) if not _is_fixed(each)]
+            self.held += [(each, frozen(each)) for each in shared]
             self.note_type(symbol)
             self.has_optional = self.has_optional or isinstance(symbol.type, OptionalType)
             if leaf.symbol is not None:
@@ -180,3 +183,8 @@ class Merging(MapRecorder):
         self.path.is_publishing = False
         self.retired.update(dead)
         self.path.retire(dead)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether nothing can change a value, or what it holds."""
+    return is_unchangeable(type_of(value))

@@ -176,4 +176,4 @@ def joined_item(found: Iterable[Type]) -> Type:
     lists = [joined(kinds[0], each) for each in kinds[1:]]
     if len(kinds) == 2 and lists[0] is not None:
         return lists[0]
-    return types.JSON
+    return OBJECT if OBJECT in map(outer, kinds) else types.JSON  # a tuple is no JSON

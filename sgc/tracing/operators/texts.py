@@ -80,7 +80,20 @@ def same(value: Any) -> Any:
         stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
         stop("whether a value that code gives is the very object that another is", INTERPRET)
+    if _is_part(value):
+        stop("whether an item of a value known only at run time is the very object", INTERPRET)
     return bool(value) if isinstance(value, AbstractBool) else value
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is read out of a list of the graph, which holds a copy of what the program
+    has put there."""
+    if type(value) is tuple:
+        return any(_is_part(part) or isinstance(part, _SCALARS) for part in value)
+    return isinstance(value, AbstractList) and value.session.is_put(value.symbol)
+
+
+_SCALARS = (AbstractText, AbstractNumber)
 
 
 def _seen(value: str) -> Any:

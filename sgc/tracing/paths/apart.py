@@ -97,7 +97,7 @@ def _why_kept(snapshot: Snapshot, key: Key, kept: set[str]) -> str:
     if leaf.data is None and leaf.symbol is None:
         tokens = snapshot.whole.shape[leaf.tokens[0] + 1 : leaf.tokens[1]]
         return f", and a graph's list cannot hold {_shown(_inside(tokens), snapshot)}"
-    return "" if leaf.is_movable else ", and it shares items with another variable"
+    return ""
 
 
 def _inside(tokens: Shape) -> Shape:

@@ -93,8 +93,7 @@ class Reader(ObjectReader):
         """A leaf, after everything is read."""
         leaf = self._leaves[number]
         are_known = all(place.holder is not None for place in self.places[number])
-        is_movable = are_known and number not in self._shared
-        return leaf if is_movable else replace(leaf, is_movable=False)
+        return leaf if are_known else replace(leaf, is_movable=False)
 
     def _held(self) -> None:
         """Reads which of the objects that the program still reaches are in abstract lists too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types as pytypes
 from abc import abstractmethod
+from collections import defaultdict
 from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from sgc.tracing.code.frames import (
     Opaque,
 )
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import NOTHING, RecordType
+from sgc.tracing.kinds.row_types import NOTHING, RecordType, row_of
 from sgc.tracing.snapshots.leaves import (
     TYPES,
     Data,
@@ -55,6 +56,7 @@ _LEAVES = frozenset({
 _SAME_EVERYWHERE = (
     type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,
 )  # fmt: skip
+_NO_ITEMS = "def piece():\n    return ()"
 _JSONS = frozenset({AbstractJson, AbstractObject})
 
 
@@ -79,7 +81,8 @@ class ValueReader:
         self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
         self._n_inside = 0  # how many lists are being read, each inside another
         self._outermost: list[int] = []  # the leaves of lists that are inside no other
-        self._shared: set[int] = set()  # lists whose items are elsewhere too
+        # For each outermost list, the objects inside it that are elsewhere too.
+        self.shared: defaultdict[int, list[Any]] = defaultdict(list)
         self._variables: list[Variable] = []
 
     @abstractmethod
@@ -156,8 +159,9 @@ class ValueReader:
         if id(value) in self._lists:
             self.places[self._lists[id(value)]].append(place)
         inside = self._inside
-        if number[0] != inside:  # a list that shares items with others is not widened
-            self._shared |= {self._outermost[n] for n in (number[0], inside) if n >= 0}
+        if number[0] != inside:
+            for n in {number[0], inside} - {-1}:
+                self.shared[self._outermost[n]].append(value)
 
     def _leaf(self, value: Any, place: Place) -> None:
         """Reads a value that may be widened, as part of the whole and as a leaf."""
@@ -247,8 +251,10 @@ class ValueReader:
             return found
         if is_record(value):
             return self._record(value, n_left - 1) if n_left else None
-        if kind not in (list, dict, tuple) or not n_left or (kind is not list and not value):
+        if kind not in (list, dict, tuple) or not n_left or (kind is dict and not value):
             return None
+        if kind is tuple and not value:  # an op would make a dict
+            return Items((), (), row_of(()), _NO_ITEMS)
         keys = None if kind is list else tuple(value) if kind is dict else ()
         if keys is not None and not all(type(key) is str and not has_marker(key) for key in keys):
             return None

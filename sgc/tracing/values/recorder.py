@@ -62,6 +62,10 @@ class Recorder(Session):
         """Whether code may change a value: nothing else holds it, as far as tracing knows."""
 
     @abstractmethod
+    def is_put(self, symbol: Symbol) -> bool:
+        """Whether a value is read out of a list or dict in which the program may have put it."""
+
+    @abstractmethod
     def is_code(self, symbol: Symbol) -> bool:
         """Whether a list, dict or object is a result of code that is data."""
 
