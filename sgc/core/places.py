@@ -129,8 +129,12 @@ def is_users_own(code: CodeType, names: Mapping[str, Any]) -> bool:
 
     names: its globals.
     """
-    file = code.co_filename
-    return _SITE not in file and is_of_users(names.get("__name__", ""), file)
+    return is_users_module(names.get("__name__", ""), code.co_filename)
+
+
+def is_users_module(module: str, file: str) -> bool:
+    """Whether a module is the user's code, and not an installed package's."""
+    return _SITE not in file and is_of_users(module, file)
 
 
 MAX_OWN_TEXTS = 10_000

@@ -4,6 +4,7 @@ they were, and a program that changes them is refused.
 
 from __future__ import annotations
 
+import enum
 import importlib.util
 import sys
 from collections import deque
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import outside_module
 import pytest
 from control_flow import agree
 
@@ -118,6 +120,88 @@ def test_a_program_that_changes_them_is_refused(change: Callable[..., None]) -> 
     with pytest.raises(TraceError, match="outside of it"):
         trace(sgc.function(program), is_full=True)
     assert state() == before
+
+
+def sets_a_name_of_a_module(s: Any, text: str) -> None:
+    outside_module.LAST = text
+
+
+def adds_a_name_to_a_module(s: Any, text: str) -> None:
+    setattr(outside_module, "MORE", text)  # noqa: B010
+
+
+def appends_to_a_modules_list(s: Any, text: str) -> None:
+    outside_module.TEXTS.append(text)
+
+
+def appends_on_one_path(s: Any, text: str) -> None:
+    if text == "x":
+        outside_module.TEXTS.append("y")
+
+
+def sets_an_item_of_a_modules_dict(s: Any, text: str) -> None:
+    outside_module.BY_NAME["k"] = 1
+
+
+def sets_an_attribute_of_a_modules_object(s: Any, text: str) -> None:
+    outside_module.KEPT.last = text  # type: ignore[attr-defined]
+
+
+def appends_to_a_list_of_a_modules_class(s: Any, text: str) -> None:
+    outside_module.Kept.texts.append(text)
+
+
+def sets_an_attribute_of_a_modules_function(s: Any, text: str) -> None:
+    outside_module.state.last = text  # type: ignore[attr-defined]
+
+
+def imports_it(s: Any, text: str) -> None:
+    import outside_module as inside
+
+    inside.TEXTS.append(text)
+
+
+def imports_a_part_of_it(s: Any, text: str) -> None:
+    from outside_module import TEXTS
+
+    TEXTS.append(text)
+
+
+def sets_a_name_of_a_library(s: Any, text: str) -> None:
+    enum.last = text  # type: ignore[attr-defined]
+
+
+OF_MODULES = (
+    sets_a_name_of_a_module, adds_a_name_to_a_module, appends_to_a_modules_list,
+    appends_on_one_path, sets_an_item_of_a_modules_dict, sets_an_attribute_of_a_modules_object,
+    appends_to_a_list_of_a_modules_class, sets_an_attribute_of_a_modules_function, imports_it,
+    imports_a_part_of_it, sets_a_name_of_a_library,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", OF_MODULES, ids=lambda change: change.__name__)
+def test_a_program_that_changes_another_module_is_refused(change: Callable[..., None]) -> None:
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        change(s, s["a"])
+        s += "then" + sgc.gen("b", max_tokens=3)
+
+    before = outside_module.state()
+    with pytest.raises(TraceError, match="outside of it"):
+        trace(sgc.function(program), is_full=True)
+    assert outside_module.state() == before
+    assert not hasattr(enum, "last")
+
+
+def test_a_program_that_reads_another_module_compiles() -> None:
+    @sgc.function
+    def program(s, q: str):
+        from outside_module import Kept
+
+        s += q + sgc.gen("a", max_tokens=3)
+        return len(outside_module.TEXTS), outside_module.LAST, Kept().texts, s["a"]
+
+    agree(program, ("yes", "no"), q="x")
 
 
 def test_an_object_that_is_an_argument_is_not_changed() -> None:

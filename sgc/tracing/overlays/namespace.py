@@ -172,9 +172,13 @@ class _Overlay:
         closure, are rebuilt too."""
         rebuilt = self._rebuild(function)
         while self._met:
-            for name in names_of(self._met.pop().__code__):
+            code = self._met.pop().__code__
+            self._watched.add_imported(code, str(self.original.get("__package__") or ""))
+            for name in names_of(code):
                 if name in self.original:
                     value = self._globals[name]
+                    if isinstance(self.original[name], types.ModuleType):
+                        self._watched.add_module(name, self.original[name], code)
                     ours = value is self.original[name] and self._is_ours(value)
                     self._globals[name] = self._rebuild(value) if ours else self._copy(name, value)
         return rebuilt

@@ -11,16 +11,18 @@ import contextlib
 import dis
 import sys
 from collections import deque
+from collections.abc import Collection
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
 from operator import is_not
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.core.places import is_of_users, is_users_own
+from sgc.core.places import is_of_users, is_users_module, is_users_own
 from sgc.tracing.snapshots.objects import names_of
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
+from sgc.tracing.watch.guards import names_of as names_in
 from sgc.tracing.watch.guards import plain
 
 _DATA = (list, dict, set, tuple)
@@ -93,6 +95,39 @@ class OutsideItems:
             deque.extend(value, before)
 
 
+class OutsideModule:
+    """What the names of a module stood for before a trace, but for those of other modules, which an
+    import may add. names: those to compare, if not all."""
+
+    def __init__(self, name: str, module: ModuleType, names: Collection[str] | None) -> None:
+        self.name, self._module, self._names = name, module, names
+        self._before = self._now()
+
+    def _now(self) -> dict[str, Any]:
+        every = vars(self._module).items()
+        return {
+            key: item for key, item in every
+            if not isinstance(item, ModuleType) and (self._names is None or key in self._names)
+        }  # fmt: skip
+
+    @property
+    def is_changed(self) -> bool:
+        now = self._now()
+        are_same = now.keys() == self._before.keys()
+        return not are_same or any(item is not self._before[key] for key, item in now.items())
+
+    def put_back(self, written: frozenset[str]) -> None:
+        """Undoes the trace's changes, as those of an object."""
+        own = vars(self._module)
+        for key, item in self._now().items():
+            is_other = key not in self._before or item is not self._before[key]
+            if is_other and (_is_of_trace(item) or key in written):
+                if key in self._before:
+                    own[key] = self._before[key]
+                else:
+                    del own[key]
+
+
 def _items(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [each for pair in dict.items(value) for each in pair]
@@ -119,8 +154,11 @@ class Watched:
 
     def __init__(self, known: dict[int, tuple[Any, list[Any]]]) -> None:
         self._known = known
-        self._kept: dict[int, list[Outside | OutsideItems]] = {}  # by the id of what holds them
+        self._kept: dict[
+            int, list[Outside | OutsideItems | OutsideModule]
+        ] = {}  # by the id of what holds them
         self._ids: set[int] = set()
+        self._modules: set[tuple[int, int]] = set()  # with functions that read them
 
     def __contains__(self, value: object) -> bool:
         return id(value) in self._ids
@@ -138,6 +176,33 @@ class Watched:
             for each in found[:MAX_KEPT]
         ]
 
+    def add_module(self, name: str, module: ModuleType, code: CodeType) -> None:
+        """Keeps what a module is that a function reads: its names, and the values of those of them
+        that the function has."""
+        if (id(module), id(code)) in self._modules:
+            return
+        self._modules.add((id(module), id(code)))
+        own, kept = vars(module), self._kept.setdefault(id(module), [])
+        if not _is_own(module):
+            kept.append(OutsideModule(name, module, written_by(code)))
+            return
+        if not kept:
+            kept.append(OutsideModule(name, module, None))
+        for each in names_in(code) & own.keys():
+            value = own[each]
+            if isinstance(value, ModuleType):
+                self.add_module(f"{name}.{each}", value, code)
+            else:
+                self.add(f"{name}.{each}", value)
+
+    def add_imported(self, code: CodeType, package: str) -> None:
+        """Keeps the modules that a function imports when it runs."""
+        names = {*imported_by(code)}
+        if names:  # `from . import x` names none
+            names |= {f"{package}.{name}" for name in (*names, *names_in(code))}
+        for name in sorted(names & sys.modules.keys()):
+            self.add_module(name, sys.modules[name], code)
+
     def changed(self) -> str | None:
         """The name of a variable whose value has changed."""
         every = chain.from_iterable(self._kept.values())
@@ -153,6 +218,21 @@ def written_by(code: CodeType) -> frozenset[str]:
     """The attributes that a function writes."""
     found = (each for each in dis.get_instructions(code) if each.opname == "STORE_ATTR")
     return frozenset(each.argval for each in found)
+
+
+@lru_cache(maxsize=4096)
+def imported_by(code: CodeType) -> tuple[str, ...]:
+    """The modules that a function, or a function nested in it, imports."""
+    found = [each.argval for each in dis.get_instructions(code) if each.opname == "IMPORT_NAME"]
+    for constant in code.co_consts:
+        found += imported_by(constant) if isinstance(constant, CodeType) else ()
+    return tuple(found)
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Whether a module is in the user's code, and not in an installed package."""
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and is_users_module(module.__name__, file)
 
 
 def is_watched(value: Any) -> bool:
