@@ -271,6 +271,21 @@ def test_the_jit_does_not_keep_a_file_that_is_gone(tmp_path, monkeypatch):
     assert body("!", backend=replying(1, ["a"])).text() == "gone!"
 
 
+def test_the_jit_sees_a_file_that_comes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    @sgc.function(allow_ambient=True)
+    def body(s, x):
+        s += ("there" if Path("data.txt").exists() or os.path.isdir("data") else "none") + x
+
+    assert body("!", backend=replying(1, ["a"])).text() == "none!"
+    Path("data.txt").write_text("")
+    assert body("!", backend=replying(1, ["a"])).text() == "there!"
+    Path("data.txt").unlink()
+    Path("data").mkdir()
+    assert body("!", backend=replying(1, ["a"])).text() == "there!"
+
+
 def test_a_file_whose_name_is_no_text_cannot_be_guarded_and_is_told(tmp_path):
     name = os.fsencode(tmp_path) + b"/\xff"
     Path(os.fsdecode(name)).write_text("there")
@@ -308,7 +323,8 @@ def test_a_connection_cannot_be_guarded_and_is_told():
         program, told = compiled(body)
     assert text_of(program, x="!") == "AF_INET!"
     assert [line.partition("program ")[2] for line in told] == [
-        "connects a socket; compiled, it keeps for ever what it got now"
+        "looks up a host; compiled, it keeps for ever what it got now",
+        "connects a socket; compiled, it keeps for ever what it got now",
     ]
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import os
 import random
+import shutil
+import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -54,9 +58,69 @@ def starts_process(s, x):
     s += subprocess.run(["echo", "a"], capture_output=True, text=True, check=True).stdout + x
 
 
+def looks_at_a_path(s, x):
+    s += str(Path("/nowhere/at/all").exists()) + x
+
+
+def looks_at_a_file(s, x):
+    s += str(os.path.getmtime(__file__)) + x
+
+
+def asks_for_its_folder(s, x):
+    s += str(Path.cwd()) + x
+
+
+def asks_for_its_process(s, x):
+    s += str(os.getpid()) + x
+
+
+def asks_for_its_machine(s, x):
+    s += socket.gethostname() + x
+
+
+def makes_a_folder(s, x):
+    os.makedirs("/nowhere/at/all", exist_ok=True)
+
+
+def removes_a_file(s, x):
+    Path("/nowhere/at/all").unlink(missing_ok=True)
+
+
+def moves_a_file(s, x):
+    shutil.move("/nowhere/at/all", "/nowhere/else")
+
+
+def sets_the_environment(s, x):
+    os.environ["SGC_OF_A_TEST"] = "1"
+
+
+def changes_the_folder(s, x):
+    os.chdir("/")
+
+
+def opens_a_database(s, x):
+    sqlite3.connect("/nowhere/at/all.db").execute("select 1")
+
+
+def registers_what_runs_at_the_end(s, x):
+    atexit.register(print)
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        looks_at_a_path,
+        looks_at_a_file,
+        asks_for_its_folder,
+        asks_for_its_process,
+        asks_for_its_machine,
+        makes_a_folder,
+        removes_a_file,
+        moves_a_file,
+        sets_the_environment,
+        changes_the_folder,
+        opens_a_database,
+        registers_what_runs_at_the_end,
         reads_environment,
         reads_variable,
         reads_date,
@@ -73,6 +137,7 @@ def test_reading_the_surroundings_is_refused_with_its_line(body):
         sgc.function(body).compile()
     line = body.__code__.co_firstlineno + 1
     assert caught.value.where == f"test_surroundings.py:{line}"
+    assert "SGC_OF_A_TEST" not in os.environ
 
 
 def test_an_import_in_a_body_is_no_read(scripted):

@@ -26,6 +26,15 @@ from sgc.tracing.operators.reading import GUARDED, carries, refuse
 from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient
 from sgc.tracing.watch.call_arguments import takes_abstract
+from sgc.tracing.watch.surroundings import (
+    ACT_EVENTS,
+    ACTS,
+    LOOKS,
+    READ_EVENTS,
+    READS,
+    is_of_program,
+    looked_at,
+)
 
 # Methods that carry markers unchanged. Our own frames may call any method.
 _CARRY = {"join", "format", "__format__", "__str__", "encode"}
@@ -34,16 +43,7 @@ _CLOCKS = {
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
     "process_time", "localtime", "gmtime", "ctime", "asctime",
 }  # fmt: skip
-_AUDITED = {
-    "open": "opens a file",
-    "socket.connect": "connects a socket",
-    "socket.bind": "binds a socket",
-    "subprocess.Popen": "starts a process",
-    "os.system": "starts a process",
-    "os.listdir": "lists a folder",
-    "os.scandir": "lists a folder",
-}
-_READ_EVENTS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
+_KINDS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
 
@@ -91,9 +91,9 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
         elif not _is_ours(frame) or frame.f_code is GUARDED:
             if not carries(arg) and takes_abstract(frame):
                 refuse(arg)
-            if (what := _reads(arg, receiver)) is not None:
-                _read_ambient(what)
-            elif (what := _acts(arg)) is not None:
+            if (what := _reads(frame, arg, receiver)) is not None:
+                _read_named(what, *(looked_at(frame) if what == LOOKS else ("", None)))
+            elif (what := _acts(frame, arg)) is not None:
                 _stop_ambient(what)
 
 
@@ -136,7 +136,7 @@ def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
 
 
-def _reads(function: Any, receiver: Any) -> str | None:
+def _reads(frame: types.FrameType, function: Any, receiver: Any) -> str | None:
     """What a C function reads of the surroundings; None if it reads nothing."""
     name, module = function.__name__, getattr(function, "__module__", None)
     if module == "time" and name in _CLOCKS:
@@ -147,19 +147,14 @@ def _reads(function: Any, receiver: Any) -> str | None:
         events = getattr(current_session(), "events", None)
         is_told = events is not None and events.is_seeded(receiver)
         return None if is_told else "draws a random number"
-    if module == "posix" and name in ("urandom", "getrandom"):
-        return "draws a random number"
-    return None
+    found = READS.get((module, name))
+    return found if found is not None and is_of_program(frame) else None
 
 
-def _acts(function: Any) -> str | None:
+def _acts(frame: types.FrameType, function: Any) -> str | None:
     """What a C function does that a compiled program would not; None if nothing."""
-    name, module = function.__name__, getattr(function, "__module__", None)
-    if module == "time" and name == "sleep":
-        return "sleeps"
-    if module == "_thread" and name in ("start_new_thread", "start_joinable_thread"):
-        return "starts a thread"
-    return None
+    found = ACTS.get((getattr(function, "__module__", None), function.__name__))
+    return found if found is not None and is_of_program(frame) else None
 
 
 def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
@@ -181,7 +176,6 @@ def _stop_ambient(what: str) -> None:
     )
 
 
-_SHOWING_SOURCE = frozenset({"warnings", "_py_warnings", "traceback"})
 _installed = False
 
 
@@ -194,14 +188,15 @@ def _install_audit() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _AUDITED or not getattr(watching, "on", False) or _is_pythons_own():
+    what = READ_EVENTS.get(event) or ACT_EVENTS.get(event)
+    if what is None or not getattr(watching, "on", False) or not is_of_program(sys._getframe(1)):
         return
-    if event in _READ_EVENTS:
-        _see_read(_AUDITED[event], _READ_EVENTS[event], *arguments)
-    elif event == "socket.connect":
-        _read_ambient(_AUDITED[event])
+    if event in _KINDS:
+        _see_read(what, _KINDS[event], *arguments)
+    elif event in READ_EVENTS:
+        _read_ambient(what)
     else:
-        _stop_ambient(_AUDITED[event])
+        _stop_ambient(what)
 
 
 def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0) -> None:
@@ -215,19 +210,7 @@ def _read_named(what: str, kind: str, name: Any) -> None:
     """Handles a read by name; a file may also have a number, the current folder no name."""
     if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
         stop(f"the program {what} that is named by a value known only at run time")
-    if isinstance(name, (str, bytes)):
+    if kind and isinstance(name, (str, bytes)):
         _read_ambient(what, (kind, os.fsdecode(name)))
     else:
         _read_ambient(what)
-
-
-def _is_pythons_own() -> bool:
-    """Whether Python itself reads source, for an import, a warning or a traceback in a body."""
-    frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        if frame.f_globals.get("__name__") in _SHOWING_SOURCE:
-            return True
-        frame = frame.f_back
-    return False
