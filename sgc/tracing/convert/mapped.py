@@ -6,6 +6,7 @@
 
 `list(map(f, xs))` and the like become `list(f(item) for item in xs)`, which `comprehensions.py`
 rewrites as a loop, if `f` is a function of the program. Calls with several iterables stay.
+`list(g(x))` becomes `list(item for item in g(x))` if `g` is a generator of the program.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def is_added(code: CodeType) -> bool:
 def with_mapped(tree: ast.Module, names: ModuleNames) -> ast.Module:
     """Rewrites the tree in place, unless its module binds these names itself."""
     own = _NAMES - names.bound
-    if not own or "*" in names.bound:
+    if not (own or names.generators) or "*" in names.bound:
         return tree
     return _Mapped(own, names).visit(tree)  # type: ignore[no-any-return]
 
@@ -90,7 +91,11 @@ class _Mapped(ast.NodeTransformer):
         self.generic_visit(node)
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         called = node.func.id if isinstance(node.func, ast.Name) else called
-        call = self._call(node.args[0]) if len(node.args) == 1 and called in USES_UP else None
+        if len(node.args) != 1 or called not in USES_UP:
+            return node
+        call = self._call(node.args[0])
+        if call is None and self._is_generator(node.args[0]):
+            node.args = [self._over(node.args[0])]
         if call is None or not self._is_users(call.function):
             return node
         at, name = node.args[0], self._fresh("item")
@@ -103,6 +108,16 @@ class _Mapped(ast.NodeTransformer):
         over = ast.comprehension(_stored(name, at), call.items, tests, 0)
         node.args = [_at(ast.GeneratorExp(elt, [over]), at)]
         return node
+
+    def _is_generator(self, node: ast.expr) -> bool:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return is_call and node.func.id in self._names.generators  # type: ignore[attr-defined]
+
+    def _over(self, items: ast.expr) -> ast.expr:
+        """A generator of the same items."""
+        name = self._fresh("item")
+        over = ast.comprehension(_stored(name, items), items, [], 0)
+        return _at(ast.GeneratorExp(_loaded(name, items), [over]), items)
 
     def _call(self, node: ast.expr) -> _Call | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

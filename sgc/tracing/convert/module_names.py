@@ -5,6 +5,7 @@ rewritten.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,12 +15,14 @@ _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
     """bound: the names that the module binds, in any scope; rebound: those that functions assign by
-    `nonlocal` or `global`; replaced: the attributes that it sets on objects.
+    `nonlocal` or `global`; replaced: the attributes that it sets on objects; generators: those that
+    mean a generator function of the module, everywhere in it.
     """
 
     bound: frozenset[str]
     rebound: frozenset[str]
     replaced: frozenset[str]
+    generators: frozenset[str]
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -31,7 +34,9 @@ class ModuleNames:
         replaced = {
             each.attr for each in attributes if is_open or not isinstance(each.ctx, ast.Load)
         }
-        return cls(frozenset(bound_in(tree)), frozenset(rebound), frozenset(replaced))
+        n_bound = Counter(bound_in(tree))
+        generators = frozenset(name for name in _generators(tree) if n_bound[name] == 1)
+        return cls(frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators)
 
 
 def bound_in(tree: ast.AST) -> Iterator[str]:
@@ -51,3 +56,17 @@ def bound_in(tree: ast.AST) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.MatchMapping) and node.rest:
             yield node.rest
+
+
+def _generators(tree: ast.Module) -> Iterator[str]:
+    """The names of the generator functions at the top of a module."""
+    for each in tree.body:
+        if isinstance(each, ast.FunctionDef) and not each.decorator_list:
+            yield from [each.name] if any(map(_yields, each.body)) else []
+
+
+def _yields(node: ast.AST) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        return False
+    is_yield = isinstance(node, (ast.Yield, ast.YieldFrom))
+    return is_yield or any(map(_yields, ast.iter_child_nodes(node)))

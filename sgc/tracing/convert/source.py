@@ -79,6 +79,8 @@ def _source(filename: str, names: dict[str, Any] | None) -> str:
 
 @unhooked
 def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[Piece]) -> CodeType:
+    if is_added(code):  # conversion has made it
+        return code
     source = _source(code.co_filename, names)
     if not source:
         raise NoSource("there is no source for it")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from types import GeneratorType
 from typing import Any
 
+from sgc.core.places import is_users
 from sgc.core.session import Stream, current_session
 from sgc.lang.group import ProgramStateGroup
 from sgc.tracing.operators.calls import KNOWING
@@ -31,7 +33,15 @@ def loops(over: Any, function: Any = None) -> bool:
         return True
     if isinstance(over, ProgramStateGroup):
         return True
+    if type(over) is GeneratorType:
+        return _is_of_run_time(over)
     return type(over) in (list, tuple) and any(map(_is_run_time, over))
+
+
+def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
+    """Whether a generator of the program was given what is known only at run time."""
+    frame = generator.gi_frame
+    return frame is not None and is_users(frame) and any(map(is_abstract, frame.f_locals.values()))
 
 
 def _is_run_time(value: Any) -> bool:
