@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import enum
 import importlib.util
+import inspect
+import itertools
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -202,6 +204,44 @@ def test_a_program_that_reads_another_module_compiles() -> None:
         return len(outside_module.TEXTS), outside_module.LAST, Kept().texts, s["a"]
 
     agree(program, ("yes", "no"), q="x")
+
+
+LETTERS = itertools.cycle("ab")
+LINES = (f"line {n}" for n in range(3))
+
+
+def takes_the_next(s: Any) -> str:
+    return next(LETTERS) + next(LETTERS)
+
+
+def takes_one_or_another(s: Any) -> str:
+    return next(LINES, "none")
+
+
+def goes_over_it(s: Any) -> str:
+    return "".join(zip(LETTERS, "xy", strict=False).__next__())
+
+
+def goes_over_it_on_one_path(s: Any) -> str:
+    for letter in LETTERS if s["a"] == "yes" else "c":
+        return letter
+    return ""
+
+
+OF_ITERATORS = (takes_the_next, takes_one_or_another, goes_over_it, goes_over_it_on_one_path)
+
+
+@pytest.mark.parametrize("take", OF_ITERATORS, ids=lambda take: take.__name__)
+def test_an_iterator_from_outside_is_not_taken_further(take: Callable[..., str]) -> None:
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        s += take(s)
+
+    with pytest.raises(TraceError, match=r"takes items of '(LETTERS|LINES)'") as caught:
+        trace(sgc.function(program), is_full=True)
+    assert str(take.__code__.co_firstlineno + 1) in caught.value.where
+    assert next(LETTERS) + next(LETTERS) == "ab"
+    assert inspect.getgeneratorstate(LINES) == inspect.GEN_CREATED
 
 
 def test_an_object_that_is_an_argument_is_not_changed() -> None:

@@ -25,6 +25,7 @@ from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
+from sgc.tracing.overlays.iterators import held_back
 from sgc.tracing.overlays.modules import seeing
 from sgc.tracing.overlays.outside import Watched, written_by
 from sgc.tracing.pieces.made import Sites
@@ -254,7 +255,7 @@ class _Overlay:
         """A copy of plain data, so that changes by the trace are seen and leave it as it is."""
         if type(value) not in _COPIED and not is_namespace(value):
             self._watched.add(name, value)
-            return value
+            return held_back(name, value)
         if id(value) not in self._copied:
             before = plain(value)
             if before is None or len(before) > MAX_COPIED_CHARS or has_lost(value):
