@@ -12,7 +12,7 @@ _HEAP_TYPE = 1 << 9
 
 
 class OutsideIterator:
-    """Stands for an iterator; stops the trace where the program uses it, before an item is taken."""
+    """Stands for an iterator; stops the trace where the program uses it, and takes no item."""
 
     def __init__(self, name: str) -> None:
         self._name = name
