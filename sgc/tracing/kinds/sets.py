@@ -7,7 +7,7 @@ and is the same in each run of a program.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -112,7 +112,7 @@ class _Seeing:
     """Where the order of a set is seen. parents: the node around each; own: the program's own
     functions and methods, of which none is taken for a set's."""
 
-    def __init__(self, parents: Mapping[ast.AST, ast.AST], own: Collection[str]) -> None:
+    def __init__(self, parents: Mapping[ast.AST, ast.AST], own: Set[str]) -> None:
         self._parents, self._own = parents, own
 
     def is_blind(self, node: ast.AST) -> bool:
@@ -127,6 +127,8 @@ class _Seeing:
         if isinstance(around, ast.Call):
             return self._is_blind_call(around, node)
         if isinstance(around, ast.BinOp):
+            if isinstance(around.op, ast.Sub) and around.right is node:
+                return self._own.isdisjoint(("__sub__", "__rsub__"))  # leaves the others in place
             return isinstance(around.op, _OPERATORS) and self.is_blind(around)
         if isinstance(around, ast.comprehension):
             return around.iter is node and self._is_blind_over(self._parents[around])
@@ -145,8 +147,9 @@ class _Seeing:
     def _is_blind_call(self, call: ast.Call, node: ast.AST) -> bool:
         function = call.func
         if isinstance(function, ast.Attribute):  # of another set
-            is_of_set = function.attr in _OF_SETS_ALONE - set(self._own)
-            return is_of_set and (function.attr not in _MAKING or self.is_blind(call))
+            is_of_set = function.attr in _OF_SETS_ALONE - self._own
+            is_making = function.attr in _MAKING - {"difference"}
+            return is_of_set and (not is_making or self.is_blind(call))
         if not isinstance(function, ast.Name) or call.keywords or function.id not in BLIND:
             return False
         if function.id == "isinstance":

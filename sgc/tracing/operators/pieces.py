@@ -118,7 +118,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         return _outputs(session, found, code, inputs)
     except Exception as error:
         if isinstance(error, TracedTold):  # it may hold what the code was given
-            error.__dict__["kept"] = [(each, frozen(each)) for each in kept_by(found, inputs)]
+            kept = kept_by(found, inputs, session.sites.classes)
+            error.__dict__["kept"] = [(each, frozen(each)) for each in kept]
         raise
 
 
@@ -133,7 +134,7 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
 def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
     from sgc.tracing.inference.infer import inferred  # loads many modules
 
-    kept = kept_by(found, given)
+    kept = kept_by(found, given, session.sites.classes)
     known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")

@@ -151,6 +151,16 @@ def _in_key(node: ast.expr) -> Iterator[int]:
                 yield from _in_key(each)
 
 
+def merged_names(node: ast.AST) -> set[str]:
+    """The variables whose parts a statement adds to a list or dict, which it changes no deeper: a
+    run refuses later changes of what both then hold."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Attribute):
+        return set()
+    is_added = call.func.attr in ("extend", "update") and isinstance(call.func.value, ast.Name)
+    return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
+
+
 # Methods whose first argument is a key, or is only compared with items.
 _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
 

@@ -154,6 +154,11 @@ def _is_no_piece(node: ast.AST) -> bool:
     return isinstance(node, _NO_PIECE)
 
 
+def _is_of_keywords(parent: ast.AST | None) -> bool:
+    """Whether this gives keyword arguments, `**d`, whose names Python needs."""
+    return isinstance(parent, ast.keyword) and parent.arg is None
+
+
 def _joins(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
@@ -190,6 +195,7 @@ def _around(
         if len(inside) > is_loop:
             node = inside[-1]
         is_part = isinstance(node, (ast.stmt, ast.expr)) and not _is_no_piece(node)
+        is_part = is_part and not _is_of_keywords(tree.parents.get(node))
         if is_part and isinstance(getattr(node, "ctx", _LOAD), ast.Load):
             yield node  # type: ignore[misc]
         node = tree.parents.get(node)

@@ -19,6 +19,7 @@ from sgc.tracing.pieces.changes import (
     changed_roots,
     changes_outside,
     made_inside,
+    merged_names,
     read_by_key,
     stored_names,
     taken_names,
@@ -31,7 +32,7 @@ from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractList, is_abstract
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -173,7 +174,8 @@ def made(
     others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
     flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
-    if piece.changes and stored:
+    merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
+    if piece.changes and stored - merged:
         raise NotData("what it changes may get what others hold")
     maker.changing = changing | changing_of(maker.module.classes.values())
     if maker.module.changes_outside(maker.changing) and any(map(is_changeable, values)):
@@ -190,6 +192,12 @@ def made(
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), tuple(maker.inputs), has_outside, maker.module.classes)
+
+
+def _is_merged(value: Any) -> bool:
+    """Whether what a value holds may become parts of another: a run looks after a value of the
+    graph, and a plain one must hold nothing that can be changed."""
+    return isinstance(value, AbstractList) or (not is_record(value) and is_flat(value))
 
 
 def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -> None:

@@ -142,15 +142,22 @@ def _listed(plain: ast.AST, parent: ast.AST | None, node: ast.AST) -> ast.AST:
 
 
 def _tested(plain: ast.AST, tree: Tree, node: ast.AST) -> ast.AST:
-    """Operands joined by `and` or `or` that are only tested, as a bool, which holds none of
-    them."""
-    parent = tree.parents.get(node)
-    is_test = isinstance(parent, (ast.If, ast.While, ast.IfExp)) and parent.test is node
-    is_test = is_test or (isinstance(parent, ast.comprehension) and node in parent.ifs)
-    if not is_test or not isinstance(plain, ast.BoolOp):
+    """What is only tested, as a bool: it holds no operand, and shows no order of a set."""
+    if not isinstance(plain, (ast.BoolOp, ast.BinOp, ast.Call)) or not _is_tested(node, tree):
         return plain
     negated = ast.copy_location(ast.UnaryOp(ast.Not(), plain), node)
     return ast.copy_location(ast.UnaryOp(ast.Not(), negated), node)
+
+
+def _is_tested(node: ast.AST, tree: Tree) -> bool:
+    """Whether nothing but the truth of an expression is used."""
+    parent = tree.parents.get(node)
+    while isinstance(parent, ast.BoolOp):
+        node, parent = parent, tree.parents.get(parent)
+    if isinstance(parent, (ast.If, ast.While, ast.IfExp)):
+        return parent.test is node
+    is_condition = isinstance(parent, ast.comprehension) and node in parent.ifs
+    return is_condition or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not))
 
 
 _POOLS = frozenset({"combinations", "combinations_with_replacement", "permutations", "product"})

@@ -25,7 +25,7 @@ from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList
-from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours, whole
+from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours, part_by, whole
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
@@ -120,6 +120,8 @@ class AbstractJson(AbstractList):
             ends = [whole(end) for end in (key.start, key.stop, key.step)]
             return seen(attempted(self.session, "slice", self, *ends, type_=self.part_type))
         self._refuse_tuples(key)
+        if (found := part_by(self, key, self.part_type)) is not None:
+            return seen(found)
         is_text = isinstance(key, str)
         errors = ("KeyError", "TypeError") if is_text else ("KeyError", "IndexError", "TypeError")
         given = key if is_text else whole(key)

@@ -30,7 +30,7 @@ from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
+from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, part_by, whole
 from sgc.tracing.values.recorder import Recorder
 
 MAX_RECORDS = 3  # objects in objects whose types are told
@@ -64,7 +64,8 @@ class AbstractList:
             return _known_as(self, found)
         if not hasattr(key, "__index__"):
             return [][key]  # raises Python's own error
-        return self._told(self._item(whole(key)))
+        found = part_by(self, key, self.item_type)
+        return self._told(self._item(whole(key)) if found is None else self._read(found))
 
     def _item(self, index: Any) -> Any:
         n_sure = known_of(self.symbol, self.session).min_items
@@ -111,13 +112,10 @@ class AbstractList:
         frame = sys._getframe(1)
         n = unpacked_by(frame)
         if n is not None:
-            return self._unpacked(n)
+            return map(self._told, unpacked(self.session, self, n, self.item_type))
         if not is_for_of(frame):
             self._needs_items()
         return self.session.looped(Items(self.iterated()))
-
-    def _unpacked(self, n: int) -> Iterator[Any]:
-        return map(self._told, unpacked(self.session, self, n, self.item_type))
 
     def __reversed__(self) -> Iterator[Any]:
         return Backwards(self.iterated())

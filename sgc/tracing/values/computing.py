@@ -233,6 +233,24 @@ def whole(value: Any) -> Any:
     return value if value is None or hasattr(value, "symbol") else operator.index(value)
 
 
+def is_untyped(key: Any) -> bool:
+    """Whether a key or index is a value whose type is known only at run time."""
+    symbol = getattr(key, "symbol", None)
+    return symbol is not None and symbol.type.kind is Kind.JSON and not isinstance(key, str)
+
+
+def part_by(whole: Any, key: Any, type_: Type) -> Any:
+    """`whole[key]` for a key of unknown type, which others hold too, or Python's error for such a
+    key; None for other keys."""
+    if not is_untyped(key):
+        return None
+    session = whole.session
+    found = session.coded("def piece(a, b):\n    return a[b]", (whole, key), type_)
+    if hasattr(found, "symbol"):
+        session.copies.add(found.symbol.name)
+    return found
+
+
 def is_ours(depth: int) -> bool:
     """Whether the frame `depth` above the caller's is in this package."""
     frame = sys._getframe(depth + 1)

@@ -21,7 +21,7 @@ from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
-from sgc.tracing.values.computing import attempted, computed, note_known, whole
+from sgc.tracing.values.computing import attempted, computed, is_untyped, note_known, whole
 from sgc.tracing.values.recorder import Recorder
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
@@ -167,6 +167,8 @@ class KnownJson(AbstractJson):
     def __getitem__(self, key: Any) -> Any:
         if self._is_dict and self._requires(key):
             return self._part(key, self._schema["properties"][key], computed)
+        if is_untyped(key):
+            return super().__getitem__(key)
         if not self._is_dict and not isinstance(key, (str, slice)):
             return self._part(key, self._schema.get("items"), _indexed)
         if self._shape.is_checked and isinstance(key, str):

@@ -151,9 +151,25 @@ def of_an_object_in_order(text: str) -> Any:
     return Words().first(text)
 
 
+def taken_away(text: str) -> Any:
+    words = re.findall(r"\w+", text * 3 + " m n o p q r s")
+    own = set(words)
+    left = own - TEXTS
+    return list(left), [*own.difference(TEXTS)], [*own.difference(TEXTS, own)]
+
+
+def only_tested(text: str) -> Any:
+    words = set(re.findall(r"\w+", text))
+    if words & TEXTS:
+        return "some"
+    if not words.intersection(TEXTS) and (words | TEXTS and "k" not in text):
+        return "none"
+    return "other" if TEXTS & words else "no"
+
+
 EQUAL = (
     numbers, numbers_added, numbers_frozen, held, its_text, its_members, sorted_items, any_of_them,
-    of_its_own,
+    of_its_own, taken_away, only_tested,
 )  # fmt: skip
 LOST = (numbers_changed, numbers_changed_by_a_loop, numbers_changed_held)
 OF_TEXTS = (
@@ -269,6 +285,8 @@ def test_what_has_no_copy_is_told() -> None:
         ("list(A)", True),
         ("sorted(A & b), len(b | A), not (A - b), A.issubset(b)", False),
         ("A & b", True),
+        ("list(b - A), list(b.difference(A))", False),
+        ("list(A - b), list(A.difference(b))", True),
         ("A.pop()", True),
         ("f(A)", True),
         ("B = A", True),
