@@ -29,7 +29,7 @@ from sgc.tracing.values.abstract import (
     marked,
     python_type,
 )
-from sgc.tracing.values.abstract_loops import Items, Loop, Mixed, Numbered, NumberedItems
+from sgc.tracing.values.abstract_loops import Items, Iterated, Loop, Mixed, Numbered, NumberedItems
 from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
@@ -184,6 +184,8 @@ def _session(value: Any) -> Any:
 def _iter(value: Any, *until: Any) -> Any:
     if marked(value):
         stop("iter() of a value known only at run time", _CHARACTERS)
+    if isinstance(value, AbstractList) and not until:
+        return Iterated(value.iterated())
     return iter(passed(value), *until) if until else iter(value)
 
 

@@ -100,6 +100,12 @@ class Items(Loop):
         return items if self._is_zipped else items[0]
 
 
+class Iterated(Items):
+    """`iter` of an abstract list: a loop and `next` take its items in turn."""
+
+    made_by = "iter"
+
+
 def _refuse_unequal(lengths: Sequence[Any]) -> None:
     """Raises the error of `zip(…, strict=True)` for unequal lists; these are decisions."""
     for n, length in enumerate(lengths[1:], 2):
