@@ -13,7 +13,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.graph import Lit, Loc
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import Opaque, stack_of
-from sgc.tracing.kinds.row_types import OptionalType, is_unchangeable
+from sgc.tracing.kinds.row_types import OptionalType
 from sgc.tracing.maps import MapRecorder
 from sgc.tracing.paths.explore import Path, PathEnd
 from sgc.tracing.paths.facts import Facts
@@ -25,7 +25,7 @@ from sgc.tracing.snapshots.reader import Reader
 from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_json import AbstractObject, without_none
-from sgc.tracing.values.abstract_list import frozen, refuse_changed, type_of
+from sgc.tracing.values.abstract_list import frozen, refuse_changed
 
 WIDENED = "widened"  # the op noted for widened values
 
@@ -153,8 +153,7 @@ class Merging(MapRecorder):
         places = reader.places
         for number, symbol, leaf in widened.leaves:
             # The graph's list has copies of what others hold too, which may not change any more.
-            shared = [each for each in reader.shared.get(number, ()) if not _is_fixed(each)]
-            self.held += [(each, frozen(each)) for each in shared]
+            self.held += [(each, frozen(each)) for each in reader.shared.get(number, ())]
             self.note_type(symbol)
             self.has_optional = self.has_optional or isinstance(symbol.type, OptionalType)
             if leaf.symbol is not None:
@@ -183,8 +182,3 @@ class Merging(MapRecorder):
         self.path.is_publishing = False
         self.retired.update(dead)
         self.path.retire(dead)
-
-
-def _is_fixed(value: Any) -> bool:
-    """Whether nothing can change a value, or what it holds."""
-    return is_unchangeable(type_of(value))

@@ -363,6 +363,12 @@ class TraceSession(Coding):
         if they also depend on anything but arguments."""
         return self._numbers_among(self.blamed(traceback))
 
+    def numbers_tested(self, tests: Iterable[str]) -> frozenset[str]:
+        """The numeric arguments that some of these tests depend on alone."""
+        return frozenset().union(
+            *(self._numbers_among(made_from([test], self.made)) for test in tests)
+        )
+
     def _numbers_among(self, found: Set[str]) -> frozenset[str]:
         begin = {name for name in found if not self._is_computed(name)}
         if not all(map(self.is_parameter, begin)):

@@ -27,7 +27,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.kinds import row_types
-from sgc.tracing.paths.apart import why_apart
+from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
     Budget,
@@ -161,6 +161,7 @@ class _Trace:
     _last_stop: TraceError | None = None
     _left: TraceError | None = None  # why a path is left to the interpreter
     _spent: TraceError | None = None  # that the budget did not suffice
+    _last: TraceSession | None = None  # of the last run
 
     def __init__(
         self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace, leaves: bool
@@ -248,7 +249,7 @@ class _Trace:
                 lambda n_events: path.is_fresh or n_events in path.widened,
                 session.events,
             )
-            session.loops = loops
+            session.loops, self._last = loops, session
             loops.start()
             try:
                 self._run(session, given)
@@ -298,6 +299,8 @@ class _Trace:
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
+            if nests(exploration) and self._last is not None:  # their depth may be an argument's
+                self._spent.needs = self._last.numbers_tested(tests_of(exploration))
             raise self._spent
         if takes_first(exploration):
             raise TraceError(

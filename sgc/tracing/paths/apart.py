@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from sgc.tracing.paths.explore import Exploration
-from sgc.tracing.paths.segments import Segment, reached_from
+from sgc.tracing.paths.segments import Branch, Segment, reached_from
 from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
 
 OFTEN = 20  # states of one line
@@ -20,11 +20,7 @@ _MADE = "__sgc_"  # what the names of converted code begin with
 
 def why_apart(exploration: Exploration) -> str:
     """Why the paths stayed apart; empty if that is not known."""
-    groups: defaultdict[str, list[Segment]] = defaultdict(list)
-    for segment in reached_from(exploration.entry).values():
-        if segment.snapshot is not None and segment.snapshot.loc is not None:
-            groups[str(segment.snapshot.loc)].append(segment)
-    line, group = max(groups.items(), key=lambda each: len(each[1]), default=("", []))
+    line, group = _most(exploration)
     hidden, n_hidden = max(exploration.hidden.items(), key=lambda each: each[1], default=("", 0))
     if max(len(group), n_hidden) < OFTEN:
         return ""
@@ -33,16 +29,43 @@ def why_apart(exploration: Exploration) -> str:
             f": paths at {hidden} do not merge, since what calls it, or an expression around it, "
             "holds values that tracing does not see"
         )
-    one, other = (segment.snapshot for segment in sorted(group, key=lambda each: each.number)[-2:])
-    assert one is not None
-    assert other is not None
+    one, other = _last_two(group)
     told = _told(one, other, exploration.kept)
     return f": paths at {line} do not merge, since {told}" if told else ""
 
 
+def nests(exploration: Exploration) -> bool:
+    """Whether the paths stayed apart because calls nest ever deeper."""
+    _, group = _most(exploration)
+    return len(group) >= OFTEN and len({*map(_depth, _last_two(group))}) > 1
+
+
+def tests_of(exploration: Exploration) -> set[str]:
+    """The values that the program has tested."""
+    ends = [each.end for each in exploration.segments]
+    return {end.test.name for end in ends if isinstance(end, Branch)}
+
+
+def _most(exploration: Exploration) -> tuple[str, list[Segment]]:
+    """The line that has most states, with these."""
+    groups: defaultdict[str, list[Segment]] = defaultdict(list)
+    for segment in reached_from(exploration.entry).values():
+        if segment.snapshot is not None and segment.snapshot.loc is not None:
+            groups[str(segment.snapshot.loc)].append(segment)
+    return max(groups.items(), key=lambda each: len(each[1]), default=("", []))
+
+
+def _last_two(group: list[Segment]) -> list[Snapshot]:
+    last = sorted(group, key=lambda each: each.number)[-2:]
+    return [each.snapshot for each in last if each.snapshot is not None]
+
+
+def _depth(snapshot: Snapshot) -> int:
+    return sum(not each.name for each in snapshot.variables)
+
+
 def _told(one: Snapshot, other: Snapshot, kept: set[str]) -> str:
-    frames = [[each.function for each in s.variables if not each.name] for s in (one, other)]
-    if len(frames[0]) != len(frames[1]):
+    if _depth(one) != _depth(other):
         inner = other.variables[-1].function
         return f"calls nest ever deeper: {inner} is called by what it calls"
     mine, theirs = _parts(one), _parts(other)

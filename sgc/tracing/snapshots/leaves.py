@@ -137,7 +137,8 @@ class Leaf:
     """A value in a place. type: None for an empty list, which fits any; parts: for a list, the
     symbols in it; tokens, slots: its half-open ranges in the snapshot's whole; shape: a list's
     tokens; data: the items of a Python list; is_movable: whether all its places are known; is_own:
-    whether the program may change it, if it is a list.
+    whether the program may change it, if it is a list; is_shared: whether others have lists, dicts
+    or objects that are in it, which the program may go on to change.
     """
 
     type: Type | None
@@ -150,6 +151,7 @@ class Leaf:
     data: Items | None = None
     is_movable: bool = True
     is_own: bool = True
+    is_shared: bool = False
 
     @property
     def symbol(self) -> Symbol | None:

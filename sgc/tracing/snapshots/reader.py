@@ -25,6 +25,7 @@ from sgc.tracing.snapshots.leaves import (
 )
 from sgc.tracing.snapshots.object_reader import ObjectReader
 from sgc.tracing.snapshots.snapshot import Part, Snapshot, Variable
+from sgc.tracing.values.abstract_list import AbstractList
 
 if TYPE_CHECKING:
     pass
@@ -93,7 +94,10 @@ class Reader(ObjectReader):
         """A leaf, after everything is read."""
         leaf = self._leaves[number]
         are_known = all(place.holder is not None for place in self.places[number])
-        return leaf if are_known else replace(leaf, is_movable=False)
+        is_shared = any(not isinstance(each, AbstractList) for each in self.shared.get(number, ()))
+        if are_known and not is_shared:
+            return leaf
+        return replace(leaf, is_movable=are_known, is_shared=is_shared)
 
     def _held(self) -> None:
         """Reads which of the objects that the program still reaches are in abstract lists too."""

@@ -204,8 +204,15 @@ def _unlike(
         type_ = joined(mine.type, other.type)
         if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):
             return None
+        if _are_as_long(mine, other) and (mine.is_shared or other.is_shared):
+            return None  # not a list that grows: the same objects are in it, and may change
         differing.append((number, type_, mine.is_own and other.is_own))
     return differing
+
+
+def _are_as_long(mine: Leaf, other: Leaf) -> bool:
+    both = mine.data, other.data
+    return None not in both and len({len(each.items) for each in both if each is not None}) == 1
 
 
 def widen(

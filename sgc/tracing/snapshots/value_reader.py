@@ -17,7 +17,7 @@ from sgc.tracing.code.frames import (
     Opaque,
 )
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import NOTHING, RecordType, row_of
+from sgc.tracing.kinds.row_types import NOTHING, RecordType, is_unchangeable, row_of
 from sgc.tracing.snapshots.leaves import (
     TYPES,
     Data,
@@ -35,6 +35,7 @@ from sgc.tracing.snapshots.objects import (
 from sgc.tracing.snapshots.snapshot import Part, Variable
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_list import type_of as type_of_item
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
@@ -81,7 +82,7 @@ class ValueReader:
         self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
         self._n_inside = 0  # how many lists are being read, each inside another
         self._outermost: list[int] = []  # the leaves of lists that are inside no other
-        # For each outermost list, the objects inside it that are elsewhere too.
+        # For each outermost list, the objects inside it that are elsewhere too and may be changed.
         self.shared: defaultdict[int, list[Any]] = defaultdict(list)
         self._variables: list[Variable] = []
 
@@ -159,7 +160,7 @@ class ValueReader:
         if id(value) in self._lists:
             self.places[self._lists[id(value)]].append(place)
         inside = self._inside
-        if number[0] != inside:
+        if number[0] != inside and not is_unchangeable(type_of_item(value)):
             for n in {number[0], inside} - {-1}:
                 self.shared[self._outermost[n]].append(value)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import random
+from functools import partial
 from typing import Any
 
 import pytest
+from control_flow import outcome, replying
 
 import sgc
 from sgc.errors import TraceError
+from sgc.programs.program import Program
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.paths.explore import Budget
 from sgc.tracing.tracer import trace
 
@@ -81,6 +85,31 @@ def test_calls_that_nest_without_end():
         s += f"{ask(s, n)}"
 
     assert "calls nest ever deeper: ask is called by what it calls" in told(program)
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_calls_whose_depth_is_an_argument_take_its_value(n: int):
+    def ask(s, n):
+        s += sgc.gen("x", max_tokens=4)
+        if n > 0 and s["x"] != "no":
+            return ask(s, n - 1) + "!"
+        return s["x"]
+
+    @sgc.function
+    def program(s, q: str, n: int, m: int = 1):
+        s += q + ask(s, n) + f"{m}"
+
+    with pytest.raises(TraceError, match="calls nest ever deeper") as stopped:
+        trace(program, is_full=True, budget=SMALL)
+    assert stopped.value.needs == {"n"}
+    graph = trace(program, {"n": n}, is_full=True, budget=SMALL)
+    assert [each.value.name for each in graph.params] == ["q", "m"]
+    for seed in range(6):
+        options, endpoint = RunOptions(seed=seed), partial(replying, seed, ["no", "yes", "a"])
+        given = {"q": "x", "m": 3}
+        wanted = outcome(partial(program.run_once, given | {"n": n}, options, endpoint()))
+        found = outcome(partial(Program(graph).run_once, given, options, endpoint()))
+        assert found == wanted
 
 
 def test_a_function_that_python_calls():

@@ -25,6 +25,12 @@ class Beam:
     score: float = 0.0
 
 
+class Player:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.points: list[str] = []
+
+
 def closed(program: Any) -> None:
     graph = trace(program, is_full=True, budget=SMALL)
     for words in (["u"], [f"w{n}" for n in range(7)]):
@@ -74,6 +80,23 @@ def test_a_value_out_of_code_in_a_list_and_in_a_variable():
                 if s["y"] == "yes":
                     notes.append((s["y"], parts))
         s += f"{len(notes)} {notes}" + sgc.gen("z")
+
+    closed(program)
+
+
+def test_objects_in_two_orders_are_changed_through_the_list():
+    """The list does not grow: its objects are the same on both paths, which stay apart."""
+
+    @sgc.function
+    def program(s, words: list[str]):
+        ada, bob = Player("Ada"), Player("Bob")
+        s += sgc.gen("x", max_tokens=4)
+        order = [ada, bob] if s["x"] == "yes" else [bob, ada]
+        for n in range(2):
+            for player in order if n % 2 == 0 else reversed(order):
+                s += player.name + sgc.gen("y", max_tokens=4)
+                player.points.append(s["y"])
+        s += f"{ada.points} {bob.points}" + sgc.gen("z")
 
     closed(program)
 
