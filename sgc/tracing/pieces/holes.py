@@ -133,13 +133,17 @@ def _of_inner_names(node: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, which can be evaluated first.
+    """The expressions that a statement puts into a list or dict, or what the comprehension that it
+    sets a variable to goes over: these can be evaluated first.
 
     defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
     before it calls `f`.
     """
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
+    if isinstance(node, ast.Assign) and isinstance(node.value, COMPREHENSIONS):
+        over = node.value.generators[0].iter
+        return [] if isinstance(over, (ast.Constant, ast.Name)) else [over]
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return []

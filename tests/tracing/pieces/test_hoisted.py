@@ -1,0 +1,103 @@
+"""What a comprehension goes over is evaluated before the code that the rest of it becomes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from control_flow import agree, equal_or_refused
+
+import sgc
+
+
+class Kind(StrEnum):
+    OLD = "old"
+    NEW = "new"
+    NONE = "none"
+
+
+ROWS: dict[Kind, list[dict[str, Any]]] = {
+    Kind.OLD: [{"n": 1, "t": "a"}, {"n": 2, "t": "b"}],
+    Kind.NEW: [{"n": 2, "t": "c"}, {"n": 3, "t": ""}],
+}
+REPLIES = ["least=2", "most=1", "least=3 most=9", "x=1", "", "least=z"]
+
+
+class Shelf:
+    def __init__(self) -> None:
+        self.n_read = 0
+
+    def rows(self, kind: Kind) -> list[dict[str, Any]]:
+        self.n_read += 1
+        return ROWS[kind]
+
+
+def within(row: dict[str, Any], least: int = 0, most: int = 9) -> bool:
+    return bool(least <= row["n"] <= most)
+
+
+def limits(text: str) -> dict[str, int]:
+    found = {}
+    for part in text.split():
+        name, _, number = part.partition("=")
+        found[name] = int(number)
+    return found
+
+
+def of_a_subscript(kind: Kind, given: dict[str, int]) -> Any:
+    found = [row for row in ROWS[kind] if within(row, **given)]
+    return [row["t"] for row in found], len(found)
+
+
+def of_a_method(kind: Kind, given: dict[str, int]) -> Any:
+    shelf = Shelf()
+    found = {row["t"]: row for row in shelf.rows(kind) if within(row, **given)}
+    return found, shelf.n_read
+
+
+def of_a_defaultdict(kind: Kind, given: dict[str, int]) -> Any:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    groups["old"].append({"n": 2, "t": "q"})
+    groups = [row for row in groups[kind.value] if within(row, **given)]  # type: ignore[assignment]
+    return groups
+
+
+def of_an_iterator(kind: Kind, given: dict[str, int]) -> Any:
+    found = [(n, row["t"]) for n, row in enumerate(ROWS[kind]) if within(row, **given)]
+    return found
+
+
+def that_is_changed(kind: Kind, given: dict[str, int]) -> Any:
+    own = {kind: [dict(row) for row in ROWS[kind]]}
+    found = [row for row in own[kind] if within(row, **given)]
+    for row in found:
+        row["n"] = 0
+    return own, found
+
+
+def program(body: Any) -> Any:
+    @sgc.function
+    def shown(s, q: str):
+        s += q + sgc.select("kind", choices=[each.value for each in Kind])
+        kind = Kind(s["kind"])
+        s += sgc.gen("a", max_tokens=9)
+        try:
+            found = body(kind, limits(s["a"]))
+        except (KeyError, TypeError, ValueError) as error:
+            s += f"{type(error).__name__}: {error}"
+            return None
+        s += str(found)
+        return found
+
+    return shown
+
+
+def test_of_a_table_by_an_enum() -> None:
+    agree(program(of_a_subscript), REPLIES, q="x", n=24)
+
+
+@pytest.mark.parametrize("body", [of_a_method, of_a_defaultdict, of_an_iterator, that_is_changed])
+def test_others_are_equal_or_refused(body: Any) -> None:
+    equal_or_refused(program(body), REPLIES, n=16)
