@@ -25,7 +25,6 @@ from sgc.tracing.snapshots.leaves import (
 )
 from sgc.tracing.snapshots.object_reader import ObjectReader
 from sgc.tracing.snapshots.snapshot import Part, Snapshot, Variable
-from sgc.tracing.values.abstract_list import AbstractList
 
 if TYPE_CHECKING:
     pass
@@ -94,7 +93,7 @@ class Reader(ObjectReader):
         """A leaf, after everything is read."""
         leaf = self._leaves[number]
         are_known = all(place.holder is not None for place in self.places[number])
-        is_shared = any(not isinstance(each, AbstractList) for each in self.shared.get(number, ()))
+        is_shared = bool(self.shared.get(number))
         if are_known and not is_shared:
             return leaf
         return replace(leaf, is_movable=are_known, is_shared=is_shared)
