@@ -33,7 +33,7 @@ from sgc.tracing.pieces.made import (
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractList, abstract, marked
-from sgc.tracing.values.abstract_list import frozen, type_of
+from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_loops import Items
 
 MAKES_LISTS = frozenset(
@@ -67,7 +67,7 @@ class Coding(Merging):
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
         if type_ not in _FIXED:
-            self.held += [(each, frozen(each)) for each in _changeable_in(args)]
+            self.held.hold(value, _changeable_in(args))
         return abstract(value, self)
 
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
@@ -252,10 +252,10 @@ _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
-    """The parts of plain lists and tuples that a result of code may hold too, and may change."""
+    """The parts of plain lists and the like that a result of code may hold too, and may change."""
     for arg in args:
-        if type(arg) in (list, tuple):
-            for part in arg:
+        if type(arg) in (list, tuple, dict):
+            for part in arg.values() if type(arg) is dict else arg:
                 if type(part) is tuple:
                     yield from _changeable_in([part])
                 elif is_changeable(part):

@@ -25,7 +25,6 @@ from sgc.tracing.snapshots.reader import Reader
 from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_json import AbstractObject, without_none
-from sgc.tracing.values.abstract_list import frozen, refuse_changed
 
 WIDENED = "widened"  # the op noted for widened values
 
@@ -68,6 +67,7 @@ class Merging(MapRecorder):
             return
         if not self.path.exploration.is_merging:
             return
+        self.held.note_old()
         if self.is_testing:  # the join's intermediate results are in no frame of the user's
             return
         if not is_clean:
@@ -110,7 +110,6 @@ class Merging(MapRecorder):
         wider = self.path.widening(snapshot)
         if wider is None or self._is_iterated(snapshot, reader, wider[1]):
             if self.path.reach(snapshot, loc):
-                refuse_changed(self.held)
                 self.refuse_changed_objects()
                 self.end(PathEnd())
             return
@@ -151,9 +150,10 @@ class Merging(MapRecorder):
 
     def _apply(self, widened: Widened, reader: Reader) -> None:
         places = reader.places
+        self.held.note_old()
         for number, symbol, leaf in widened.leaves:
-            # The graph's list has copies of what others hold too, which may not change any more.
-            self.held += [(each, frozen(each)) for each in reader.shared.get(number, ())]
+            # The graph's list has copies of what others hold too.
+            self.held.hold(symbol, reader.shared.get(number, ()))
             self.note_type(symbol)
             self.has_optional = self.has_optional or isinstance(symbol.type, OptionalType)
             if leaf.symbol is not None:
@@ -161,16 +161,19 @@ class Merging(MapRecorder):
             op = WIDENED if leaf.is_own else ""
             self.made[symbol.name] = (op, {"name": Lit(places[number][0].name)})
             before, value = places[number][0].value, abstract(symbol, self)
-            if any(each is before for each, _ in self.held):
-                self.held.append((value, frozen(value)))
+            self.held.replace(before, value)
+            parts = (part.name for part in leaf.parts if isinstance(part, Symbol))
+            self.held.derive([symbol], parts)
             for place in places[number]:
                 place.put(value)
         for number, symbol, unsure in widened.names:
             self.note_type(symbol)
             self.made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
+            self.held.derive([symbol], [unsure.given] if unsure.given is not None else [])
             if unsure.known is not None:
                 self.known[symbol.name] = unsure.known
             self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
+        self.held.renew()  # a parameter in the place of a value changes nothing
         self.facts = Facts(widened.facts)
 
     def _retire(self, dead: tuple[int, ...]) -> None:

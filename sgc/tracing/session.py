@@ -30,6 +30,7 @@ from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.coding import Coding
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.kinds.text_types import Known, domain, known_text
 from sgc.tracing.maps import map_traced
@@ -60,7 +61,6 @@ from sgc.tracing.values.abstract import (
     stop,
 )
 from sgc.tracing.values.abstract_json import seen
-from sgc.tracing.values.abstract_list import is_changed, refuse_changed
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed, whole
@@ -120,7 +120,7 @@ class TraceSession(Coding):
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
-        self.held: list[tuple[Any, object]] = []
+        self.held = Holdings()
         self.copies: set[str] = set()
         self.defaulting: set[str] = set()
         self.views: dict[str, str] = {}
@@ -177,7 +177,7 @@ class TraceSession(Coding):
         if stopped is None or path is None or self._stopped_at is None:
             return False
         segment, n_nodes = self._stopped_at
-        is_right = error is stopped.error and not stopped.is_late and not is_changed(self.held)
+        is_right = error is stopped.error and not stopped.is_late
         if not is_right or self.is_over or segment is not path.current:
             return False
         del segment.nodes[n_nodes:]  # what was computed to name values, or after a handler
@@ -535,7 +535,6 @@ class TraceSession(Coding):
             self.end(asked)
 
     def finish(self, ret_value: Any) -> None:
-        refuse_changed(self.held)
         refuse_leaving(ret_value)
         if self.path is not None:
             self._refuse_ended()
@@ -606,8 +605,10 @@ class TraceSession(Coding):
     ) -> list[Symbol]:
         self._refuse_ended()
         self._retype(op, fields)
+        used = [name for operand in fields.values() for name in operand_refs(operand)]
+        self.held.refuse_old(used)  # the copy that the graph has is another now
         if op == "tool":
-            self._refuse_objects(fields)
+            self._refuse_objects(used)
         stored = [(hint, plain(type_)) for hint, type_ in results]
         if self.path is None or self.path.is_fresh:
             made = super().emit(op, stored, **fields)
@@ -615,12 +616,12 @@ class TraceSession(Coding):
             made = self._repeat(self.path, op, stored, fields)
         symbols = [Symbol(each.name, type_) for each, (_, type_) in zip(made, results, strict=True)]
         self._types.update((symbol.name, symbol.type) for symbol in symbols)
+        self.held.derive(symbols, used)
         self._learn(op, symbols, fields)
         return symbols
 
-    def _refuse_objects(self, fields: Mapping[str, Operand]) -> None:
+    def _refuse_objects(self, names: Iterable[str]) -> None:
         """Stops the trace if a tool is given an object, which would be of another class."""
-        names = (name for operand in fields.values() for name in operand_refs(operand))
         for name in names:
             refuse_object(self._types.get(name, types.JSON))
 

@@ -151,6 +151,7 @@ STATES = "tests/tracing/control_flow/test_states.py"
 TRACED = "tests/tracing/test_tracing_parts.py"
 WIDENED = "tests/tracing/control_flow/test_widening.py tests/tracing/values/test_lists.py"
 READING = "tests/tracing/values/test_reading.py"
+HELD = "tests/tracing/values/test_held.py"
 TRACING = (
     *_of(
         "sgc/tracing/paths/facts.py", TRACED,
@@ -266,8 +267,12 @@ TRACING = (
          "return one == other"),
     ),
     *_of(
-        "sgc/tracing/values/abstract_list.py", WIDENED,
-        ("if frozen(value) != before:", "if False:"),
+        "sgc/tracing/kinds/held.py", HELD,
+        ("if each.is_old or frozen(each.value) != each.before:", "if each.is_old:"),
+        ("yield OLD", "pass"),
+        ("yield seen[id(part)]", "pass"),
+        ("each.is_old = each.is_old or frozen(each.value) != each.before", "pass"),
+        ("if not is_unchangeable(symbol.type):", "if False:"),
     ),
     *_of(
         "sgc/tracing/operators/calls.py", READING,

@@ -22,6 +22,7 @@ from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.kinds.held import frozen
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     OBJECT,
@@ -48,7 +49,7 @@ from sgc.tracing.values.abstract import (
     is_abstract,
 )
 from sgc.tracing.values.abstract_json import without_none
-from sgc.tracing.values.abstract_list import frozen, type_of
+from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.tool_failures import TracedTold
 
@@ -91,7 +92,8 @@ def piece(key: str, *values: Any) -> Any:
 def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
     found: Piece = session.sites.pieces[key]
     held = [name in found.given for name in found.inputs]
-    owned = [*map(is_owned, values, held, repeat(frame))] if found.changes else []
+    kept_too = session.held.count
+    owned = [*map(is_owned, values, held, repeat(frame), repeat(kept_too))] if found.changes else []
     try:
         code = session.piece_code(found, values, frame.f_globals)
     except (NotData, CodeError) as error:
@@ -115,7 +117,10 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
             _refuse(session, key, why)
     inputs = {name: value for name, (value, _) in given.items()}
     try:
-        return _outputs(session, found, code, inputs)
+        made = _outputs(session, found, code, inputs)
+        for name in found.changes:
+            session.held.note_changed(inputs[name])
+        return made
     except Exception as error:
         if isinstance(error, TracedTold):  # it may hold what the code was given
             kept = kept_by(found, inputs, session.sites.classes)
@@ -189,7 +194,7 @@ def _at_most(each: list[Type]) -> list[Type]:
 
 def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
     """Notes that a result of code may share parts with other values, so that none may change."""
-    session.held += [(value, frozen(value)) for value in kept]
+    session.held.hold(symbol, kept)
     if kept or code.has_outside:
         session.copies.add(symbol.name)
 

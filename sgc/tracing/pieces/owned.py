@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import repeat
 from types import FrameType
 from typing import Any
@@ -64,9 +64,11 @@ def is_flat(value: Any) -> bool:
     return not any(map(is_changeable, _parts(value)))
 
 
-def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
+def is_owned(
+    value: Any, is_attribute: bool, frame: FrameType, n_held: Callable[[Any], int]
+) -> bool:
     """Whether only one variable of a frame, or one attribute, refers to a value, and only the value
-    to its parts.
+    to its parts. n_held: how many references to a value the tracer itself keeps.
 
     It counts references, so it must be called by `map` on the caller's `*values`, which no other
     name of the caller refers to.
@@ -77,20 +79,20 @@ def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
     # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
-    n_allowed += n_over * _N_OF_NAME
-    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value)
+    n_allowed += n_over * _N_OF_NAME + n_held(value)
+    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value, n_held)
 
 
-def _are_parts_owned(value: Any) -> bool:
-    return all(_is_part_owned(sys.getrefcount(part), part) for part in _parts(value))
+def _are_parts_owned(value: Any, n_held: Callable[[Any], int]) -> bool:
+    return all(_is_part_owned(sys.getrefcount(part), part, n_held) for part in _parts(value))
 
 
-def _is_part_owned(n_references: int, part: Any) -> bool:
+def _is_part_owned(n_references: int, part: Any, n_held: Callable[[Any], int]) -> bool:
     if isinstance(part, AbstractList):
         return False  # others may have the same list of the graph
     if not is_changeable(part):
         return True
-    return n_references <= _N_OF_PART and _are_parts_owned(part)
+    return n_references <= _N_OF_PART + n_held(part) and _are_parts_owned(part, n_held)
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import ctypes
 import gc
 import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CellType, FrameType
 from typing import Any
@@ -234,6 +234,20 @@ def is_same(one: object, other: object) -> bool:
 def symbols_of(leaves: Iterable[Leaf]) -> set[str]:
     """The names of the symbols in some leaves."""
     return {part.name for leaf in leaves for part in leaf.parts if isinstance(part, Symbol)}
+
+
+def named_in(given: Given | Data | None) -> Iterator[str]:
+    """The names of the values that an argument is made of."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Symbol):
+        yield given.name
+    elif isinstance(given, Text):
+        yield from (part.name for part in given.parts if isinstance(part, Symbol))
+    elif isinstance(given, Items):
+        yield from (name for item in given.items for name in named_in(item))
+    elif isinstance(given, Cast):
+        yield from named_in(given.of)
 
 
 def operand_of(

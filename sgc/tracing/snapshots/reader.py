@@ -19,6 +19,7 @@ from sgc.tracing.code.frames import (
     stack_of,
     waits_clean,
 )
+from sgc.tracing.kinds.held import Shared, numbers_in
 from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.snapshots.leaves import (
     Leaf,
@@ -78,7 +79,6 @@ class Reader(ObjectReader):
                 dead.append(number)
             else:
                 self._value(state)  # at the end, all streams are results
-        self._held()
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
         facts, kept = dict(session.facts), tuple(self._known)
@@ -87,6 +87,7 @@ class Reader(ObjectReader):
             starts=frozenset(self._starts), known=self._known_of(whole),
             leaves=tuple(map(self._placed, range(len(self._leaves)))),
             loc=user_loc_of(frames[0]) if frames else None, variables=tuple(self._variables),
+            shared=self._copies_of(whole), inside=self._inside_lists(),
         )  # fmt: skip
 
     def _placed(self, number: int) -> Leaf:
@@ -98,11 +99,18 @@ class Reader(ObjectReader):
             return leaf
         return replace(leaf, is_movable=are_known, is_shared=is_shared)
 
-    def _held(self) -> None:
-        """Reads which of the objects that the program still reaches are in abstract lists too."""
-        held = {id(value) for value, _ in self._session.held}  # once, however often it was held
-        for number in sorted(self._seen[key] for key in held if key in self._seen):
-            self._tokens.append(("held", number))
+    def _copies_of(self, whole: Part) -> Shared:
+        """Which of the objects that the program still reaches are in values of the graph too."""
+        parts = (whole, *(part for names in self._names for part in names.values()))
+        found = (slot.name for part in parts for slot in part.slots)
+        return self._session.held.shared(found, self._seen)
+
+    def _inside_lists(self) -> dict[int, frozenset[object]]:
+        """Which objects inside lists that may be widened are elsewhere too."""
+        return {
+            number: frozenset(numbers_in(objects, self._seen))
+            for number, objects in self.shared.items()
+        }
 
     def _known_of(self, whole: Part) -> dict[str, Known]:
         known = self._session.known

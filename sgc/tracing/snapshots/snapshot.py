@@ -8,7 +8,7 @@ If something cannot be inspected, a run does not merge, which is always right.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import pairwise
@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import Loc
 from sgc.ir.types import Type
+from sgc.tracing.kinds.held import Shared
 from sgc.tracing.kinds.row_types import joined
 from sgc.tracing.kinds.text_types import Known
-from sgc.tracing.snapshots.leaves import Given, Leaf, bind, is_alike, symbols_of
+from sgc.tracing.snapshots.leaves import Given, Leaf, bind, is_alike, named_in, symbols_of
 
 Shape = tuple[object, ...]
 _LONE_SHAPES: set[Shape] = {("%",)}
@@ -74,6 +75,8 @@ class Snapshot:
     leaves: tuple[Leaf, ...] = ()
     loc: Loc | None = None
     variables: tuple[Variable, ...] = ()
+    shared: Shared = field(default_factory=dict)  # the objects that symbols hold copies of
+    inside: Mapping[int, frozenset[object]] = field(default_factory=dict)  # lists' that others have
     # What `view` and `fixed` have found, as a state is compared with many others.
     _seen: dict[View, list[tuple[int, Leaf]]] = field(default_factory=dict, compare=False)
     _fixed: dict[View, list[Symbol]] = field(default_factory=dict, compare=False)
@@ -162,7 +165,7 @@ def match(ours: Snapshot, theirs: Snapshot, view: View | None = None) -> Mapped 
             return None
     if any(found.get(start, start) != start for start in ours.starts):
         return None  # a parameter would replace the symbol where something open began
-    if not _knows(ours, theirs, found):
+    if not _knows(ours, theirs, found) or not _holds(ours, theirs, found, view):
         return None
     for n, (mine_own, other_own) in enumerate(zip(ours.own, theirs.own, strict=True)):
         if not set(other_own) <= set(mine_own):
@@ -261,6 +264,8 @@ def widen(
                 unsure.append(Unsure(number, name, type_, given, is_own, _known_to_all(both)))
             elif part is None or there is None:
                 return None
+    if not _holds_all(ours, theirs, found, view, leaves):
+        return None
     known_facts = {(_moved(fact, found), is_true) for fact, is_true in ours.facts.items()}
     if view is None:
         staying = {slot.name for slot in theirs.whole.slots}
@@ -286,6 +291,55 @@ def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:
     """The variables that only one of two states has set."""
     pairs = zip(ours.names, theirs.names, strict=True)
     return {name for mine, other in pairs for name in mine.keys() ^ other.keys()}
+
+
+def _holds(ours: Snapshot, theirs: Snapshot, found: Mapped, view: View | None) -> bool:
+    """Whether the values that replace symbols of `ours` hold copies of no other objects."""
+    views = zip(ours.view(view), theirs.view(view), strict=True) if view and theirs.inside else ()
+    return all(
+        theirs.shared.get(each, _NONE) <= ours.shared.get(name, _NONE)
+        for name, given in (found if theirs.shared else {}).items()
+        for each in named_in(given)
+    ) and all(
+        theirs.inside.get(number, _NONE) <= ours.shared.get(leaf.symbol.name, _NONE)
+        for (_, leaf), (number, _) in views
+        if leaf.symbol is not None
+    )
+
+
+def _holds_all(
+    ours: Snapshot,
+    theirs: Snapshot,
+    found: Mapped,
+    view: View | None,
+    leaves: Sequence[tuple[int, Type, bool]],
+) -> bool:
+    """Whether the values of `theirs` hold copies of all objects that those of `ours` do."""
+    if not ours.shared and not ours.inside:
+        return True
+    pairs = [(name, {*named_in(given)}) for name, given in found.items()]
+    for mine, other in zip(ours.names, theirs.names, strict=True):
+        pairs += [
+            (slot.name, {each.name for each in other[name].slots})
+            for name, part in mine.items()
+            if name in other
+            for slot in part.slots
+        ]
+    numbers = {number for number, _, _ in leaves}
+    views = zip(ours.view(view), theirs.view(view), strict=True) if view is not None else ()
+    for (own, leaf), (number, there) in views:
+        if number in numbers:
+            pairs += [(name, symbols_of([there])) for name in symbols_of([leaf])]
+            copied = (theirs.shared.get(name, _NONE) for name in symbols_of([there]))
+            if not ours.inside.get(own, _NONE) <= theirs.inside.get(number, _NONE).union(*copied):
+                return False
+    return all(
+        ours.shared.get(name, _NONE) <= _NONE.union(*(theirs.shared.get(n, _NONE) for n in names))
+        for name, names in pairs
+    )
+
+
+_NONE: frozenset[object] = frozenset()
 
 
 def _names_of(fact: Any) -> set[str]:

@@ -24,7 +24,7 @@ from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
-from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_list import AbstractList, holding
 from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours, part_by, whole
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
@@ -151,8 +151,8 @@ class AbstractJson(AbstractList):
     @_as_told
     def get(self, key: Any, default: Any = None) -> Any:
         self._refuse_tuples(key, default)
-        self._hold([default])
-        return seen(attempted(self.session, "get", self, key, default, type_=self.part_type))
+        found = attempted(self.session, "get", self, key, default, type_=self.part_type)
+        return seen(holding(found, [default]))
 
     @_as_told
     def keys(self) -> Any:
@@ -255,7 +255,6 @@ class AbstractJson(AbstractList):
             self.needs_type()
         names = ascii_lowercase[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
-        self._hold(each for other in others if type(other) is list for each in other)
         return self.session.seen(self.session.coded(code, (self, *others), type_))
 
     def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
@@ -387,9 +386,9 @@ class AbstractObject(AbstractJson):
     def get(self, *args: Any) -> Any:
         if not all(map(_is_data, args)) or len(args) != 2:
             self.needs_type()
-        self._hold(args[1:])
         code = "def piece(a, b, c):\n    return a.get(b, c)"
-        return self.session.seen(self.session.coded(code, (self, *args), OBJECT))
+        found = self.session.coded(code, (self, *args), OBJECT)
+        return self.session.seen(holding(found, args[1:]))
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_TEXTS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
@@ -169,16 +168,16 @@ class AbstractList:
         if not isinstance(other, (list, AbstractList)):
             return NotImplemented
         given, items = argument(self.session, other), _items_of(other)
-        self._hold(items)
-        return computed(self.session, "plus", self, given, type_=self._with(*items))
+        made = computed(self.session, "plus", self, given, type_=self._with(*items))
+        return holding(made, items)
 
     def __radd__(self, other: Any) -> Any:
         if type(other) is not list:
             return NotImplemented
         refuse_extended(other, self.session.name_of(self.symbol), sys._getframe(1))
         given = argument(self.session, other)
-        self._hold(other)
-        return computed(self.session, "plus", given, self, type_=self._with(*other))
+        made = computed(self.session, "plus", given, self, type_=self._with(*other))
+        return holding(made, other)
 
     def __mul__(self, times: Any) -> Any:
         return computed(self.session, "times", self, whole(times), type_=self.symbol.type)
@@ -201,11 +200,7 @@ class AbstractList:
         given = [argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
-        self._hold(items)
-
-    def _hold(self, items: Iterable[Any]) -> None:
-        """Notes what is put into a list of the graph, which has the value that it has now."""
-        self.session.held += [(item, frozen(item)) for item in items if _is_changeable(item)]
+        holding(self, items)
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):
@@ -312,48 +307,6 @@ def _refuse_named(value: Any) -> None:
             _refuse_named(each)
 
 
-def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
-    """Stops the trace if a value was changed after it was put into an abstract list, which holds a
-    copy."""
-    for value, before in held:
-        if frozen(value) != before:
-            kind = type(value).__name__
-            stop(
-                f"a {kind} is changed after it was put into a list known only at run time",
-                hint="put it there when it is finished; or " + INTERPRET,
-                is_late=True,
-            )
-
-
-def is_changed(held: Sequence[tuple[Any, object]]) -> bool:
-    """Whether one of these values was changed after it was put into an abstract list."""
-    return any(frozen(value) != before for value, before in held)
-
-
-def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
-    """A key for a value's present state, to be compared later. seen: the numbers of objects that
-    were met before, by their ids."""
-    kind = type(value)
-    if is_record(value):
-        seen = {} if seen is None else seen
-        if id(value) in seen:
-            return ("again", seen[id(value)])
-        seen[id(value)] = len(seen)
-        return (kind, *((key, frozen(item, seen)) for key, item in parts_of(value).items()))
-    if isinstance(value, dict):
-        seen = {} if seen is None else seen
-        return tuple((key, frozen(item, seen)) for key, item in value.items())
-    if isinstance(value, (list, tuple, deque)) and not isinstance(value, AbstractList):
-        seen = {} if seen is None else seen
-        return tuple(frozen(item, seen) for item in value)
-    if isinstance(value, (set, frozenset)):
-        return frozenset(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    symbol = getattr(value, "symbol", None)
-    return (kind, value if symbol is None else symbol.name)
-
-
 def _items_of(items: Any) -> Sequence[Any]:
     """The items of a list; for an abstract one, a stand-in with the items' type."""
     return [_Item(items.item_type)] if isinstance(items, AbstractList) else items
@@ -421,6 +374,13 @@ def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
     if shape is not None:
         note_known(after.session, after, Known(shape=shape))
     return after
+
+
+def holding(made: Any, items: Iterable[Any]) -> Any:
+    """A value of the graph that may hold these, which have the values that they have now."""
+    if isinstance(made, AbstractList):
+        made.session.held.hold(made.symbol, filter(_is_changeable, items))
+    return made
 
 
 def _is_changeable(item: Any) -> bool:

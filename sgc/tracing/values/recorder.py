@@ -9,12 +9,13 @@ from typing import Any
 from sgc.core.session import Session
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.tracing.kinds.held import Holdings
 
 
 class Recorder(Session):
     """A session that collects nodes; values that the program reads are abstract.
 
-    held: the program's lists and dicts that are in abstract lists too, with their state then.
+    held: the program's lists, dicts and objects that values of the graph have copies of.
     known: what is known of values beyond their types. met: the first result of each tool call and
     map. images: values used as images. retired: streams that are published already. path: the
     current path; None for a program without decisions. facts: outcomes of tests on this path.
@@ -27,7 +28,7 @@ class Recorder(Session):
     known: dict[str, Any]
     met: list[Symbol]
     images: set[str]
-    held: list[tuple[Any, object]]
+    held: Holdings
     retired: set[int]
     path: Any
     facts: Any

@@ -90,7 +90,7 @@ def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
         stop(f"what an error of code holds: {refused}", _HINT)
     (symbol,) = session.emit("evaluate", [("v", type_)], code=Lit(code), args=fields["args"])
     session.copies.add(symbol.name)
-    session.held += told.get("kept", ())
+    session.held.hold_frozen(symbol, told.get("kept", ()))
     return session.seen(session.read(symbol))
 
 

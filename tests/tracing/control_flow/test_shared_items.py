@@ -132,7 +132,7 @@ def test_a_shared_dict_is_not_changed():
             rows.append(row)
         s += f"{[each['w'] for each in rows]} {row['w']}"
 
-    assert "is changed after it was put into a list" in refused(program)
+    assert "was changed after it was put into a list" in refused(program)
 
 
 def test_a_shared_list_is_not_changed_through_another_list():
