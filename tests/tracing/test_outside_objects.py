@@ -275,6 +275,28 @@ def test_what_is_only_read_is_never_replaced_where_paths_merge() -> None:
     assert state() == before
 
 
+CREW = {str(n): Slotted(str(n)) for n in range(3)}
+
+
+@sgc.function
+def counts_beside(s, q: str):
+    own, which = Slotted("own"), CREW["0"]
+    while True:
+        s += q + which.name + sgc.gen("a", max_tokens=2)
+        own.name += "!"
+        if s["a"] == "yes":
+            which = CREW[str((int(which.name) + 1) % 3)]
+        elif s["a"] == "stop":
+            break
+    return own.name, which.name
+
+
+def test_attributes_of_ones_own_are_widened_beside_those_of_others() -> None:
+    """If those of others were too, the run would end as one that changes them, and be traced again
+    with no attribute of that class widened: the loop would never close."""
+    assert trace(counts_beside, is_full=True).n_nodes < 100
+
+
 def test_attributes_that_differ_from_turn_to_turn_are_not_widened() -> None:
     """Of this program they once were, in the module's own objects."""
     path = Path(__file__).parents[1] / "corpus/agents/supervisor_team.py"
