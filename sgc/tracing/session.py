@@ -674,6 +674,8 @@ class TraceSession(Coding):
         for name, type_ in _NUMERIC_FIELDS.get(op, {}).items():
             operand = fields.get(name)
             if isinstance(operand, Ref):
+                if plain(self._types.get(operand.name, type_)) == types.JSON:
+                    whole(self.read(Symbol(operand.name, types.JSON)))  # says what to write
                 self.retyped.setdefault(operand.name, type_)
 
 

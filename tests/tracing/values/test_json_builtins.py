@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from control_flow import agree, agree_or_refuse
 
 import sgc
+from sgc.errors import TraceError
 from sgc.programs.program import Program
 from sgc.tracing.tracer import trace
 
@@ -44,3 +46,15 @@ def test_the_largest_of_lists_is_one_of_them():
 
     compiled = Program(trace(program, is_full=False, leaves=True))
     agree_or_refuse(program, compiled, ("[]", "[1, 2]", "[3]", "no"), 12)
+
+
+def test_a_parameter_of_a_generation_is_a_number():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        s += sgc.gen("b", max_tokens=3, seed=json.loads(s["a"]))
+
+    with pytest.raises(TraceError, match="used as a number") as error:
+        trace(program, is_full=True)
+    assert "test_json_builtins.py" in error.value.where
+    assert "write int(v)" in str(error.value)
