@@ -7,6 +7,7 @@ from __future__ import annotations
 import enum
 import importlib.util
 import inspect
+import io
 import itertools
 import sys
 from collections import deque
@@ -207,6 +208,7 @@ def test_a_program_that_reads_another_module_compiles() -> None:
 
 
 LETTERS = itertools.cycle("ab")
+BUFFER = io.StringIO("first\nsecond\n")
 LINES = (f"line {n}" for n in range(3))
 
 
@@ -228,7 +230,19 @@ def goes_over_it_on_one_path(s: Any) -> str:
     return ""
 
 
-OF_ITERATORS = (takes_the_next, takes_one_or_another, goes_over_it, goes_over_it_on_one_path)
+def reads_it(s: Any) -> str:
+    return BUFFER.readline()
+
+
+def writes_to_it(s: Any) -> str:
+    BUFFER.write("x")
+    return ""
+
+
+OF_ITERATORS = (
+    takes_the_next, takes_one_or_another, goes_over_it, goes_over_it_on_one_path, reads_it,
+    writes_to_it,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("take", OF_ITERATORS, ids=lambda take: take.__name__)
@@ -237,11 +251,14 @@ def test_an_iterator_from_outside_is_not_taken_further(take: Callable[..., str])
         s += q + sgc.gen("a", max_tokens=3)
         s += take(s)
 
-    with pytest.raises(TraceError, match=r"takes items of '(LETTERS|LINES)'") as caught:
+    with pytest.raises(
+        TraceError, match=r"uses '(LETTERS|LINES|BUFFER)', an? \w+ outside"
+    ) as caught:
         trace(sgc.function(program), is_full=True)
     assert str(take.__code__.co_firstlineno + 1) in caught.value.where
     assert next(LETTERS) + next(LETTERS) == "ab"
     assert inspect.getgeneratorstate(LINES) == inspect.GEN_CREATED
+    assert (BUFFER.tell(), BUFFER.getvalue()[:5]) == (0, "first")
 
 
 def test_an_object_that_is_an_argument_is_not_changed() -> None:

@@ -1,8 +1,9 @@
-"""Iterators from outside of a program, whose next item depends on what others have taken."""
+"""Iterators and files from outside of a program, which others take further too."""
 
 from __future__ import annotations
 
 import io
+import sys
 from types import GeneratorType
 from typing import Any, NoReturn
 
@@ -12,29 +13,32 @@ _HEAP_TYPE = 1 << 9
 
 
 class OutsideIterator:
-    """Stands for an iterator; stops the trace where the program uses it, and takes no item."""
+    """Stands for an iterator or file; stops the trace where the program uses it, before it does."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, what: str) -> None:
+        self._name, self._what = name, what
 
     def _refuse(self, *args: Any) -> NoReturn:
         stop(
-            f"the program takes items of {self._name!r}, an iterator outside of it, which a "
-            "compiled program would not take further",
-            hint="make the iterator in the program, or pass the item as an argument; or "
-            + INTERPRET,
+            f"the program uses {self._name!r}, {self._what} outside of it, which a compiled "
+            "program would not take further",
+            hint="make it in the program, or pass the item as an argument; or " + INTERPRET,
         )
 
-    __iter__ = __next__ = __length_hint__ = _refuse
+    __iter__ = __next__ = __length_hint__ = __enter__ = __exit__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
         self._refuse()
 
 
 def held_back(name: str, value: Any) -> Any:
-    """The stand-in for an iterator of Python's own, or a generator; any other value itself."""
+    """The stand-in for an iterator of Python's own, a generator or an opened file; any other value
+    itself, and what a program prints to."""
     kind = type(value)
-    is_c = not kind.__flags__ & _HEAP_TYPE and not isinstance(value, io.IOBase)
-    if isinstance(value, GeneratorType) or (is_c and hasattr(kind, "__next__")):
-        return OutsideIterator(name)
+    if isinstance(value, io.IOBase):
+        is_printed_to = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        return value if is_printed_to else OutsideIterator(name, "a file")
+    is_c = not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__")
+    if is_c or isinstance(value, GeneratorType):
+        return OutsideIterator(name, "an iterator")
     return value
