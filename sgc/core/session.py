@@ -100,6 +100,11 @@ class Session(ABC):
 
     is_tracing = False  # False: nodes run as they are built
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether every run gets to the current place."""
+        return True
+
     def __init__(self, program: str) -> None:
         self.program = program
         self.stack = CallStack(program)

@@ -111,7 +111,9 @@ def _select(state: Stream, expr: Select) -> None:
     session = state.session
     is_known = not session.is_abstract(expr.choices)
     if is_known and not expr.choices:
-        raise UsageError("select needs at least one choice", where=here())
+        if session.is_certain:
+            raise UsageError("select needs at least one choice", where=here())
+        is_known = False  # the graph's select raises it if a run gets there
     choices: Operand = session.operands(expr.choices) if is_known else ()
     check_choices(session, expr.choices if is_known else (), expr.method)
     fields: dict[str, Operand] = (

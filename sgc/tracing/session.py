@@ -267,6 +267,10 @@ class TraceSession(Coding):
         (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
         return Ref(symbol.name)
 
+    @property
+    def is_certain(self) -> bool:
+        return self.path is None or not self.path.answers
+
     def is_caught(self) -> bool:
         return is_caught()
 

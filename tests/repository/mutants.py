@@ -223,7 +223,9 @@ TRACING = (
         "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
         ("if more := compiled.asked - interpreted.asked:",
          "if more := interpreted.asked - compiled.asked:"),
-        ("if isinstance(compiled, TurnsExceeded):", "if False:"),
+        ("if isinstance(compiled, TurnsExceeded) or is_too_long:", "if is_too_long:"),
+        ("if isinstance(compiled, TurnsExceeded) or is_too_long:",
+         "if isinstance(compiled, TurnsExceeded):"),
         ("    _compare_calls(function, compiled, interpreted)\n    for a", "    for a"),
     ),
     *_of(

@@ -13,6 +13,7 @@ from tests_support import asked, results
 
 from sgc.errors import ProgramRaised, SgcError, TraceError
 from sgc.ir.graph import Graph
+from sgc.lang.tools import Tool, resolve_tools
 from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
 from sgc.runs.endpoint import Endpoint
@@ -96,6 +97,7 @@ def agree(
     n: int = 12,
     budget: Budget = BUDGET,
     graph: Graph | None = None,
+    tools: Sequence[Tool] = (),
     **arguments: Any,
 ) -> Graph:
     """Asserts that runs at -O0 and -O1 equal interpreted ones, for `n` seeds; returns the graph.
@@ -108,7 +110,7 @@ def agree(
     ran = set()
     programs = [Program(optimize(graph, level)) for level in (0, 1)]
     for seed in range(n):
-        options = RunOptions(seed=seed)
+        options = RunOptions(seed=seed, allow_tools=resolve_tools(tools))
         runs = [
             outcome(partial(each.run_once, arguments, options, replying(seed, pool)))
             for each in (function, *programs)

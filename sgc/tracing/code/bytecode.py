@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType
 
 from sgc.tracing.code import opcodes
-from sgc.tracing.code.operator_names import CALLEE, OPERATORS, TEXT, WHOLE
+from sgc.tracing.code.operator_names import CALLEE, MANAGER, OPERATORS, OWN_WITHS, TEXT, WHOLE
 
 
 class Slot(Enum):
     """What a stack entry holds."""
 
     ITERATOR = auto()  # of a `for` loop
-    EXIT = auto()  # of a `with` block
+    EXIT = auto()  # of a `with` block of the language
+    MANAGED = auto()  # the exit of another one, whose manager a variable has
     HANDLING = auto()  # the error handled before the current `except` block began
     OPERATOR = auto()  # an operator of converted code, about to be called: always the same
     LOADED = auto()  # what follows from variables, globals and constants that are still the same
@@ -72,6 +74,7 @@ class CodeInfo:
         live_in = self._live() if is_known else [everything] * len(instructions)
         self._owners: dict[int, frozenset[str]] = {}
         self._loaded: dict[int, frozenset[str]] = {}  # the variables that such entries follow from
+        self._managers = dict(self._named_managers())
         stacks = self._stacks() if is_known else {}
         self._places = {
             op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
@@ -101,7 +104,10 @@ class CodeInfo:
     def loaded(self, stack: Stack | None) -> frozenset[str]:
         """The local variables from which entries of a stack follow."""
         of = (Slot.LOADED, Slot.MEMBER)
-        return frozenset().union(*(self._loaded[at] for slot, at in stack or () if slot in of))
+        managers = [self._managers[at] for slot, at in stack or () if slot is Slot.MANAGED]
+        return frozenset(managers).union(
+            *(self._loaded[at] for slot, at in stack or () if slot in of)
+        )
 
     def read_on(self, line: int) -> frozenset[str]:
         """The local variables that a line reads and that no other function can set."""
@@ -151,6 +157,19 @@ class CodeInfo:
                 if not is_own:
                     yield handler[0]
             handler = self._handler(second.offset)
+
+    def manager_at(self, target: int) -> str | None:
+        """The variable that has the manager of the `with` block whose handler is there."""
+        stack = self._places[target].stack
+        offsets = [at for slot, at in (stack or ())[-3:] if slot is Slot.MANAGED]
+        return self._managers[offsets[-1]] if offsets else None
+
+    def _named_managers(self) -> Iterator[tuple[int, str]]:
+        """The offset of each BEFORE_WITH whose manager a variable has, with its name."""
+        for before, op in itertools.pairwise(self._ops):
+            is_named = before.opname == "STORE_FAST" and before.argval.startswith(MANAGER)
+            if op.opname == "BEFORE_WITH" and is_named:
+                yield op.offset, before.argval
 
     def _copies(self) -> Iterator[tuple[int, int]]:
         """Pairs of an instruction and the last one that is followed by the same instructions up to
@@ -296,11 +315,11 @@ class CodeInfo:
             n = queue.pop()
             op, stack = self._ops[n], found[n]
             handler = self._handler(op.offset)
-            is_own = op.opname == "BEFORE_WITH" and self._is_own_with(stack, found)
+            block = self._block(op, stack, found)
             # If a call is two instructions, the first takes the arguments.
             given = found[n - 1] if n and self._ops[n - 1].opname == "PRECALL" else stack
             reached = [
-                (m, self._following(op, given, _after(op, stack, m != n + 1, is_own)))
+                (m, self._following(op, given, _after(op, stack, m != n + 1, block)))
                 for m in self._next[n]
             ]
             if handler is not None:
@@ -350,10 +369,14 @@ class CodeInfo:
             self._owners[op.offset] = names
         return (Slot.LOADED if is_pure else Slot.OTHER), names
 
-    def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
-        """Whether a `with` block belongs to the language; the contents of others are unknown."""
+    def _block(self, op: dis.Instruction, stack: Stack, found: dict[int, Stack]) -> Slot:
+        """What a `with` block puts on the stack to be left by; the contents of some are unknown."""
+        if op.opname != "BEFORE_WITH":
+            return Slot.OTHER
+        if op.offset in self._managers:
+            return Slot.MANAGED
         callee = self._callee(self._ops[self._index[stack[-1][1]]], found)
-        return callee is not None and callee[1] in _OWN_WITHS
+        return Slot.EXIT if callee is not None and callee[1] in OWN_WITHS else Slot.OTHER
 
 
 def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
@@ -372,15 +395,14 @@ def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | No
     return found
 
 
-def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:
+def _after(op: dis.Instruction, stack: Stack, is_jump: bool, block: Slot) -> Stack:
     """The stack after an instruction; entries that it may have changed become unknown."""
     effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
     depth = len(stack) + effect
     if op.opname == "GET_ITER":
         return (*stack[:-1], (Slot.ITERATOR, op.offset))
     if op.opname == "BEFORE_WITH":
-        slot = Slot.EXIT if is_own else Slot.OTHER
-        return (*stack[:-1], (slot, op.offset), (Slot.OTHER, op.offset))
+        return (*stack[:-1], (block, op.offset), (Slot.OTHER, op.offset))
     if op.opname == "PUSH_EXC_INFO":
         return (*stack[:-1], (Slot.HANDLING, op.offset), (Slot.OTHER, op.offset))
     if op.opname == "FOR_ITER" and not is_jump:
@@ -405,7 +427,6 @@ def _joined(one: Stack, other: Stack) -> Stack:
 
 _FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})
 _PURE = frozenset({CALLEE, TEXT, WHOLE})
-_OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from contextlib import _GeneratorContextManager, nullcontext, suppress
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from sgc.core.places import program_frames
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
+from sgc.tracing.code.operator_names import OR_NONE
 
 _SKIPPED = frozenset({"EXTENDED_ARG", "NOP", "CACHE", "PUSH_EXC_INFO"})
 # Instructions that end a statement; a `finally` or bare `except` reaches one before any match.
@@ -31,15 +34,70 @@ def handled_classes() -> list[type]:
     """The classes that the handlers of an error raised here match, innermost first."""
     found: dict[type, None] = {}
     for frame in program_frames():
-        for target in _targets(frame):
-            for loads in _matches(frame.f_code, target):
-                found.update(dict.fromkeys(_evaluated(loads, frame)))
+        for each, target in _targets(frame):
+            found.update(dict.fromkeys(_matched(each, target)))
     return list(found)
 
 
-def _targets(frame: FrameType) -> Iterator[int]:
-    """The offsets of the handlers around a frame's current place, innermost first."""
-    yield from info_of(frame.f_code).handlers(frame.f_lasti)
+def _targets(frame: FrameType) -> Iterator[tuple[FrameType, int]]:
+    """The handlers around a frame's current place, innermost first: frames and offsets. A `with`
+    block of a generator has those around the generator's `yield`."""
+    for target in info_of(frame.f_code).handlers(frame.f_lasti):
+        manager = _manager_at(frame, target)
+        if type(manager) is _GeneratorContextManager:
+            waiting: FrameType | None = manager.gen.gi_frame  # type: ignore[attr-defined]
+            yield from () if waiting is None else _targets(waiting)
+        elif type(manager) is not nullcontext:
+            yield frame, target
+
+
+def _manager_at(frame: FrameType, target: int) -> Any:
+    """The context manager of the `with` block with a handler; None if it is another block's, or not
+    known."""
+    name = info_of(frame.f_code).manager_at(target)
+    return None if name is None else frame.f_locals.get(name)
+
+
+def _matched(frame: FrameType, target: int) -> Iterator[type]:
+    """The classes that a handler distinguishes."""
+    manager = _manager_at(frame, target)
+    if type(manager) is suppress:
+        yield from _flat(manager._exceptions)  # type: ignore[attr-defined]
+    elif manager is None or _asks_for_class(getattr(type(manager), "__exit__", None)):
+        for loads in _matches(frame.f_code, target):
+            yield from _evaluated(loads, frame)
+
+
+def _asks_for_class(leave: Any) -> bool:
+    """Whether an `__exit__` may look at the error that it is given, beyond whether there is one."""
+    if not isinstance(leave, FunctionType):
+        return True
+    code = leave.__code__
+    given = {*code.co_varnames, *code.co_cellvars} - {code.co_varnames[0]}
+    given &= set(_parameters(code))
+    ops = [op for op in dis.get_instructions(code) if op.opname not in _SKIPPED]
+    return any(
+        bool(given & set(op.argval if isinstance(op.argval, tuple) else (op.argval,)))
+        and not _is_none_test(ops[n - 1], ops[n + 1 :])
+        for n, op in enumerate(ops)
+        if op.opname.startswith("LOAD_") and op.opname != "LOAD_CONST"
+    )
+
+
+def _parameters(code: CodeType) -> tuple[str, ...]:
+    n_more = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + n_more]
+
+
+def _is_none_test(before: dis.Instruction, after: list[dis.Instruction]) -> bool:
+    """Whether the instructions around a load compare what it loads with None; converted code calls
+    an operator for that."""
+    if before.argval == OR_NONE:
+        after = [op for op in after if op.opname not in ("PRECALL", "CALL")]
+    if after[0].opname.startswith("POP_JUMP") and after[0].opname.endswith("NONE"):
+        return True
+    is_none = after[0].opname == "LOAD_CONST" and after[0].argval is None
+    return is_none and after[1].opname == "IS_OP"
 
 
 @functools.lru_cache(maxsize=4096)

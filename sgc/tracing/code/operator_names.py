@@ -17,3 +17,7 @@ OPERATORS = frozenset({
     SAME, PIECE, IS_RUN_TIME, SLICE, PARTS, AS_SET, AS_DICT, OR_NONE, ALWAYS, OWN, UNCHANGED,
     KEYED_PARTS, IS_WHOLE_OF, FORMATTED,
 })  # fmt: skip
+
+MANAGER = "__sgc_with_"  # how the variables begin that have the managers of open `with` blocks
+# The methods of streams, and functions, whose `with` blocks belong to the language.
+OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})

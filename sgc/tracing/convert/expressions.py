@@ -30,6 +30,7 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.convert.comprehensions import with_loops
+from sgc.tracing.convert.managers import with_managers
 from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.module_names import ModuleNames
@@ -57,7 +58,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Set[Piece] = frozenset
     """
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     converted: ast.Module = _Expressions().visit(with_loops(with_flat(mapped), names))
-    return converted
+    return with_managers(converted)
 
 
 class _Expressions(ast.NodeTransformer):
