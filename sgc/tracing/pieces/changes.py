@@ -161,6 +161,15 @@ def merged_names(node: ast.AST) -> set[str]:
     return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
 
 
+def placed_names(node: ast.AST) -> set[str]:
+    """The variables whose values a statement puts into a dict or list, `d[k] = x`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) > 1:
+        return set()
+    target, value = node.targets[0], node.value
+    is_placed = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+    return {value.id} if is_placed and isinstance(value, ast.Name) else set()
+
+
 # Methods whose first argument is a key, or is only compared with items.
 _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
 

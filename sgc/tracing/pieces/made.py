@@ -20,6 +20,7 @@ from sgc.tracing.pieces.changes import (
     changes_outside,
     made_inside,
     merged_names,
+    placed_names,
     read_by_key,
     stored_names,
     taken_names,
@@ -32,7 +33,7 @@ from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece
-from sgc.tracing.values.abstract import AbstractList, is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -175,6 +176,8 @@ def made(
     flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
     merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
+    # A run looks after a value out of JSON: it is seldom one that can be changed.
+    merged |= {n for n in placed_names(piece.plain) if type(given.get(n)) in _OF_JSON}
     if piece.changes and stored - merged:
         raise NotData("what it changes may get what others hold")
     maker.changing = changing | changing_of(maker.module.classes.values())
@@ -192,6 +195,9 @@ def made(
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), tuple(maker.inputs), has_outside, maker.module.classes)
+
+
+_OF_JSON = (AbstractJson, AbstractObject)
 
 
 def _is_merged(value: Any) -> bool:

@@ -114,3 +114,54 @@ class Keeper:
 
     def update(self, words: list[str]) -> None:
         self.kept = words
+
+
+def the_placed(kept: dict[str, Any], value: Any) -> None:
+    value["a"] = 9
+
+
+def where_it_is_placed(kept: dict[str, Any], value: Any) -> None:
+    kept["v0"]["a"] = 9
+
+
+def beside_it(kept: dict[str, Any], value: Any) -> None:
+    kept["w"] = 9
+
+
+@pytest.mark.parametrize("change", [the_placed, where_it_is_placed, beside_it])
+def test_what_a_dict_got_by_a_key_is_not_changed_silently(change: Any) -> None:
+    @sgc.function
+    def program(s, q: str):
+        kept: dict[str, Any] = {}
+        for n in range(3):
+            s += q + sgc.gen("a", max_tokens=9)
+            value = json.loads(s["a"])
+            kept[f"v{len(s['a']) % 2}"] = value
+            if n and "v0" in kept and "a" in value:
+                change(kept, value)
+                s += f"{kept} {value}"
+        return kept
+
+    try:
+        graph = trace(program, is_full=True)
+    except TraceError:
+        return
+    agree_or_refuse(program, Program(graph), REPLIES, n=12)
+
+
+def test_numbers_out_of_json_are_kept_by_keys() -> None:
+    @sgc.function
+    def program(s, q: str):
+        kept: dict[str, Any] = {}
+        found = []
+        for _ in range(3):
+            s += q + sgc.gen("a", max_tokens=9)
+            value = kept.get(s["a"])
+            if value is None:
+                value = json.loads(s["a"]).get("a", 0.5)
+                kept[s["a"]] = value
+            found.append(value)
+        s += f"{kept} {found}"
+        return found, kept
+
+    agree(program, REPLIES, q="x")
