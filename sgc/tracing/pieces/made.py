@@ -291,7 +291,7 @@ class _Maker:
         """Adds a variable's value: bound in the module, as an argument, or written out."""
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
-        elif name in DECIDING and callable(value):
+        elif name in DECIDING and callable(value) and not is_abstract(value):
             raise NotData(f"{name} is not Python's {name}")
         elif is_operand(value):
             self._param(name, name, value)
