@@ -314,6 +314,7 @@ def test_attributes_of_ones_own_are_widened_beside_those_of_others() -> None:
     assert trace(counts_beside, is_full=True).n_nodes < 100
 
 
+@pytest.mark.slow
 def test_attributes_that_differ_from_turn_to_turn_are_not_widened() -> None:
     """Of this program they once were, in the module's own objects."""
     path = Path(__file__).parents[1] / "corpus/agents/supervisor_team.py"
