@@ -18,6 +18,10 @@ from sgc.runtime.executor.code.values import Memo, copied
 from sgc.runtime.executor.interface.records import held_by, record_of
 
 
+class Changed(NotAllowed):
+    """Code changed what it may not change."""
+
+
 def unchanged(value: Any, /) -> Any:
     """A value of the program's, written out in code, that nothing in the code may change."""
     charge(4 + (measure(value) >> 2))
@@ -28,10 +32,10 @@ def unchanged(value: Any, /) -> Any:
 
 
 def check_unchanged(memos: Iterable[Memo]) -> None:
-    """Raises NotAllowed if a container is no longer what it was when it was copied."""
+    """Raises Changed if a container is no longer what it was when it was copied."""
     for memo in memos:
         if any(_differs(before, after, memo) for before, after in memo.values()):
-            raise NotAllowed(
+            raise Changed(
                 "code changes a value that is not its own, or reads a key of a defaultdict that "
                 "is not there",
                 hint="give what it makes as its result, or run it with --interpret",

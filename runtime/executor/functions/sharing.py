@@ -62,7 +62,7 @@ class Sharing:
         given = changeable(args).keys()
         copied = {id((originals or {})[key]) for key in found.keys() & (originals or {}).keys()}
         if not self._changed.keys().isdisjoint(found.keys() & given | copied):
-            raise _refused(next(iter(found.values())))  # a later node has run first
+            raise refused(next(iter(found.values())))  # a later node has run first
         displays = self._displays.keys() & given
         shared = found.keys() & (given - displays)
         self._shared.update((key, found[key]) for key in shared)
@@ -81,16 +81,15 @@ class Sharing:
             self._shared.update((key, found[key]) for key in found.keys() & seen.keys())
             seen |= found
 
-    def check(self, value: Any, spares_parts: bool = False) -> None:
-        """Raises ProgramError if a value to be changed shares an object with another value.
+    def has(self, value: Any, spares_parts: bool = False) -> bool:
+        """Whether a value that code may change shares an object with another value.
 
         spares_parts: no part of it will be changed, unless reading a key adds it there.
         """
         found = changeable([value])
         if spares_parts and not any(isinstance(each, defaultdict) for each in found.values()):
             found = {id(value): value}
-        if not self._shared.keys().isdisjoint(found):
-            raise _refused(value)
+        return not self._shared.keys().isdisjoint(found)
 
     def note_changed(self, value: Any, spares_parts: bool) -> None:
         """Notes that code has given another value in the place of one, parts of which changed."""
@@ -99,7 +98,8 @@ class Sharing:
             self._changed |= found
 
 
-def _refused(value: Any) -> ProgramError:
+def refused(value: Any) -> ProgramError:
+    """The error of a run that changes a value which others hold."""
     return ProgramError(
         f"a {type(value).__name__} is changed that another value holds too, or a part of",
         hint="change a copy of it, copy.deepcopy(x); or run it with --interpret",

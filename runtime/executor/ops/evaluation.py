@@ -10,7 +10,7 @@ from sgc.ir.code_types import parse_code_type
 from sgc.ir.graph import Lit, Node
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.functions.own_texts import OwnText, own
-from sgc.runtime.executor.functions.sharing import Several
+from sgc.runtime.executor.functions.sharing import Several, refused
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.ops.run import Run
 
@@ -20,7 +20,8 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
-    from sgc.runtime.executor.code.mutation import spares_parts  # loads many modules
+    from sgc.runtime.executor.code.held import Changed  # loads many modules
+    from sgc.runtime.executor.code.mutation import spares_parts
     from sgc.runtime.executor.code.run import run_code
 
     code, args = node.text("code"), list(run.field(node, "args"))
@@ -33,16 +34,18 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
                 hint="add special tokens to the stream by themselves, or run it with --interpret",
             )
     sharing, changed = run.context.sharing, run.field(node, "changed")
+    shared = [
+        n for n in changed if sharing is not None and sharing.has(args[n], spares_parts(code))
+    ]
+    changed = [n for n in changed if n not in shared]  # the others must stay as they are
     try:
-        if sharing is not None:
-            for index in changed:
-                sharing.check(args[index], spares_parts(code))
         fixed = [n for n in range(len(args)) if n not in changed]
         originals: dict[int, Any] | None = {} if sharing is not None else None
         value = run_code(code, args, fixed, originals)
     except SgcError as error:
-        error.where = error.where or str(node.loc or "")
-        raise
+        left = refused(args[shared[0]]) if isinstance(error, Changed) and shared else error
+        left.where = left.where or str(node.loc or "")
+        raise left from error.__cause__
     except Exception as error:
         return (Failed.of("", error, str(node.loc or "")),)
     _check_type(value, node.results[0].type)

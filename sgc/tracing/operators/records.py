@@ -9,9 +9,10 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.ir import types
-from sgc.tracing.kinds.records import is_record
+from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.operators.pieces import is_run_time
+from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
@@ -55,6 +56,9 @@ def _names_of(*args: Any, **kwargs: Any) -> list[str] | None:
 
 def _parts(of: Any, function: str, names: Iterable[str], keys: Iterable[Any]) -> list[Any]:
     """The copied values of an object's fields, taken by keys from what a function gives."""
+    held = {} if type(of) is AbstractRecord else parts_of(of)
+    if held and not any(map(is_changeable, held.values())):
+        return [getattr(of, name) for name in names]
     session: Any = current_session()
     code = f"import dataclasses\ndef piece(a):\n    return dataclasses.{function}(a)"
     whole = session.coded(code, (of,), OBJECT)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import pytest
+from tests_support import results
 
 import sgc
 from sgc.errors import ProgramError
+from sgc.passes.pipeline import optimize
+from sgc.programs.program import Program
 from sgc.runtime.executor.functions.sharing import Sharing, key_of
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 
@@ -34,14 +40,13 @@ def test_a_part_of_what_was_pushed_is_held_by_both():
     sharing.note_display(node, inner)
     rows = [inner]
     sharing.note(rows, [[], inner])
-    sharing.check(rows)  # `rows` alone has it
+    assert not sharing.has(rows)  # `rows` alone has it
     by_key = {"x": inner}
     sharing.note(by_key, [rows])
     part = [*inner]  # code is given copies
     sharing.note(part, [by_key], {id(part): inner})
-    for value in (part, by_key):
-        with pytest.raises(ProgramError, match="another value holds"):
-            sharing.check(value)
+    assert sharing.has(part)
+    assert sharing.has(by_key)
 
 
 def test_what_only_looks_at_a_list_does_not_hold_it():
@@ -49,4 +54,34 @@ def test_what_only_looks_at_a_list_does_not_hold_it():
     inner: list[str] = ["x"]
     sharing.note_display(node, inner)
     sharing.note(1, [inner])
-    sharing.check(inner)
+    assert not sharing.has(inner)
+
+
+@sgc.function
+def grouped(s, q: str, wanted: list[str]):
+    """Reading a key may change a defaultdict, whose lists other variables hold."""
+    groups = defaultdict(list)
+    for word in q.split(","):
+        groups[word[:1]].append(word)
+    found = []
+    for key in wanted:
+        words = groups[key]
+        s += f"{len(words)} {words[-1]}" + sgc.gen("a", max_tokens=2)
+        if s["a"] == "more":
+            words = groups["new"]
+        found.append(len(words))
+    return found, len(groups)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_what_may_change_and_does_not_may_be_shared(level, scripted):
+    compiled = Program(optimize(trace(grouped), level))
+    arguments = {"q": "ab,b,ac", "wanted": ["a", "b", "a"]}
+    for reply in ("no", "more"):
+        options, backend = RunOptions(seed=1), scripted(lambda *_, reply=reply: reply)
+        run = partial(compiled.run_once, arguments, options, backend)
+        if reply == "more":  # it adds a key to a dict whose lists others hold
+            with pytest.raises(ProgramError, match="another value holds"):
+                run()
+        else:
+            assert results(run()) == results(grouped.run_once(arguments, options, backend))
