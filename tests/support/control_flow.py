@@ -64,7 +64,7 @@ def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) 
 
 
 # Errors by which a compiled run says, at its line, that the program must be interpreted.
-REFUSALS = ("ProgramError", "DeoptReached", "NotAllowed")
+REFUSALS = ("ProgramError", "DeoptReached", "NotAllowed", "Changed")
 
 
 def agree_or_refuse(program: Any, compiled: Any, pool: Sequence[str], n: int) -> None:
