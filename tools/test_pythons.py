@@ -24,19 +24,17 @@ ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venv-pythons"
 EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
-# What depends on the Python: bytecode, frames, converted source and snapshots of paths. What lists,
-# pieces and texts do once they are read from these is the same on each, and `same_bytes` compares
-# the programs of the golden files.
+# What depends on the Python: bytecode, frames, converted source and snapshots of paths. What forks,
+# attributes, lists, pieces, texts, and matches, which become `if`s, do once they are read from
+# these is the same on each, and `same_bytes` compares the programs of the golden files.
 CONTROL_FLOW = (
-    "attributes", "called_values", "calls", "forks", "generators", "handlers", "in_expressions",
-    "loops", "matches", "names",
+    "called_values", "calls", "generators", "handlers", "in_expressions", "loops", "names",
 )  # fmt: skip
 TESTS = (
     "tests/ir/test_golden.py",
     *(f"tests/tracing/control_flow/test_{name}.py" for name in CONTROL_FLOW),
     "tests/tracing/pieces/test_pieces.py::test_an_error_of_a_piece_is_pythons",
     "tests/tracing/test_bytecode.py", "tests/tracing/test_convert.py",
-    "tests/tracing/test_in_place.py", "tests/tracing/values/test_cut_texts.py",
 )  # fmt: skip
 
 
