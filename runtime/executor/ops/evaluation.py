@@ -34,11 +34,11 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
                 hint="add special tokens to the stream by themselves, or run it with --interpret",
             )
     sharing, changed = run.context.sharing, run.field(node, "changed")
-    shared = [
-        n for n in changed if sharing is not None and sharing.has(args[n], spares_parts(code))
-    ]
-    changed = [n for n in changed if n not in shared]  # the others must stay as they are
+    shared: list[int] = []  # these must stay as they are
     try:
+        if sharing is not None:
+            shared = [n for n in changed if sharing.has(args[n], spares_parts(code))]
+            changed = [n for n in changed if n not in shared]
         fixed = [n for n in range(len(args)) if n not in changed]
         originals: dict[int, Any] | None = {} if sharing is not None else None
         value = run_code(code, args, fixed, originals)

@@ -73,8 +73,7 @@ def _asks_for_class(leave: Any) -> bool:
     if not isinstance(leave, FunctionType):
         return True
     code = leave.__code__
-    given = {*code.co_varnames, *code.co_cellvars} - {code.co_varnames[0]}
-    given &= set(_parameters(code))
+    given = set(_parameters(code)[bool(code.co_argcount) :])  # without `self`
     ops = [op for op in dis.get_instructions(code) if op.opname not in _SKIPPED]
     return any(
         bool(given & set(op.argval if isinstance(op.argval, tuple) else (op.argval,)))

@@ -75,6 +75,11 @@ def looked_up(word: str) -> str:
     return word * 2
 
 
+class LooksAtAll(Block):
+    def __exit__(*args: Any) -> bool:
+        return args[1] is not None and issubclass(args[1], ValueError)
+
+
 def number_of(s: Any) -> int:
     """An int() that fails, a tool that fails, or code that fails."""
     s += sgc.gen("x") + sgc.gen("z")
@@ -244,7 +249,7 @@ def test_what_a_generator_holds_is_kept_apart():
     agree(states_of_generators, POOL, n=24, q="q")
 
 
-@pytest.mark.parametrize("manager", [Looks, lambda s: ExitStack()])
+@pytest.mark.parametrize("manager", [Looks, LooksAtAll, lambda s: ExitStack()])
 def test_an_error_that_others_may_look_at_is_refused(manager):
     @sgc.function
     def program(s, q: str):
