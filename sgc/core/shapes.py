@@ -1,24 +1,29 @@
 """The JSON schema of data, from an annotation or from a value, and its type in a program.
 
 The schemas use only the keywords that `argument_shapes.py` checks. An annotation that JSON cannot
-express (a set, a class of the user's, keys that are not texts) has no schema: the value of such an
-argument must be known when compiling.
+express (a set, most classes of the user's, keys that are not texts) has no schema: the value of
+such an argument must be known when compiling. Objects of dataclasses have one, with a type that
+JSON has not: they are the data of their fields.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import types as python_types
 import typing
-from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 from sgc.ir import types
 from sgc.ir.types import Type
+from sgc.runtime.executor.interface.failures import class_name
 
 Schema = dict[str, Any]
 
 MAX_DEPTH = 8  # of a schema; data nested deeper is of any type
 MAX_KEYS = 64  # of dicts whose schema lists their keys
+
+OBJECT = "instance"  # the type of objects of a class
 
 _SCALARS: Mapping[Any, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null",
@@ -57,6 +62,26 @@ def holds_tuples(schema: Schema) -> bool:
     return schema.get("type") == "tuple" or any(map(holds_tuples, parts))
 
 
+def holds_objects(schema: Schema) -> bool:
+    """Whether data of this schema is, or holds, objects of the user's classes."""
+    parts = [schema[word] for word in ("items", "additionalProperties") if word in schema]
+    return schema.get("type") == OBJECT or any(map(holds_objects, parts))
+
+
+def as_data(schema: Schema) -> Schema:
+    """The schema of the data that stands for objects: dicts of their fields."""
+    found = dict(schema)
+    if schema.get("type") == OBJECT:
+        parts = schema["properties"]
+        found = {"type": "object", "required": [*parts], "properties": parts}
+    if "properties" in found:
+        found["properties"] = {key: as_data(each) for key, each in found["properties"].items()}
+    for word in ("items", "additionalProperties"):
+        if word in found:
+            found[word] = as_data(found[word])
+    return found
+
+
 # -- annotations --------------------------------------------------------------------------------
 
 
@@ -75,6 +100,8 @@ def of_annotation(annotation: Any, depth: int = 0) -> Schema | None:
         return of_annotation(args[0], depth)
     if typing.is_typeddict(annotation):
         return _of_typed_dict(annotation, depth)
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return _of_dataclass(annotation, depth)
     read = next((read for of, read in _READERS if (origin or annotation) in of), None)
     return read(args, depth) if read is not None else None
 
@@ -109,7 +136,8 @@ def _of_literal(args: tuple[Any, ...], depth: int) -> Schema | None:
 
 def _of_union(args: tuple[Any, ...], depth: int) -> Schema | None:
     arms = [of_annotation(each, depth + 1) for each in args]
-    if None in arms or any(holds_tuples(each) for each in arms if each is not None):
+    told = [each for each in arms if each is not None]
+    if len(told) < len(arms) or any(holds_tuples(each) or holds_objects(each) for each in told):
         return None
     return {} if {} in arms else {"anyOf": arms}
 
@@ -120,10 +148,40 @@ def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
     except (NameError, TypeError):
         return None
     parts = {name: of_annotation(hint, depth + 1) for name, hint in hints.items()}
-    if None in parts.values():
+    if any(each is None or holds_objects(each) for each in parts.values()):
         return None
     required = [name for name, hint in hints.items() if _is_required(annotation, name, hint)]
     return {"type": "object", "properties": parts, "required": required}
+
+
+def _of_dataclass(annotation: Any, depth: int) -> Schema | None:
+    """The schema of the objects of a dataclass, which have its fields and nothing else."""
+    is_compared = annotation.__eq__ is not object.__eq__  # else by its identity, as no copy is
+    if not is_compared or any("__slots__" in vars(each) for each in annotation.__mro__[:-1]):
+        return None
+    try:
+        hints = typing.get_type_hints(annotation)
+    except (NameError, TypeError):
+        return None
+    names = [each.name for each in dataclasses.fields(annotation)]
+    parts = {name: of_annotation(hints[name], depth + 1) for name in names}
+    if None in parts.values():
+        return None
+    found = {"type": OBJECT, "class": class_name(annotation), "properties": parts}
+    is_frozen = annotation.__dataclass_params__.frozen
+    return found | ({"form": "frozen"} if is_frozen else {})
+
+
+def classes_in(annotation: Any, depth: int = 0) -> Iterator[type]:
+    """The classes whose objects data of an annotation may be or hold."""
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        yield annotation
+        for each in typing.get_type_hints(annotation).values():
+            yield from classes_in(each, depth + 1)
+    for each in typing.get_args(annotation):
+        yield from classes_in(each, depth + 1)
 
 
 def _is_required(annotation: Any, name: str, hint: Any) -> bool:

@@ -15,7 +15,7 @@ from sgc.errors import ArgumentError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
-from sgc.runtime.executor.interface.argument_shapes import misfit
+from sgc.runtime.executor.interface.argument_shapes import lowered, misfit
 from sgc.runtime.executor.interface.arguments import fits
 
 _TYPES: Mapping[Any, Type] = {
@@ -37,7 +37,8 @@ class Parameter:
     is_typed: its type is certain, not just assumed to be text. is_annotated: its type is from an
     annotation, not from the default, so arguments must have it. is_static: its type is none that a
     compiled program has, so its value must be known when compiling. schema: of its data, from its
-    annotation, as JSON text; compiled programs check it, interpreted ones do not.
+    annotation, as JSON text; compiled programs check it, interpreted ones do not. classes: of the
+    objects in it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Parameter:
     has_default: bool
     default: Any
     schema: str = ""
+    classes: tuple[Any, ...] = ()
 
     @property
     def is_silent(self) -> bool:
@@ -174,7 +176,7 @@ class Signature:
             and (
                 p.is_static
                 or (p.is_silent and _is_other(p.name, rows))
-                or (p.has_tuples and _has_lists(p, rows))
+                or ((p.has_tuples or p.classes) and _has_others(p, rows))
             )
         ]
 
@@ -215,10 +217,12 @@ def type_of(value: Any) -> Type | None:
     return _TYPES.get(type(value))
 
 
-def _has_lists(parameter: Parameter, rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of its values, such as one from a JSON file, has lists in place of tuples."""
+def _has_others(parameter: Parameter, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of its values, such as one from a JSON file, has lists in place of tuples, or
+    dicts in place of objects."""
     schema, name = json.loads(parameter.schema), parameter.name
-    return any(misfit(row[name], schema) is not None for row in rows if name in row)
+    values = (lowered(row[name], schema, takes_data=False) for row in rows if name in row)
+    return any(misfit(value, schema) is not None for value in values)
 
 
 def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:
@@ -306,6 +310,7 @@ def _described(parameter: inspect.Parameter, annotation: Any) -> Parameter | Non
     return Parameter(
         name=parameter.name, type=shapes.type_of(schema), is_typed=True, is_annotated=False,
         is_static=False, has_default=has_default, default=default, schema=json.dumps(schema),
+        classes=tuple(shapes.classes_in(annotation)),
     )  # fmt: skip
 
 

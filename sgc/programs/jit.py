@@ -21,7 +21,7 @@ from sgc.ir import types
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
-from sgc.runtime.executor.interface.argument_shapes import misfit, parsed, shown
+from sgc.runtime.executor.interface.argument_shapes import lowered, misfit, parsed, shown
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
@@ -253,7 +253,8 @@ def _type_of(parameter: Parameter, value: Any) -> Type | None:
 def _told(parameter: Parameter, value: Any) -> Told | None:
     """The type of data by its annotation, else by its value; None if neither gives one."""
     if parameter.schema and parsed(parameter.schema):
-        fits_it = misfit(value, parsed(parameter.schema)) is None
+        schema = parsed(parameter.schema)
+        fits_it = misfit(lowered(value, schema, takes_data=False), schema) is None
         return Told(parameter.type, parameter.schema) if fits_it else None
     if type(value) not in (list, dict) and (not parameter.schema or value is None):
         return None

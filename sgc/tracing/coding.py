@@ -50,7 +50,8 @@ class Coding(Merging):
 
     sites: the pieces of the program that are code. handed: the program's own lists that were passed
     to code; copies: results of code that may share parts with other values; defaulting: those that
-    are `defaultdict`s, so that reading a key may add it. max_turns: of the program.
+    are `defaultdict`s, so that reading a key may add it. max_turns: of the program. given: objects
+    that stand for those that a caller gives.
     """
 
     sites: Sites
@@ -59,6 +60,7 @@ class Coding(Merging):
     defaulting: set[str]
     events: Events
     max_turns: int | None
+    given: tuple[Any, ...] = ()
     views: dict[str, str]  # of dicts: the symbols of both
     stale: set[str]  # views of dicts that have changed since
 

@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sgc.core.shapes import holds_objects
+from sgc.ir import types
 from sgc.ir.graph import Guard
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import KIND
 from sgc.tracing.callees import Wanted
 from sgc.tracing.kinds.row_types import told_type
+from sgc.tracing.object_arguments import made_of
 from sgc.tracing.values.abstract_json import refuse_patterns
 from sgc.tracing.values.known_json import argument
 
@@ -31,8 +34,12 @@ def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
 
 def type_of(parameter: Parameter, schemas: Mapping[str, str]) -> Type:
     """The type of an argument, with the tuples that its schema tells of."""
-    schema = schemas.get(parameter.name)
-    return parameter.type if schema is None else told_type(json.loads(schema))
+    text = schemas.get(parameter.name)
+    schema = None if text is None else json.loads(text)
+    if schema is None:
+        return parameter.type
+    # Objects arrive as the dicts of their fields.
+    return types.JSON if holds_objects(schema) else told_type(schema)
 
 
 def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:
@@ -47,5 +54,9 @@ def told(
 ) -> dict[str, Any]:
     """The arguments, with their schemas known; stops the trace if patterns look into JSON ones."""
     body: Any = session.body(function.python)
-    refuse_patterns(body.__code__, [arguments[name] for name in schemas])
-    return {**arguments, **{n: argument(arguments[n], schema) for n, schema in schemas.items()}}
+    data = {n: text for n, text in schemas.items() if not holds_objects(json.loads(text))}
+    refuse_patterns(body.__code__, [arguments[name] for name in data])
+    others = schemas.keys() - data.keys()
+    objects = {n: made_of(session, function, arguments[n], schemas[n]) for n in sorted(others)}
+    session.note(objects, function)
+    return {**arguments, **{n: argument(arguments[n], text) for n, text in data.items()}, **objects}

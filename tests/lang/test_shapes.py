@@ -25,6 +25,15 @@ class Mail:
     body: str
 
 
+class Unknown:
+    pass
+
+
+MAIL = {
+    "type": "instance",
+    "class": f"{Mail.__module__}:Mail",
+    "properties": {"body": {"type": "string"}},
+}
 NOTHING: list[Any] = []
 ONE = {"k": 1}
 STR, INT = {"type": "string"}, {"type": "integer"}
@@ -44,8 +53,10 @@ OF = {
     "any or none": (Any | None, {}),
     "literal of numbers": (Literal[1, 2], None),
     "numbers as keys": (dict[int, str], None),
-    "a class": (Mail, None),
-    "a list of a class": (list[Mail], None),
+    "a dataclass": (Mail, MAIL),
+    "a list of a dataclass": (list[Mail], {"type": "array", "items": MAIL}),
+    "a dataclass or none": (Mail | None, None),
+    "a class": (Unknown, None),
     "a set": (set[str], None),
     "a tuple": (tuple[str, int], None),
 }

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.ir.graph import Graph
+from sgc.runtime.executor.interface.failures import class_name
 
 KIND = "argument"  # of a guard: its value is the schema
 MAX_NESTING = 100  # as in `guards.py`
@@ -28,6 +29,7 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _ANY = tuple(dict.fromkeys(of for types in _NAMES.values() for of in types))
+_OBJECT = "instance"  # of objects of a class, which a program takes as the dicts of their fields
 _TUPLE = "tuple"  # no type of JSON: data that a program takes may hold some, if they are told of
 
 
@@ -68,13 +70,40 @@ def with_tuples(graph: Graph, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _tuples(value, schemas.get(name, {})) for name, value in arguments.items()}
 
 
+def lowered(value: Any, schema: Any, takes_data: bool = True) -> Any:
+    """An argument with dicts of fields for the objects in it, if they are what the schema says.
+
+    takes_data: such a dict may be given in place of an object; else what stands for it fits no
+    schema.
+    """
+    of = schema.get("type")
+    if of == _OBJECT:
+        return _fields(value, schema, takes_data)
+    if of == "array" and type(value) is list and "items" in schema:
+        return [lowered(item, schema["items"], takes_data) for item in value]
+    if of == "object" and type(value) is dict and "additionalProperties" in schema:
+        others = schema["additionalProperties"]
+        return {key: lowered(item, others, takes_data) for key, item in value.items()}
+    return value
+
+
+def _fields(value: Any, schema: Any, takes_data: bool) -> Any:
+    """The fields of an object, in the order of its class."""
+    parts = schema["properties"]
+    is_object = class_name(type(value)) == schema["class"]
+    held = value if type(value) is dict and takes_data else getattr(value, "__dict__", None)
+    if held is None or held.keys() != parts.keys() or not (held is value or is_object):
+        return value if takes_data else None
+    return {name: lowered(held[name], each, takes_data) for name, each in parts.items()}
+
+
 def _tuples(value: Any, schema: Any) -> Any:
     of = schema.get("type")
     if of == _TUPLE and type(value) is list and len(value) == len(schema["prefixItems"]):
         return tuple(map(_tuples, value, schema["prefixItems"]))
     if of == "array" and type(value) is list:
         return [_tuples(item, schema.get("items", {})) for item in value]
-    if of == "object" and type(value) is dict:
+    if of in ("object", _OBJECT) and type(value) is dict:
         told, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         return {key: _tuples(item, told.get(key, others)) for key, item in value.items()}
     return value
@@ -111,6 +140,8 @@ def _is_of(value: Any, schema: Any) -> bool:
     of = schema.get("type")
     if of == _TUPLE:
         return type(value) is tuple
+    if of == _OBJECT:
+        return type(value) is dict and value.keys() == schema["properties"].keys()
     if type(value) not in (_ANY if of is None else _NAMES[of]):
         return False
     return "enum" not in schema or value in schema["enum"]
@@ -156,6 +187,8 @@ def shown(schema: Any) -> str:
         return f"list[{shown(schema['items'])}]" if schema.get("items") else "list"
     if of == "object":
         return _shown_dict(schema)
+    if of == _OBJECT:
+        return str(schema["class"].rpartition(":")[2])
     if of == _TUPLE:
         return f"tuple[{', '.join(map(shown, schema['prefixItems']))}]"
     return {None: "JSON data", "null": "None"}.get(of) or _NAMES[of][0].__name__

@@ -9,7 +9,7 @@ from typing import Any
 from sgc.errors import ArgumentError
 from sgc.ir.graph import Graph, Lit, Operand, Param
 from sgc.ir.types import Kind, Type
-from sgc.runtime.executor.interface.argument_shapes import problem, schemas_of
+from sgc.runtime.executor.interface.argument_shapes import lowered, problem, schemas_of
 from sgc.runtime.executor.interface.media import Media
 
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
@@ -45,13 +45,14 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
     for param in graph.params:
         name, expected = param.value.name, param.value.type
         if name in given:
+            value = lowered(given[name], schemas.get(name, {}))
             if name in schemas:
-                problems += filter(None, [problem(name, given[name], schemas[name])])
+                problems += filter(None, [problem(name, value, schemas[name])])
             elif not fits(given[name], expected):
                 problems.append(
                     f"argument {name!r} must be {expected}, found {_describe(given[name])}"
                 )
-            values[name] = given[name]
+            values[name] = value
         elif param.default is not None:
             values[name] = _literal(param.default)
     if problems:

@@ -42,6 +42,7 @@ from sgc.tracing.checking.rounds import rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
+from sgc.tracing.object_arguments import as_objects, classes_of
 from sgc.tracing.overlays.namespace import Overlays
 
 MAX_ROUNDS = 72
@@ -64,7 +65,9 @@ def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) ->
         arguments = given.of(number, each)
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
         compiled = _attempt(_run_compiled, graph, backends[0], arguments)
-        interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
+        interpreted = _attempt(
+            _run_interpreted, function, backends[1], bound, arguments, given.schemas
+        )
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
         if isinstance(compiled, TurnsExceeded) or is_too_long:
@@ -147,7 +150,10 @@ def _run_interpreted(
     backend: _Recorded,
     bound: Mapping[str, Any],
     arguments: Mapping[str, Any],
+    schemas: Mapping[str, Any],
 ) -> RunResult:
+    classes = classes_of(function)
+    arguments = {n: as_objects(v, schemas.get(n, {}), classes) for n, v in arguments.items()}
     given = function.signature.bind((), {**bound, **arguments})
     given = {name: copied(value) for name, value in given.items()}
     # The body is only checked: it runs on copies of what it reads, and prints nothing.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from sgc.core.shapes import as_data
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.interface.argument_shapes import schemas_of
@@ -22,15 +23,15 @@ class Arguments:
 
     def __init__(self, graph: Graph) -> None:
         self._params = [param.value for param in graph.params]
-        self._schemas = schemas_of(graph)
+        self.schemas = schemas_of(graph)
         self._keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
 
     def of(self, number: int, each: Round) -> dict[str, Any]:
         found = {}
         for index, param in enumerate(self._params):
-            if param.name in self._schemas:
+            if param.name in self.schemas:
                 data = _Data(Random(f"{number}/{index}"), self._keys, each, number % 3 == 0)
-                found[param.name] = data.of(self._schemas[param.name])
+                found[param.name] = data.of(as_data(self.schemas[param.name]))
             else:
                 found[param.name] = _argument(param.type, index, number, each)
         return found

@@ -127,6 +127,13 @@ def told_type(schema: shapes.Schema) -> Type:
         return shapes.type_of(schema) if item.kind is not Kind.JSON else types.list_of(item)
     if schema.get("type") == "tuple":
         return row_of(map(told_type, schema["prefixItems"]))
+    if schema.get("type") == shapes.OBJECT:
+        parts = schema["properties"]
+        name = schema["class"].rpartition(":")[2]
+        row = tuple(map(told_type, parts.values()))
+        return RecordType.of(name, tuple(parts), row, schema.get("form", ""))
+    if shapes.holds_objects(schema):
+        return OBJECT
     return OBJECT if shapes.holds_tuples(schema) else shapes.type_of(schema)
 
 

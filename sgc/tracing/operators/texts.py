@@ -80,6 +80,9 @@ def same(value: Any) -> Any:
         stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
         stop("whether a value that code gives is the very object that another is", INTERPRET)
+    session: Any = current_session()
+    if session is not None and any(each is value for each in getattr(session, "given", ())):
+        stop("whether an argument is the very object that another is", INTERPRET)
     if _is_part(value):
         stop("whether an item of a value known only at run time is the very object", INTERPRET)
     return bool(value) if isinstance(value, AbstractBool) else value

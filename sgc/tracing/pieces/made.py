@@ -242,6 +242,18 @@ def displayed(originals: Originals, value: Any) -> Made:
     return Made(code, tuple(maker.args), classes=maker.module.classes)
 
 
+def restoring(originals: Originals, expression: str, classes: Iterable[type]) -> Made:
+    """Code that makes objects of `data` by an expression. Raises NotData, CodeError."""
+    module = ModuleText(originals)
+    for kind in classes:
+        module.bind(kind.__name__, kind)
+    (entry,) = ast.parse(f"def piece(data):\n    return {expression}").body
+    assert isinstance(entry, ast.FunctionDef)
+    code = module.text(entry)
+    parse_code(code)
+    return Made(code, (), classes=module.classes)
+
+
 class _Maker:
     def __init__(self, module: ModuleText, used: Iterable[str] = ()) -> None:
         self.module = module

@@ -7,6 +7,7 @@ compiling does not use this: there the user decides when to compile.
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import enum
 import functools
@@ -26,13 +27,17 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 # Types whose values never change; of other types, only plain data is digested.
 _IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike)
+# Stands in the `__init__` of a dataclass for a default that is made anew for each object.
+_NO_DEFAULT = getattr(dataclasses, "_HAS_DEFAULT_FACTORY", object())
 
 
 def reads_of(function: Any) -> tuple[tuple[str, ...], str]:
     """The fingerprint of a program, and why it is not reliable; empty if it is."""
     found: list[str] = []
     seen: set[int] = set()
+    taken = [kind for each in function.signature.parameters for kind in each.classes]
     queue: deque[tuple[str, Any]] = deque([(function.name, function)])
+    queue += [(kind.__name__, kind) for kind in taken]
     while queue:
         name, value = queue.popleft()
         if id(value) in seen:
@@ -71,7 +76,11 @@ def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
         return ("builtin", []) if is_free else (None, [])
     if isinstance(value, enum.Enum):
         return digest(f"{type(value).__qualname__}.{value.name}"), []
-    if isinstance(value, _IMMUTABLE) or type(value).__module__.startswith(("sgc.", "typing")):
+    if (
+        value is _NO_DEFAULT
+        or isinstance(value, _IMMUTABLE)
+        or type(value).__module__.startswith(("sgc.", "typing"))
+    ):
         return digest(repr(value)), []
     text = plain(value)
     return (None if text is None else digest(text)), []
