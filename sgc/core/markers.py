@@ -13,7 +13,6 @@ long marker or makes the two graphs differ; both are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import Enum, auto
 
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
@@ -46,10 +45,7 @@ def has_marker(text: str) -> bool:
 
 def split_markers(text: str) -> list[str | int]:
     """Plain texts and the numbers of markers, in order; raises ValueError on a broken one."""
-    return [piece for piece in _pieces(text) if piece != ""]
-
-
-def _pieces(text: str) -> Iterator[str | int]:
+    pieces: list[str | int] = []
     at = 0
     while (opened := text.find(OPEN, at)) >= 0:
         found = _NUMBER.match(text, opened + 1)
@@ -61,15 +57,14 @@ def _pieces(text: str) -> Iterator[str | int]:
             begin, end = opened - 1, end + len(_LONG_END)
         else:
             number = ""
-        if not number:
+        if not number or text.find(CLOSE, at, begin) >= 0:
             raise ValueError("a marker was cut apart")
-        yield _plain(text[at:begin])
-        yield int(number)
+        if begin > at:
+            pieces.append(text[at:begin])
+        pieces.append(int(number))
         at = end
-    yield _plain(text[at:])
-
-
-def _plain(text: str) -> str:
-    if CLOSE in text:
+    if text.find(CLOSE, at) >= 0:
         raise ValueError("a marker was cut apart")
-    return text
+    if at < len(text):
+        pieces.append(text[at:])
+    return pieces

@@ -31,21 +31,43 @@ def placed() -> Iterator[None]:
         raise
 
 
+class _OwnModules(dict[str, bool]):
+    """Whether a module is of this package, by its name."""
+
+    def __missing__(self, name: str) -> bool:
+        is_own = str(name).partition(".")[0] == "sgc"
+        if len(self) < MAX_MODULES:
+            self[name] = is_own
+        return is_own
+
+
+MAX_MODULES = 4096
+# Looked at for each call that a trace sees, before the frame's code: reading that is audited.
+IS_OWN = _OwnModules()
 F = TypeVar("F", bound=Callable[..., Any])
 _outermost: set[int] = set()  # ids of code objects: hashing one would read all of it
+_runners: set[str] = set()  # their modules
 
 
 def outermost(function: F) -> F:
     """Marks a function that runs a whole program: its callers are not part of the program."""
     _outermost.add(id(function.__code__))
+    _runners.add(function.__module__)
     return function
+
+
+def _is_outermost(frame: FrameType, module: str) -> bool:
+    return module in _runners and id(frame.f_code) in _outermost
 
 
 def program_frames() -> Iterator[FrameType]:
     """The frames of the program on this thread, innermost first, without this package's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and id(frame.f_code) not in _outermost:
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != "sgc":
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if _is_outermost(frame, module):
+            return
+        if not IS_OWN[module]:
             yield frame
         frame = frame.f_back
 
@@ -53,8 +75,11 @@ def program_frames() -> Iterator[FrameType]:
 def user_loc() -> Loc | None:
     """The innermost place of the user's code on the calling thread's stack."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and id(frame.f_code) not in _outermost:
-        if is_users(frame):
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if _is_outermost(frame, module):
+            return None
+        if not IS_OWN[module] and is_users(frame):
             return user_loc_of(frame)
         frame = frame.f_back
     return None
@@ -96,7 +121,7 @@ def is_raised_inside(error: BaseException) -> bool:
     names = [
         frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
     ]
-    return str(names[-1] if names else "").partition(".")[0] == "sgc"
+    return bool(names) and IS_OWN[names[-1]]
 
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -112,7 +137,8 @@ _OURS = frozenset({
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame is in the user's code: not in this package, its libraries or Python's own."""
-    return is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+    module = frame.f_globals.get("__name__", "")
+    return not IS_OWN[module] and is_of_users(module, frame.f_code.co_filename)
 
 
 @lru_cache(maxsize=4096)  # called at every call that a traced program makes

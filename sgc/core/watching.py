@@ -40,7 +40,10 @@ def unhooked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         trace, profile = sys.gettrace(), sys.getprofile()
-        is_traced, is_profiled = _is_own(trace), _is_own(profile)
+        if trace is None and profile is None:
+            return function(*args, **kwargs)
+        is_traced = getattr(trace, "__module__", None) in _HOOKS
+        is_profiled = getattr(profile, "__module__", None) in _HOOKS
         if is_traced:
             sys.settrace(None)
         if is_profiled:

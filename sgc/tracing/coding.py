@@ -32,7 +32,14 @@ from sgc.tracing.pieces.made import (
 )
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
-from sgc.tracing.values.abstract import AbstractList, abstract, marked
+from sgc.tracing.values.abstract import (
+    AbstractBool,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    abstract,
+    marked,
+)
 from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_loops import Items
 
@@ -88,13 +95,16 @@ class Coding(Merging):
         return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
 
     def operand(self, value: Any) -> Operand:
-        if isinstance(value, AbstractList) and self.view_state(value.symbol) == "stale":
+        kind = type(value)
+        if kind in _LONE:
+            return super().operand(value)
+        if issubclass(kind, AbstractList) and self.view_state(value.symbol) == "stale":
             stop(
                 "keys(), values() or items() of a dict that has changed since are read",
                 hint="make a list of them first, list(d.items()); or " + INTERPRET,
             )
-        is_json = type(value) is dict and all(map(_is_text, value))
-        if not is_record(value) and (type(value) not in DISPLAYED or is_json):
+        is_json = kind is dict and all(map(_is_text, value))
+        if not is_record(value) and (kind not in DISPLAYED or is_json):
             return super().operand(value)
         try:
             code = self._displayed(value)
@@ -250,6 +260,10 @@ class Coding(Merging):
         self._wait(chosen(self, places))
 
 
+# What is an operand by itself.
+_LONE = frozenset({
+    str, int, float, bool, type(None), Symbol, AbstractText, AbstractNumber, AbstractBool,
+})  # fmt: skip
 _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 

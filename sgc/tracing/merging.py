@@ -34,7 +34,8 @@ class Merging(MapRecorder):
 
     path: the current path; None for a program without decisions. loops: the loops that the run is
     in. ended: the error that ended the run. is_testing: whether a join's predicate is being traced.
-    made: the op and fields that made each value.
+    made: the op and fields that made each value. n_collections: how often the garbage collector had
+    run before.
     """
 
     path: Path | None
@@ -42,6 +43,7 @@ class Merging(MapRecorder):
     ended: BaseException | None
     is_testing: bool
     made: dict[str, Made]
+    n_collections: int
     has_optional: bool = False  # whether a value was widened that may be None
 
     @abstractmethod
@@ -125,7 +127,8 @@ class Merging(MapRecorder):
         lists = [
             n for n, _, _ in widening.leaves if leaves[n].is_list and leaves[n].data is not None
         ]
-        for number in compress(lists, are_iterated([reader.places[n][0].value for n in lists])):
+        values = [reader.places[n][0].value for n in lists]
+        for number in compress(lists, are_iterated(values, self.n_collections)):
             self.path.exploration.keep(leaves[number].label)
             return True
         return False

@@ -48,15 +48,15 @@ from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.naming import Made, name_of
 from sgc.tracing.paths.segments import Segment
 from sgc.tracing.pieces.made import Sites
+from sgc.tracing.snapshots.leaves import n_collections
 from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
     AbstractList,
     AbstractNumber,
-    AbstractText,
     TraceStop,
     abstract,
-    marked,
+    is_abstract,
     pieces_of,
     stop,
 )
@@ -92,6 +92,7 @@ class TraceSession(Coding):
         sites: Sites | None = None,
     ) -> None:
         super().__init__(program)
+        self.n_collections = n_collections()
         self.sites = sites or Sites()
         self.is_strict = is_strict  # stops at what a compiled run would not do, such as printing
         self._outside = OutsideTexts()
@@ -153,8 +154,7 @@ class TraceSession(Coding):
         )
 
     def is_abstract(self, value: Any) -> bool:
-        is_text = isinstance(value, AbstractText) or marked(value)
-        return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
+        return is_abstract(value)
 
     def note_type(self, symbol: Symbol) -> None:
         self._types[symbol.name] = symbol.type
@@ -575,7 +575,7 @@ class TraceSession(Coding):
     def scalar(self, value: Any) -> Operand:
         if issubclass(type(value), str):
             return self._text(value)
-        if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
+        if issubclass(type(value), (AbstractNumber, AbstractList)):
             return Ref(value.symbol.name)
         if value is None or isinstance(value, (bool, int, float)):
             return Lit(value)

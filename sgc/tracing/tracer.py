@@ -37,10 +37,9 @@ from sgc.tracing.paths.explore import (
     Path,
     PathEnd,
     Report,
-    leave,
 )
 from sgc.tracing.paths.loops import Fault, Loops
-from sgc.tracing.paths.segments import Branch, Unexplored
+from sgc.tracing.paths.segments import Branch, Unexplored, leave
 from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType
 
+from sgc.core.watching import unhooked
 from sgc.tracing.code import opcodes
 from sgc.tracing.code.operator_names import CALLEE, MANAGER, OPERATORS, OWN_WITHS, TEXT, WHOLE
 
@@ -430,6 +431,7 @@ _PURE = frozenset({CALLEE, TEXT, WHOLE})
 
 
 @functools.lru_cache(maxsize=4096)
+@unhooked
 def info_of(code: CodeType) -> CodeInfo:
     """The places of a code object, computed once."""
     return CodeInfo(code)

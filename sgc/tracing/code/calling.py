@@ -9,7 +9,7 @@ from functools import partial
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
-from sgc.core.session import current_session
+from sgc.core.session import Session, current_session
 from sgc.lang.definition import Definition
 
 
@@ -25,7 +25,8 @@ class Calls:
     def note(self, frame: FrameType, function: Any) -> None:
         noted = self._found.setdefault(id(frame), {})
         noted.pop(frame.f_lasti, None)  # so that the latest is the last
-        noted[frame.f_lasti] = python_of(function)
+        is_plain = type(function) is FunctionType
+        noted[frame.f_lasti] = function if is_plain else python_of(function)
 
     def at(self, frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
         """What an instruction has looked at last, in a frame that still runs."""
@@ -33,9 +34,9 @@ class Calls:
         return next((noted[offset] for offset in reversed(noted) if is_there(offset)), None)
 
 
-def note_call(frame: FrameType, function: Any) -> None:
+def note_call(session: Session, frame: FrameType, function: Any) -> None:
     """Notes what a frame of converted code is about to call, before its arguments."""
-    calls = getattr(current_session(), "calls", None)
+    calls = getattr(session, "calls", None)
     if isinstance(calls, Calls):
         calls.note(frame, function)
 

@@ -46,7 +46,7 @@ def callee(function: Any) -> Any:
     session = current_session()
     if session is None or not session.is_tracing:
         return function
-    note_call(sys._getframe(1), function)
+    note_call(session, sys._getframe(1), function)
     kind = type(function)
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         receiver = function.__self__

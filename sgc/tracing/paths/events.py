@@ -7,7 +7,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from sgc.core.places import is_users
+from sgc.core.places import IS_OWN, is_users
 from sgc.tracing.paths.errors import refuse_ours
 from sgc.tracing.paths.left import Left
 
@@ -71,6 +71,8 @@ class Events:
         self._left.refuse_waiting()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if IS_OWN[frame.f_globals.get("__name__", "")]:
+            return None
         if frame.f_code is SEED:
             self.note_seed(frame)
         if not is_users(frame):

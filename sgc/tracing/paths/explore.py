@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sgc.core.symbols import Namer, Symbol
 from sgc.errors import TraceError
-from sgc.ir.graph import Lit, Loc, Node, Ref, make_node
+from sgc.ir.graph import Loc, Node, Ref
 from sgc.tracing.paths.segments import (
     Branch,
     Goto,
@@ -23,6 +23,7 @@ from sgc.tracing.paths.segments import (
     Stop,
     Unexplored,
     Widened,
+    leave,
     reached_from,
     slots_of,
     views,
@@ -107,6 +108,8 @@ class Exploration:
         self.points: dict[Shape, list[Segment]] = {}
         self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by skeleton
         self.left: list[Unexplored] = []
+        # The segments that the entry leads to; None: to be found anew.
+        self._reached: dict[int, Segment] | None = {self.entry.number: self.entry}
         self.n_runs = 0
         self.n_nodes = 0
         self.work = 0
@@ -160,7 +163,7 @@ class Exploration:
             way.target.snapshot = narrow.snapshot
             slots = slots_of(narrow.snapshot)
             way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
-        narrow.instead = way
+        narrow.instead, self._reached = way, None  # what follows it may be reached no more
         self.points[narrow.snapshot.whole.shape].remove(narrow)
         return True
 
@@ -197,7 +200,7 @@ class Exploration:
             self.n_runs += 1
             self.work += RUN
             once(path)
-            item = self._next()
+            item = self._next(path)
             if item is None:
                 return ""
             spent = self.spent()
@@ -206,9 +209,14 @@ class Exploration:
                 return spent
             path = Path(self, item.segments, item.answers, item.arm)
 
-    def _next(self) -> Unexplored | None:
-        """The next reachable arm to explore: a wider segment may have made others unreachable."""
-        reached = reached_from(self.entry)
+    def _next(self, path: Path) -> Unexplored | None:
+        """The next reachable arm to explore after a run: a wider segment may have made others
+        unreachable."""
+        if self._reached is None:
+            self._reached = reached_from(self.entry)
+        else:  # a run only adds what follows its own segments
+            reached_from(*path.built, known=self._reached)
+        reached = self._reached
         for n in range(len(self.left) - 1, -1, -1):
             if self.left[n].arm.number in reached:
                 return self.left.pop(n)
@@ -265,6 +273,7 @@ class Path:
         self._answers = answers
         self._n_nodes = 0
         self.n_answered = 0
+        self._n_before = len(segments)
         self.segments = [*segments, arm]
         self.is_publishing = False
 
@@ -277,6 +286,11 @@ class Path:
     def answers(self) -> tuple[bool, ...]:
         """The answers given so far."""
         return self._answers[: self.n_answered]
+
+    @property
+    def built(self) -> list[Segment]:
+        """The segments that the run has built, or begun to."""
+        return self.segments[self._n_before :]
 
     @property
     def current(self) -> Segment:
@@ -435,13 +449,3 @@ class Path:
     def leave(self, reason: str, loc: Loc | None) -> None:
         """Ends the current segment: the interpreter goes on."""
         leave(self.current, reason, loc)
-
-
-MAX_REASON = 300
-
-
-def leave(segment: Segment, reason: str, loc: Loc | None) -> None:
-    """Ends a segment with a node at which the interpreter goes on."""
-    node = make_node("deopt", (), loc, reason=Lit(reason[:MAX_REASON]))
-    (segment.published or segment.nodes).append(node)
-    segment.end = Stop()

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
-from sgc.core.places import is_users
+from sgc.core.places import IS_OWN, is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean, is_generator
 from sgc.tracing.paths.events import SEED, Events
 from sgc.tracing.paths.walked import Walked, generator_of, state_of
 
 MAX_FOREIGN = 20_000
-# Code that is not the user's, by id: every call in a trace is checked.
+# Libraries' code, by id: every call in a trace is checked.
 _foreign: dict[int, CodeType] = {}
 
 
@@ -83,10 +83,13 @@ class Loops:
             gc.enable()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if IS_OWN[frame.f_globals.get("__name__", "")]:
+            return None
         code = frame.f_code
+        if id(code) in _foreign:
+            return None
         if code is SEED:
             self._events.note_seed(frame)
-        if id(code) in _foreign:
             return None
         if not is_users(frame):
             if len(_foreign) < MAX_FOREIGN:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.core.symbols import Symbol
-from sgc.ir.graph import Loc, Node
+from sgc.ir.graph import Lit, Loc, Node, make_node
 from sgc.tracing.kinds.row_types import joined
 from sgc.tracing.snapshots.leaves import Leaf
 from sgc.tracing.snapshots.snapshot import Mapped, Snapshot, Unsure, View
@@ -137,12 +137,25 @@ def targets(segment: Segment) -> tuple[Segment, ...]:
     return (end.leads_to(),) if isinstance(end, Goto) else ()
 
 
-def reached_from(entry: Segment) -> dict[int, Segment]:
-    """The segments that are reachable from a segment, by number."""
-    reached, queue = {entry.number: entry}, [entry]
+def reached_from(*begin: Segment, known: dict[int, Segment] | None = None) -> dict[int, Segment]:
+    """The segments that are reachable from some, by number. known: adds them to these, whose own
+    are among them already."""
+    reached = {} if known is None else known
+    queue = list(begin)
+    reached.update((each.number, each) for each in begin)
     while queue:
         for target in targets(queue.pop()):
             if target.number not in reached:
                 reached[target.number] = target
                 queue.append(target)
     return reached
+
+
+MAX_REASON = 300
+
+
+def leave(segment: Segment, reason: str, loc: Loc | None) -> None:
+    """Ends a segment with a node at which the interpreter goes on."""
+    node = make_node("deopt", (), loc, reason=Lit(reason[:MAX_REASON]))
+    (segment.published or segment.nodes).append(node)
+    segment.end = Stop()

@@ -110,14 +110,22 @@ class Place:
             object.__setattr__(self.holder, self.key, value)
 
 
-def are_iterated(lists: Sequence[list[Any]]) -> list[bool]:
+def n_collections() -> int:
+    """How often the garbage collector has run: what is made between two runs is young."""
+    return sum(each["collections"] for each in gc.get_stats())
+
+
+def are_iterated(lists: Sequence[list[Any]], n_before: int) -> list[bool]:
     """Whether a loop is iterating each list: if it were replaced, the loop would use the old one.
 
-    Python is asked once for all of them, since it looks through every object that there is.
+    n_before: `n_collections()` when the lists were made, or before. Python is asked once for all of
+    them, since it looks through every object that there is, or through those that are young.
     """
     if not lists:
         return []
-    iterators = [each for each in gc.get_referrers(*lists) if type(each) in _ITERATORS]
+    is_young = n_collections() == n_before
+    found = gc.get_objects(generation=0) if is_young else gc.get_referrers(*lists)
+    iterators = [each for each in found if type(each) in _ITERATORS]
     walked = {id(part) for each in iterators for part in gc.get_referents(each)}
     return [id(items) in walked for items in lists]
 

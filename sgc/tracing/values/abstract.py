@@ -81,7 +81,11 @@ _SCHEMAS = {TEXT: {"type": "string"}, INT: {"type": "integer"}, BOOL: {"type": "
 
 def is_abstract(value: Any) -> bool:
     """Whether a value is abstract, or a plain text that carries an abstract value."""
-    return isinstance(value, (AbstractText, AbstractNumber, AbstractList)) or marked(value)
+    # `isinstance` would ask a value of another class for its `__class__`.
+    return issubclass(type(value), _ABSTRACT) or marked(value)
+
+
+_ABSTRACT = (AbstractText, AbstractNumber, AbstractList)
 
 
 def marked(text: Any) -> bool:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import has_marker, split_markers
+from sgc.core.places import IS_OWN
 from sgc.core.stops import INTERPRET, stop
+from sgc.core.watching import unhooked
 from sgc.errors import SgcError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
@@ -31,6 +33,7 @@ _FAILURES: tuple[type[Exception], ...] = (SgcError, *EXCEPTIONS.values())
 _PLAIN = (str, int, float, bool, type(None))
 
 
+@unhooked
 def computed(session: Recorder, fn: str, *args: Any, type_: Type | None = None) -> Any:
     """The value of a function that cannot fail here: abstract, or plain if it is known."""
     given = [_given(session, arg) for arg in args]
@@ -46,6 +49,7 @@ def computed(session: Recorder, fn: str, *args: Any, type_: Type | None = None) 
     return value
 
 
+@unhooked
 def attempted(
     session: Recorder,
     fn: str,
@@ -253,5 +257,4 @@ def part_by(whole: Any, key: Any, type_: Type) -> Any:
 
 def is_ours(depth: int) -> bool:
     """Whether the frame `depth` above the caller's is in this package."""
-    frame = sys._getframe(depth + 1)
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
+    return IS_OWN[sys._getframe(depth + 1).f_globals.get("__name__", "")]

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sgc.core.places import user_loc
+from sgc.core.places import IS_OWN, user_loc
 from sgc.core.session import current_session
 from sgc.core.watching import watching
-from sgc.tracing.operators.reading import GUARDED, carries, refuse
+from sgc.tracing.operators.reading import GUARDED, carries, guarded, refuse
 from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient
 from sgc.tracing.watch.call_arguments import takes_abstract
@@ -46,6 +46,7 @@ _CLOCKS = {
 _KINDS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
+_GUARDING = guarded.__globals__  # the module of GUARDED
 
 
 @contextmanager
@@ -77,7 +78,11 @@ def watch_now() -> None:
 
 
 def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
+    names = frame.f_globals
+    is_ours = IS_OWN[names.get("__name__", "")]
     if event == "call":
+        if is_ours:
+            return
         if frame.f_code is _READ_ENVIRONMENT:
             _read_named("reads the environment", "environment", frame.f_locals["key"])
         elif (session := current_session()) is not None:
@@ -85,10 +90,11 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
     elif event == "c_call":
         receiver = getattr(arg, "__self__", None)
         if isinstance(receiver, str):
-            _see_method(frame, arg, receiver)
+            if not is_ours:
+                _see_method(frame, arg, receiver)
         elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
             _stop_ambient("writes to a file or the terminal")
-        elif not _is_ours(frame) or frame.f_code is GUARDED:
+        elif not is_ours or (names is _GUARDING and frame.f_code is GUARDED):
             if not carries(arg) and takes_abstract(frame):
                 refuse(arg)
             if (what := _reads(frame, arg, receiver)) is not None:
@@ -99,7 +105,7 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
 
 def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
     name = method.__name__
-    if name in _CARRY or _is_ours(frame):
+    if name in _CARRY:
         return
     if marked(receiver):
         stop(
@@ -130,10 +136,6 @@ _INSTEAD = {
 
 def _is_strict() -> bool:
     return bool(getattr(current_session(), "is_strict", False))
-
-
-def _is_ours(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
 
 
 def _reads(frame: types.FrameType, function: Any, receiver: Any) -> str | None:
@@ -187,10 +189,15 @@ def _install_audit() -> None:
         sys.addaudithook(_audit)
 
 
+_EVENTS = READ_EVENTS | ACT_EVENTS
+
+
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    what = READ_EVENTS.get(event) or ACT_EVENTS.get(event)
-    if what is None or not getattr(watching, "on", False) or not is_of_program(sys._getframe(1)):
+    if event not in _EVENTS:  # called for each look at a frame
         return
+    if not getattr(watching, "on", False) or not is_of_program(sys._getframe(1)):
+        return
+    what = _EVENTS[event]
     if event in _KINDS:
         _see_read(what, _KINDS[event], *arguments)
     elif event in READ_EVENTS:
