@@ -6,6 +6,7 @@ An error says what was expected, what was found, the user's line, and what to do
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -91,6 +92,16 @@ class UnknownVariable(SgcError, KeyError):
     """A variable was read that has not been set."""
 
     __str__ = SgcError.__str__
+
+    @classmethod
+    def among(cls, name: object, known: Iterable[str], where: str) -> UnknownVariable:
+        """The error for a name of a stream that has these."""
+        return cls(
+            f"no variable {name!r} has been set on this stream; there are: "
+            f"{', '.join(known) or 'none yet'}",
+            where=where,
+            hint="a name can be read after the gen or select that sets it was appended",
+        )
 
 
 class ProgramError(SgcError):

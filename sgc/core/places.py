@@ -163,6 +163,11 @@ def is_users_module(module: str, file: str) -> bool:
     return _SITE not in file and is_of_users(module, file)
 
 
+def is_ours(depth: int) -> bool:
+    """Whether the frame `depth` above the caller's is in this package."""
+    return IS_OWN[sys._getframe(depth + 1).f_globals.get("__name__", "")]
+
+
 MAX_OWN_TEXTS = 10_000
 
 

@@ -183,6 +183,10 @@ class Session(ABC):
         """Wakes waiting threads: a name was set."""
         return None
 
+    def note_set(self, state: Stream) -> None:
+        """Notes that a stream is given a variable."""
+        return None
+
     @abstractmethod
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         """A stream's text as it is generated."""

@@ -153,12 +153,7 @@ class ProgramState(Stream):
         if name not in self._names:
             self.session.await_name(self._names, name)
         if name not in self._names:
-            known = ", ".join(filter(None, self._names)) or "none yet"
-            raise UnknownVariable(
-                f"no variable {name!r} has been set on this stream; there are: {known}",
-                where=here(),
-                hint="a name can be read after the gen or select that sets it was appended",
-            )
+            raise UnknownVariable.among(name, filter(None, self._names), here())
         self.session.note_read(name)
         return self._read(self._names[name])
 
@@ -174,6 +169,7 @@ class ProgramState(Stream):
 
     def set_derived(self, name: str | None, value: Any) -> None:
         """Sets a name to a value of any kind."""
+        self.session.note_set(self)
         self._names[name] = value
         self._own[name] = None
         self.session.notify()

@@ -14,6 +14,7 @@ from sgc.ir.code import CodeError
 from sgc.ir.functions import FUNCTION_TABLE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
@@ -103,6 +104,8 @@ class Coding(Merging):
                 "keys(), values() or items() of a dict that has changed since are read",
                 hint="make a list of them first, list(d.items()); or " + INTERPRET,
             )
+        if kind is EndedState:
+            return self._ended_operand(value)
         is_json = kind is dict and all(map(_is_text, value))
         if not is_record(value) and (kind not in DISPLAYED or is_json):
             return super().operand(value)
@@ -113,6 +116,12 @@ class Coding(Merging):
         operands = tuple(map(self.operand, code.args))
         type_ = type_of(value) if is_record(value) else types.JSON
         (symbol,) = self.emit("evaluate", [("v", type_)], code=Lit(code.code), args=operands)
+        return Ref(symbol.name)
+
+    def _ended_operand(self, value: EndedState) -> Operand:
+        items = tuple(map(self.operand, value.parts.values()))
+        fields: dict[str, Operand] = {"keys": tuple(map(Lit, value.parts)), "items": items}
+        (symbol,) = self.emit("record", [("v", type_of(value))], **fields)
         return Ref(symbol.name)
 
     @unhooked

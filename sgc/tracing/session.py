@@ -28,8 +28,8 @@ from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
-from sgc.tracing.coding import Coding
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.ending import Ending
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.kinds.text_types import Known, domain, known_text
@@ -80,7 +80,7 @@ MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
-class TraceSession(Coding):
+class TraceSession(Ending):
     """Collects nodes; values that the program reads are abstract."""
 
     def __init__(
@@ -158,6 +158,7 @@ class TraceSession(Coding):
 
     def note_type(self, symbol: Symbol) -> None:
         self._types[symbol.name] = symbol.type
+        self.note_states([symbol])
 
     @property
     def stopped(self) -> TraceStop | None:
@@ -611,6 +612,7 @@ class TraceSession(Coding):
         self._retype(op, fields)
         used = [name for operand in fields.values() for name in operand_refs(operand)]
         self.held.refuse_old(used)  # the copy that the graph has is another now
+        holds = self.check_states(op, fields, used)
         if op == "tool":
             self._refuse_objects(used)
         stored = [(hint, plain(type_)) for hint, type_ in results]
@@ -621,6 +623,7 @@ class TraceSession(Coding):
         symbols = [Symbol(each.name, type_) for each, (_, type_) in zip(made, results, strict=True)]
         self._types.update((symbol.name, symbol.type) for symbol in symbols)
         self.held.derive(symbols, used)
+        self.note_states(symbols, holds)
         self._learn(op, symbols, fields)
         return symbols
 

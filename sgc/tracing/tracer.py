@@ -105,6 +105,8 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
     pieces that is found.
     """
     while True:
+        if trace.sites.streams_told is not None:  # loops that make streams do not merge then
+            budget = replace(budget, work=min(budget.work, WORK_KEPT))
         try:
             return _traced_once(trace, budget, is_full, report)
         except Unmet as unmet:
@@ -287,6 +289,9 @@ class _Trace:
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Leaves the arms beyond the budget to the interpreter."""
         if is_full and self._spent is not None:  # it was told with what kept the paths apart
+            raise self._spent
+        if is_full and self.sites.streams_told is not None:
+            self._spent = self.sites.streams_told
             raise self._spent
         if self._stopped is not None:
             spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"

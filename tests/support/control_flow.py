@@ -12,6 +12,7 @@ from typing import Any
 from tests_support import asked, results
 
 from sgc.errors import ProgramRaised, SgcError, TraceError
+from sgc.ir.file.sgir import from_bytes, to_bytes
 from sgc.ir.graph import Graph
 from sgc.lang.tools import Tool, resolve_tools
 from sgc.passes.pipeline import optimize
@@ -98,9 +99,10 @@ def agree(
     budget: Budget = BUDGET,
     graph: Graph | None = None,
     tools: Sequence[Tool] = (),
+    levels: tuple[int, int] = (0, 1),
     **arguments: Any,
 ) -> Graph:
-    """Asserts that runs at -O0 and -O1 equal interpreted ones, for `n` seeds; returns the graph.
+    """Asserts that runs at two levels equal interpreted ones, for `n` seeds; returns the graph.
 
     graph: what the function was traced to, to run it with other arguments.
     """
@@ -108,7 +110,7 @@ def agree(
 
     graph = graph or trace(function, budget=budget, is_full=True)
     ran = set()
-    programs = [Program(optimize(graph, level)) for level in (0, 1)]
+    programs = [Program(optimize(graph, level)) for level in levels]
     for seed in range(n):
         options = RunOptions(seed=seed, allow_tools=resolve_tools(tools))
         runs = [
@@ -116,10 +118,17 @@ def agree(
             for each in (function, *programs)
         ]
         ran.add(repr(runs[0]))
-        assert runs[1] == runs[0], f"seed {seed} at -O0"
-        assert runs[2] == runs[0], f"seed {seed} at -O1"
+        assert runs[1] == runs[0], f"seed {seed} at -O{levels[0]}"
+        assert runs[2] == runs[0], f"seed {seed} at -O{levels[1]}"
     assert len(ran) > 1, "the replies decide nothing"
     return graph
+
+
+def agree_saved(function: Function, pool: Sequence[str], n: int = 6, **arguments: Any) -> Graph:
+    """Asserts that a program is compiled whole, and that what is read from its `.sgir` does at -O0
+    and -O2 what the interpreter does."""
+    graph = from_bytes(to_bytes(trace(function, is_full=True)))
+    return agree(function, pool, n, graph=graph, levels=(0, 2), **arguments)
 
 
 def equal_or_refused(function: Function, pool: Sequence[str], n: int = 8) -> str:

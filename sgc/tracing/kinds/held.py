@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
 
@@ -142,7 +143,9 @@ def changeable_in(value: Any) -> Iterator[Any]:
         if id(each) in seen or isinstance(each, str):
             continue
         seen.add(id(each))
-        if is_record(each):
+        if type(each) is EndedState:
+            left += each.parts.values()
+        elif is_record(each):
             left += parts_of(each).values()
         elif isinstance(each, dict):
             left += each.values()
@@ -161,6 +164,8 @@ def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
             return ("again", seen[id(value)])
         seen[id(value)] = len(seen)
         return (kind, *((key, frozen(item, seen)) for key, item in parts_of(value).items()))
+    if kind is EndedState:
+        return (kind, frozen(value.parts, seen))
     if isinstance(value, dict):
         seen = {} if seen is None else seen
         return tuple((type(key), key, frozen(item, seen)) for key, item in value.items())

@@ -7,7 +7,7 @@ dict. An object, as a result of code, may be a tuple, a set, or any other Python
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sgc.core import shapes
 from sgc.ir import types
@@ -21,6 +21,19 @@ class RowType(Type):
 
     row: tuple[Type, ...] = ()
     keys: tuple[str, ...] | None = None
+
+
+RETURNED = ""  # the key of a stream's return value, which is no name
+
+
+@dataclass(frozen=True, slots=True)
+class StateType(RowType):
+    """The type of a stream in a list: keys are RETURNED and its names; None if it is not known
+    which it has, or whether it is a stream."""
+
+    @classmethod
+    def of(cls, row: Iterable[Type], keys: tuple[str, ...] | None) -> StateType:
+        return cls(Kind.JSON, row=tuple(row), keys=keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +103,20 @@ def holds_objects(type_: Type) -> bool:
     return isinstance(type_, ObjectType) or (type_.item is not None and holds_objects(type_.item))
 
 
+def holds_states(type_: Type) -> bool:
+    """Whether a value of this type may be or hold a stream."""
+    if isinstance(type_, (RowType, RecordType)):
+        return isinstance(type_, StateType) or any(map(holds_states, type_.row))
+    return type_.item is not None and holds_states(type_.item)
+
+
 def is_unchangeable(type_: Type) -> bool:
     """Whether no value of this type can be changed, or holds what can be."""
     if isinstance(type_, RecordType):
         return bool(type_.form) and all(map(is_unchangeable, type_.row))
     if isinstance(type_, RowType):
-        return type_.keys is None and all(map(is_unchangeable, type_.row))
+        is_fixed = type_.keys is None or isinstance(type_, StateType)
+        return is_fixed and all(map(is_unchangeable, type_.row))
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 
 
@@ -114,6 +135,8 @@ def outer(type_: Type) -> Type:
     """The type of a value in another program: an object if it may be, or hold, what no JSON is."""
     if type_.item is not None:
         return types.list_of(outer(type_.item))
+    if isinstance(type_, StateType):
+        return OBJECT
     if isinstance(type_, RowType):
         is_json = type_.keys is not None and OBJECT not in map(outer, type_.row)
         return types.JSON if is_json else OBJECT
@@ -172,15 +195,29 @@ def joined_item(found: Iterable[Type]) -> Type:
     if len(records) == len(kinds) and len({(each.name, each.keys) for each in records}) == 1:
         columns = zip(*(each.row for each in records), strict=True)
         return records[0].with_row(map(joined_item, columns))
+    joined_rows = _joined_rows(kinds)
+    if joined_rows is not None:
+        return joined_rows
+    if any(map(holds_states, kinds)):
+        return _joined_lists(kinds) or StateType.of((), None)
     if any(map(holds_objects, kinds)):
         return OBJECT
     if {each.kind for each in kinds} <= TEXTUAL:
         return types.TEXT
+    return _joined_lists(kinds) or (
+        OBJECT if OBJECT in map(outer, kinds) else types.JSON  # a tuple is no JSON
+    )
+
+
+def _joined_rows(kinds: list[Type]) -> Type | None:
+    """The type of rows of the same form, column by column."""
     rows = [each for each in kinds if isinstance(each, RowType)]
-    if len(rows) == len(kinds) and len({(row.keys, len(row.row)) for row in rows}) == 1:
-        columns = zip(*(row.row for row in rows), strict=True)
-        return row_of((joined_item(column) for column in columns), rows[0].keys)
-    lists = [joined(kinds[0], each) for each in kinds[1:]]
-    if len(kinds) == 2 and lists[0] is not None:
-        return lists[0]
-    return OBJECT if OBJECT in map(outer, kinds) else types.JSON  # a tuple is no JSON
+    is_alike = len({(type(row), row.keys, len(row.row)) for row in rows}) == 1
+    if len(rows) < len(kinds) or not is_alike:
+        return None
+    columns = zip(*(row.row for row in rows), strict=True)
+    return replace(rows[0], row=tuple(map(joined_item, columns)))
+
+
+def _joined_lists(kinds: list[Type]) -> Type | None:
+    return joined(kinds[0], kinds[1]) if len(kinds) == 2 else None

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from sgc.core.session import current_session
 from sgc.tracing.operators.texts import compared
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.computing import computed
@@ -128,7 +129,13 @@ def _sort(items: Any, python: Any) -> Any:
     return sort
 
 
+def _append(items: Any, python: Any) -> Any:
+    session: Any = current_session()
+    return lambda item: python(session.listed(item))
+
+
 _METHODS: dict[str, Callable[[Any, Any], Any]] = {
+    "append": _append,
     "count": _count,
     "index": _index,
     "remove": _remove,

@@ -10,6 +10,7 @@ from typing import Any
 from sgc.core.places import is_users
 from sgc.core.session import Stream, current_session
 from sgc.lang.group import ProgramStateGroup
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.values.abstract import AbstractList, is_abstract
@@ -45,7 +46,7 @@ def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
 
 
 def _is_run_time(value: Any) -> bool:
-    return is_abstract(value) or isinstance(value, Stream)
+    return is_abstract(value) or isinstance(value, Stream) or type(value) is EndedState
 
 
 def gone_over(over: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractJson,
@@ -76,6 +77,8 @@ def same(value: Any) -> Any:
     value = or_none(value)
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
+    if type(value) is EndedState:
+        value.refuse("is compared with `is`")
     if isinstance(value, EndedChild):
         stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sgc.core.places import here
+from sgc.core.places import here, is_ours
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
@@ -17,7 +17,7 @@ from sgc.runtime.executor.functions.regex_functions import template_pieces
 from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 from sgc.tracing.values.abstract import is_abstract
-from sgc.tracing.values.computing import computed, is_ours
+from sgc.tracing.values.computing import computed
 
 
 class SeeingPattern:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.row_types import holds_states
 from sgc.tracing.kinds.sets import order_is_fixed
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.values.abstract import (
@@ -41,7 +42,8 @@ def plain_key(key: Any) -> Any:
 def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value can be an operand in the graph."""
     if is_abstract(value):
-        return isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
+        is_one = isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
+        return is_one and not (isinstance(value, AbstractList) and holds_states(value.symbol.type))
     kind = type(value)
     if kind in _SCALARS:
         return True

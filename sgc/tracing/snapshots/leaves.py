@@ -20,7 +20,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import joined, joined_item, plain, row_of
+from sgc.tracing.kinds.row_types import StateType, joined, joined_item, plain, row_of
 
 Plain = str | int | float | bool | None
 Parts = tuple[Plain | Symbol, ...]  # the pieces of a text; a number or bool itself
@@ -193,7 +193,7 @@ def type_of(data: Data) -> Type:
         return types.TEXT
     if isinstance(data, Lit):
         return TYPES.get(type(data.value), types.JSON)
-    if data.code:
+    if data.code or isinstance(data.type, StateType):
         assert data.type is not None
         return data.type
     if data.keys is not None:

@@ -16,8 +16,15 @@ from sgc.ir.graph import Lit
 from sgc.tracing.code.frames import (
     Opaque,
 )
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import NOTHING, RecordType, is_unchangeable, row_of
+from sgc.tracing.kinds.row_types import (
+    NOTHING,
+    RecordType,
+    StateType,
+    is_unchangeable,
+    row_of,
+)
 from sgc.tracing.snapshots.leaves import (
     TYPES,
     Data,
@@ -252,6 +259,8 @@ class ValueReader:
             return found
         if is_record(value):
             return self._record(value, n_left - 1) if n_left else None
+        if kind is EndedState:
+            return self._ended(value, n_left - 1) if n_left else None
         if kind not in (list, dict, tuple) or not n_left or (kind is dict and not value):
             return None
         if kind is tuple and not value:  # an op would make a dict
@@ -261,7 +270,16 @@ class ValueReader:
             return None
         items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
         made = tuple(item for item in items if item is not None)
-        return Items(made, keys, item_type(made)) if len(made) == len(items) else None
+        type_ = item_type(made) if keys is None else None
+        return Items(made, keys, type_) if len(made) == len(items) else None
+
+    def _ended(self, value: EndedState, n_left: int) -> Data | None:
+        """What is left of a stream, as an item of a list in the graph."""
+        found = [self._data(part, n_left) for part in value.parts.values()]
+        made = tuple(part for part in found if part is not None)
+        keys = tuple(value.parts)
+        type_ = StateType.of(map(type_of, made), keys)
+        return Items(made, keys, type_) if len(made) == len(found) else None
 
     def _record(self, value: Any, n_left: int) -> Data | None:
         """An object of a class of the user's, if code can make one."""

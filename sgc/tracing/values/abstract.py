@@ -12,8 +12,9 @@ from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
 from sgc.ir.types import BOOL, INT, TEXT, Kind
-from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType
-from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
+from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType, StateType
+from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
@@ -67,6 +68,8 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
 
 def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
     whole = AbstractJson(symbol, session)
+    if isinstance(type_, StateType):
+        return _ended(whole, type_, session)
     if type_.keys is None:
         return tuple(
             computed(session, "item", whole, n, type_=each) for n, each in enumerate(type_.row)
@@ -74,6 +77,15 @@ def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
     parts = {key: _SCHEMAS.get(each, {}) for key, each in zip(type_.keys, type_.row, strict=True)}
     schema = {"type": "object", "properties": parts, "required": [*type_.keys]}
     return known_dict(whole, schema)
+
+
+def _ended(whole: AbstractJson, type_: StateType, session: Recorder) -> EndedState:
+    if type_.keys is None:
+        session.refuse_ended("is in a list beside what has other names than it")
+    parts = zip(type_.keys, type_.row, strict=True)
+    return EndedState({
+        key: seen(computed(session, "item", whole, key, type_=each)) for key, each in parts
+    })  # fmt: skip
 
 
 _SCHEMAS = {TEXT: {"type": "string"}, INT: {"type": "integer"}, BOOL: {"type": "boolean"}}

@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
 from sgc.core.markers import has_marker
-from sgc.core.places import here
+from sgc.core.places import here, is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.errors import AppendError
@@ -25,7 +25,7 @@ from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList, holding
-from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours, part_by, whole
+from sgc.tracing.values.computing import attempted, computed, formatted_by, part_by, whole
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {

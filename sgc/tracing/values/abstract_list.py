@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
+from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
@@ -16,10 +17,12 @@ from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Ref
 from sgc.ir.types import Kind
 from sgc.tracing.code.in_place import refuse_extended
+from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RecordType,
+    StateType,
     holds_objects,
     joined_item,
     outer,
@@ -29,7 +32,7 @@ from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, part_by, whole
+from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
 from sgc.tracing.values.recorder import Recorder
 
 MAX_RECORDS = 3  # objects in objects whose types are told
@@ -211,6 +214,7 @@ class AbstractList:
             )
 
     def append(self, item: Any) -> None:
+        item = self.session.listed(item)
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
@@ -291,7 +295,8 @@ class AbstractList:
 def argument(session: Recorder, value: Any) -> Any:
     """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
     _refuse_named(value)
-    return _made(session, value) if is_record(value) or _is_row(value) else value
+    is_made = is_record(value) or _is_row(value) or type(value) is EndedState
+    return _made(session, value) if is_made else value
 
 
 def _refuse_named(value: Any) -> None:
@@ -322,7 +327,8 @@ def _made(session: Recorder, value: Any) -> Symbol:
     """A tuple, or what holds tuples, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
-    return Symbol(operand.name, type_of(value) if is_record(value) else types.JSON)
+    is_told = is_record(value) or type(value) is EndedState
+    return Symbol(operand.name, type_of(value) if is_told else types.JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +342,10 @@ def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
     """The type of a value, as an item of a list. n_left: how deep objects are looked into."""
     if isinstance(item, _Item):
         return item.type
-    if isinstance(item, str):
+    if issubclass(type(item), str):
         return types.TEXT
+    if type(item) is EndedState:
+        return StateType.of(map(type_of, item.parts.values()), tuple(item.parts))
     if is_record(item):
         return _record_type(item, n_left) if n_left else OBJECT
     symbol = getattr(item, "symbol", None)
@@ -384,6 +392,8 @@ def holding(made: Any, items: Iterable[Any]) -> Any:
 
 
 def _is_changeable(item: Any) -> bool:
+    if type(item) is EndedState:
+        return any(map(_is_changeable, item.parts.values()))
     if is_record(item):
         return not form_of(item) or any(map(_is_changeable, parts_of(item).values()))
     return type(item) in (list, dict) or isinstance(item, AbstractList)

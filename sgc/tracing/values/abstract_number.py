@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any, NoReturn, Self
 
 from sgc.core.markers import has_marker
+from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Kind
-from sgc.tracing.values.computing import attempted, computed, formatted_by, is_ours
+from sgc.tracing.values.computing import attempted, computed, formatted_by
 from sgc.tracing.values.recorder import Recorder
 
 _PYTHON = {Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool}

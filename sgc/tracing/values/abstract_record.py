@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.values.abstract_json import AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList, type_of
-from sgc.tracing.values.computing import is_ours
 
 
 class AbstractRecord(AbstractObject):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
 from sgc.core.markers import has_marker
+from sgc.core.places import is_ours
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import domain
@@ -15,7 +16,6 @@ from sgc.tracing.values.computing import (
     attempted,
     computed,
     formatted_by,
-    is_ours,
     symbol_of,
     whole,
 )

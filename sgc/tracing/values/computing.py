@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 import json
 import operator
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import has_marker, split_markers
-from sgc.core.places import IS_OWN
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.errors import SgcError
@@ -253,8 +251,3 @@ def part_by(whole: Any, key: Any, type_: Type) -> Any:
     if hasattr(found, "symbol"):
         session.copies.add(found.symbol.name)
     return found
-
-
-def is_ours(depth: int) -> bool:
-    """Whether the frame `depth` above the caller's is in this package."""
-    return IS_OWN[sys._getframe(depth + 1).f_globals.get("__name__", "")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.session import Session
 from sgc.core.symbols import Symbol
@@ -136,6 +136,14 @@ class Recorder(Session):
     @abstractmethod
     def decide(self, test: Symbol) -> bool:
         """The outcome that this run takes for a test known only at run time."""
+
+    @abstractmethod
+    def listed(self, value: Any) -> Any:
+        """What a list gets in the place of a value: of a stream, what is left when it ends."""
+
+    @abstractmethod
+    def refuse_ended(self, what: str) -> NoReturn:
+        """Traces the program anew with streams in lists as they are; stops if they are already."""
 
     @abstractmethod
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from sgc.core.failures import Told, can_be_one, lowest, made_told
+from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
@@ -16,7 +17,7 @@ from sgc.ir.graph import Lit, Ref
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.kinds.row_types import OBJECT, plain
-from sgc.tracing.values.computing import computed, is_ours, symbol_of
+from sgc.tracing.values.computing import computed, symbol_of
 from sgc.tracing.values.recorder import Recorder
 
 TOLD = ("why", "kind", "classes", "value", "is_code")  # the attributes of a failure
