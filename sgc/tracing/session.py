@@ -185,16 +185,19 @@ class TraceSession(Ending):
         path.leave(error.message, stopped.loc or loc)
         return True
 
+    @unhooked
     def refuse_changes(self) -> None:
         """Stops the trace if the program has changed data outside itself."""
         self._overlays.refuse_changes()
 
+    @unhooked
     def refuse_changed_objects(self) -> None:
         self._overlays.refuse_changed_objects()
 
     def is_outside(self, value: Any) -> bool:
         return self._overlays.is_outside(value)
 
+    @unhooked
     def put_back(self) -> None:
         """Undoes the run's changes to objects outside the program."""
         self._overlays.put_back()
@@ -209,6 +212,7 @@ class TraceSession(Ending):
         """Records the texts in values from outside, such as a mapped call's arguments."""
         self._outside.add(values)
 
+    @unhooked
     def body(self, python: FunctionType) -> Callable[..., Any]:
         return self._overlays.rebuild(python)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from sgc.errors import ProgramError
@@ -27,10 +28,15 @@ class Sharing:
     """The mutable objects that several values of a run hold."""
 
     def __init__(self, graph: Graph) -> None:
-        self._used_once = used_once(graph)
+        self._graph = graph
         self._shared: dict[int, Any] = {}  # keeps the objects alive, so that ids stay unique
         self._displays: dict[int, Any] = {}
         self._changed: dict[int, Any] = {}  # the parts of values in whose place code put others
+
+    @cached_property
+    def _used_once(self) -> frozenset[_Key]:
+        """Found when the first list or dict is made, as most runs make none."""
+        return used_once(self._graph)
 
     def note_display(self, node: Node, value: Any) -> None:
         """Notes a list or dict that a node made, if one other node alone gets it."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
+from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Ref
@@ -196,6 +197,7 @@ class AbstractList:
 
     # -- changes ----------------------------------------------------------------------------
 
+    @unhooked
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
         """Changes the list: it stands for a function's result from now on. items: those put in."""
         self._refuse_others()

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
+from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.tracing.values.abstract_turns import Counted, is_for_of
 from sgc.tracing.values.computing import computed
@@ -80,6 +81,7 @@ class Items(Loop):
     def index(self) -> Any:
         return self._turns.index
 
+    @unhooked
     def __next__(self) -> Any:
         if [each.symbol for each in self._lists] != self._begun:
             stop(
