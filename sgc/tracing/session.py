@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from types import FrameType, FunctionType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
@@ -66,7 +66,7 @@ from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.open_fork import OpenFork, open_fork
 from sgc.tracing.values.tool_failures import raise_failed
-from sgc.tracing.watch.hook import watch_now
+from sgc.tracing.watch.hook import meet_read, refuse_act, watch_now
 from sgc.tracing.watch.outside import OutsideTexts
 
 if TYPE_CHECKING:
@@ -129,14 +129,15 @@ class TraceSession(Ending):
         self.handed: set[str] = set()
         self.met: list[Symbol] = []  # the first result of each tool call and map
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
-        self._n_taken = 0
+        self.n_taken = 0  # nodes
+        self.cached: dict[Any, Any] = {}  # what cached helpers have given
         self._types: dict[str, types.Type] = {}
         self.made: dict[str, Made] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
-        self._n_taken += 1
-        if self._n_taken > MAX_NODES:
+        self.n_taken += 1
+        if self.n_taken > MAX_NODES:
             stop(
                 f"one path of the program builds more than {MAX_NODES} nodes",
                 hint="end its loop by a bound, or by a test of what was generated; or " + INTERPRET,
@@ -194,6 +195,18 @@ class TraceSession(Ending):
     def refuse_changed_objects(self) -> None:
         self._overlays.refuse_changed_objects()
 
+    def watch(self, name: str, value: Any) -> None:
+        """Notes a value as one that the program must not change. name: whose it is."""
+        self._overlays.watch(name, value, is_copied=False)
+
+    def watch_code(self, code: CodeType, names: dict[str, Any]) -> None:
+        """Notes what code reads of the names it runs over, as of a function."""
+        self._overlays.watch_code(code, names)
+
+    def meet_surroundings(self, what: str, is_change: bool = False) -> None:
+        """Refuses what the program's own code asks of its process, unless it may; or changes."""
+        (refuse_act if is_change else meet_read)(what)
+
     def is_outside(self, value: Any) -> bool:
         return self._overlays.is_outside(value)
 
@@ -226,8 +239,12 @@ class TraceSession(Ending):
         return self._overlays.is_changed()
 
     def meet(self, frame: FrameType) -> None:
-        if self.in_place is not None and self.in_place.needs(frame):
+        if self.in_place is None:
+            return
+        if self.in_place.needs(frame):
             self.end(Unconverted(frame.f_globals))
+        elif self.in_place.has(frame.f_globals):
+            self._overlays.watch_code(frame.f_code, frame.f_globals)
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import Style
+from sgc.core.places import own_texts
 from sgc.core.symbols import Symbol
 from sgc.errors import (
     TraceError,
@@ -45,8 +46,10 @@ from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract
+from sgc.tracing.watch.addresses import refuse_addresses
 from sgc.tracing.watch.guards import guards_of
 from sgc.tracing.watch.hook import watch
+from sgc.tracing.watch.objects import refuse_changed_rest
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
@@ -97,6 +100,7 @@ def trace(
         error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise
     verify(graph)
+    refuse_addresses(graph, own_texts(function.python))
     return graph
 
 
@@ -132,6 +136,7 @@ def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -
     except HasDecisions:
         graph = _verified(trace, budget, is_full, report)
         again = trace.explored(budget, is_full, Report(), not report.unmerged, Style.LONG)
+    refuse_changed_rest(trace.sites.outside)
     if graph != again:
         raise _difference(trace.function, graph, again)
     return graph

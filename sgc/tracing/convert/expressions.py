@@ -23,12 +23,14 @@ from sgc.tracing.code.operator_names import (
     OPERATORS,
     OR_NONE,
     OVER,
+    READ_OF,
     RETURNED,
     SAME,
     SLICE,
     TEXT,
     WHOLE,
 )
+from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 from sgc.tracing.convert.comprehensions import with_loops
 from sgc.tracing.convert.managers import with_managers
 from sgc.tracing.convert.mapped import with_mapped
@@ -57,11 +59,14 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Set[Piece] = frozenset
     that is data. names: the whole module's.
     """
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
-    converted: ast.Module = _Expressions().visit(with_loops(with_flat(mapped), names))
+    converted: ast.Module = _Expressions(names).visit(with_loops(with_flat(mapped), names))
     return with_managers(converted)
 
 
 class _Expressions(ast.NodeTransformer):
+    def __init__(self, names: ModuleNames) -> None:
+        self._of_process = names.of_process
+
     # -- what is evaluated -----------------------------------------------------------------
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
@@ -129,7 +134,20 @@ class _Expressions(ast.NodeTransformer):
         is_of_str = isinstance(node.value, ast.Name) and node.value.id == "str"
         if is_of_str and isinstance(node.ctx, ast.Load):
             return _call(CALLEE, node, node)
+        module = self._of_process.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        if module is not None and node.attr in NAMES_OF_PROCESS[module[0]]:
+            return self._read_of(node, module[0], node.attr)
         return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        module, name = self._of_process.get(node.id, ("", ""))
+        return self._read_of(node, module, name) if name else node
+
+    def _read_of(self, node: ast.Name | ast.Attribute, module: str, name: str) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        of = [ast.copy_location(ast.Constant(each), node) for each in (module, name)]
+        return _call(READ_OF, node, *of, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

@@ -79,6 +79,10 @@ class InPlace:
                 return False
             stop(f"{code.co_name} cannot be traced: {error}", INTERPRET)
 
+    def has(self, names: dict[str, Any]) -> bool:
+        """Whether the functions with these globals are converted in place."""
+        return id(names) in self._modules
+
     def convert(self, names: dict[str, Any]) -> None:
         """Converts the functions of a module."""
         vars(builtins).update(OPERATORS)  # the modules' own globals must not change

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 
 _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 
@@ -16,13 +18,15 @@ _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 class ModuleNames:
     """bound: the names that the module binds, in any scope; rebound: those that functions assign by
     `nonlocal` or `global`; replaced: the attributes that it sets on objects; generators: those that
-    mean a generator function of the module, everywhere in it.
+    mean a generator function of the module, everywhere in it; of_process: those that it imports
+    and that may mean a module with names of the process, or, with its name, such a name.
     """
 
     bound: frozenset[str]
     rebound: frozenset[str]
     replaced: frozenset[str]
     generators: frozenset[str]
+    of_process: Mapping[str, tuple[str, str]]
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -36,7 +40,10 @@ class ModuleNames:
         }
         n_bound = Counter(bound_in(tree))
         generators = frozenset(name for name in _generators(tree) if n_bound[name] == 1)
-        return cls(frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators)
+        return cls(
+            frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
+            dict(_of_process(nodes)),
+        )  # fmt: skip
 
 
 def bound_in(tree: ast.AST) -> Iterator[str]:
@@ -56,6 +63,18 @@ def bound_in(tree: ast.AST) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.MatchMapping) and node.rest:
             yield node.rest
+
+
+def _of_process(nodes: list[ast.AST]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                if each.name in NAMES_OF_PROCESS:
+                    yield each.asname or each.name, (each.name, "")
+        elif isinstance(node, ast.ImportFrom) and node.module in NAMES_OF_PROCESS:
+            for each in node.names:
+                if each.name in NAMES_OF_PROCESS[node.module]:
+                    yield each.asname or each.name, (node.module, each.name)
 
 
 def _generators(tree: ast.Module) -> Iterator[str]:

@@ -27,6 +27,7 @@ from sgc.tracing.code.operator_names import (
     OWN,
     PARTS,
     PIECE,
+    READ_OF,
     RETURNED,
     SAME,
     SLICE,
@@ -43,6 +44,7 @@ from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
+from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,
     compared,
@@ -79,5 +81,6 @@ OPERATORS: dict[str, Any] = {
     IS_RUN_TIME: is_run_time,
     ALWAYS: True,
     OWN: own,
+    READ_OF: read_of,
     UNCHANGED: unchanged,
 }

@@ -23,10 +23,12 @@ from typing import Any
 from sgc.core.session import current_session
 from sgc.core.stops import stop
 from sgc.tracing.code.calling import note_call
+from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
 from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.records import LOOKING
+from sgc.tracing.operators.surroundings import refuse_asking
 from sgc.tracing.operators.texts import compared, formatted, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
@@ -46,7 +48,9 @@ def callee(function: Any) -> Any:
     session = current_session()
     if session is None or not session.is_tracing:
         return function
-    note_call(session, sys._getframe(1), function)
+    frame = sys._getframe(1)
+    note_call(session, frame, function)
+    function = refuse_asking(session, function, frame)
     kind = type(function)
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         receiver = function.__self__
@@ -69,6 +73,10 @@ def callee(function: Any) -> Any:
         return functools.partial(callee(function.func), *function.args, **function.keywords)
     if kind is FunctionType:
         return KNOWING.get(function) or session.entered(function)
+    if kind is functools._lru_cache_wrapper:
+        return caching(function)
+    if kind is MethodType and type(function.__func__) is functools._lru_cache_wrapper:
+        return functools.partial(caching(function.__func__), function.__self__)
     if kind is MethodType and type(function.__func__) is FunctionType:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)

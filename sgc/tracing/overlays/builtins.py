@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import operator
 import sys
 from collections.abc import Callable
 from string import ascii_lowercase
-from types import FunctionType, GeneratorType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
 from sgc.core.session import current_session
@@ -261,13 +262,26 @@ def _running(name: str) -> Callable[..., Any]:
     def function(source: Any, *args: Any, **kwargs: Any) -> Any:
         if is_abstract(source) or marked(source):
             stop(f"{name}() of a value known only at run time", _EVALUATE)
+        caller = sys._getframe(1)
+        if name != "compile":
+            _watch_code(source, name, args[0] if args and args[0] else caller.f_globals)
         if not args and not kwargs and name != "compile":  # the default is its caller's names
-            caller = sys._getframe(1)
             return builtin(source, caller.f_globals, caller.f_locals)
         return builtin(source, *args, **kwargs)
 
     function.__name__ = name
     return function
+
+
+def _watch_code(source: Any, name: str, names: dict[str, Any]) -> None:
+    """Watches what Python in a text reads outside of the program, as of the program's functions."""
+    session: Any = current_session()
+    if session is None or not session.is_tracing:
+        return
+    with contextlib.suppress(SyntaxError, ValueError):  # which Python raises next
+        text = source.lstrip(" \t") if name == "eval" and isinstance(source, str) else source
+        is_code = isinstance(source, CodeType)
+        session.watch_code(source if is_code else compile(text, "<string>", name), names)
 
 
 def _open(file: Any, *args: Any, **kwargs: Any) -> Any:

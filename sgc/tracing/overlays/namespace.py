@@ -27,11 +27,12 @@ from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.iterators import held_back
 from sgc.tracing.overlays.modules import seeing
-from sgc.tracing.overlays.outside import Watched, written_by
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
+from sgc.tracing.watch.objects import Watched, refusal
+from sgc.tracing.watch.states import written_by
 
 _IS_OVERLAY = "__sgc_overlay__"
 _COPIED = (list, dict, set)
@@ -105,27 +106,31 @@ class Overlays:
         """Stops the trace if the program has changed an object or a class of a module."""
         name = self._watched.changed()
         if name is not None:
-            stop(
-                f"the program changes {name!r}, an object outside of it; a compiled "
-                "program would not",
-                hint="make the object in the program, or keep the value in a variable of "
-                "the stream; " + INTERPRET,
-                is_late=True,
-            )
+            error = refusal(name)
+            stop(error.message, hint=error.hint, is_late=True)
 
     def put_back(self) -> None:
         """Undoes the changes that a run of the trace has made to objects outside the program."""
         ran = [code for overlay in self._by_globals.values() for code in overlay.codes()]
-        written = frozenset().union(*map(written_by, ran))
-        self._watched.put_back(written)
+        written = [written_by(code) for code in ran]
+        named = [each for each in written if each is not None]
+        are_all = len(named) < len(written)
+        self._watched.put_back(None if are_all else frozenset().union(*named))
 
     def is_outside(self, value: Any) -> bool:
         """Whether an object or list is not the program's own."""
         return value in self._watched
 
-    def watch(self, name: str, value: Any) -> None:
-        """Watches an argument, unless it is data, of which the program gets a copy."""
-        if plain(value) is None or has_lost(value):
+    def watch_code(self, code: types.CodeType, names: dict[str, Any]) -> None:
+        """Watches what code reads that runs over names of its own, not over an overlay."""
+        writes = _first_outside_write(code)
+        if writes is not None:
+            stop(f"the program writes {writes[1]!r}, a variable outside of it")
+        self._watched.add_read(code, names)
+
+    def watch(self, name: str, value: Any, is_copied: bool = True) -> None:
+        """Watches a value, such as an argument, unless the program gets a copy of it as data."""
+        if not is_copied or plain(value) is None or has_lost(value):
             self._watched.add(name, value)
 
 

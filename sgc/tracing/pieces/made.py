@@ -71,8 +71,8 @@ class Sites:
     n_taken: how often waiting pieces have become code; classes: the user's
     classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
     its class and the names of its attributes; written: the code of pieces, by the forms of their
-    inputs; outside: values from outside by id, and the objects in each; streams_told: why
-    lists hold streams themselves, and not what is left when they end.
+    inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
+    why lists hold streams themselves, and not what is left when they end.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Sites:
     classes: dict[str, UserClass] = field(default_factory=dict)
     record_codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
     written: Written = field(default_factory=dict)
-    outside: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
+    outside: dict[int, Any] = field(default_factory=dict)
     streams_told: TraceError | None = None
 
     @property

@@ -43,10 +43,15 @@ _CLOCKS = {
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
     "process_time", "localtime", "gmtime", "ctime", "asctime",
 }  # fmt: skip
+_WRITES = ("write", "writelines", "truncate")
+_IN_MEMORY = (io.StringIO, io.BytesIO)
 _KINDS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
 _GUARDING = guarded.__globals__  # the module of GUARDED
+_LISTS_ENVIRONMENT = tuple(
+    id(getattr(type(os.environ), name).__code__) for name in ("__iter__", "__len__", "__repr__")
+)
 
 
 @contextmanager
@@ -85,6 +90,8 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             return
         if frame.f_code is _READ_ENVIRONMENT:
             _read_named("reads the environment", "environment", frame.f_locals["key"])
+        elif id(frame.f_code) in _LISTS_ENVIRONMENT:
+            meet_read("lists the environment")
         elif (session := current_session()) is not None:
             session.meet(frame)
     elif event == "c_call":
@@ -92,15 +99,16 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
         if isinstance(receiver, str):
             if not is_ours:
                 _see_method(frame, arg, receiver)
-        elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
-            _stop_ambient("writes to a file or the terminal")
+        elif arg.__name__ in _WRITES and isinstance(receiver, io.IOBase):
+            if _is_strict() or not (is_printed_to(receiver) or isinstance(receiver, _IN_MEMORY)):
+                refuse_act("writes to a file or the terminal")
         elif not is_ours or (names is _GUARDING and frame.f_code is GUARDED):
             if not carries(arg) and takes_abstract(frame):
                 refuse(arg)
             if (what := _reads(frame, arg, receiver)) is not None:
                 _read_named(what, *(looked_at(frame) if what == LOOKS else ("", None)))
             elif (what := _acts(frame, arg)) is not None:
-                _stop_ambient(what)
+                refuse_act(what)
 
 
 def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
@@ -134,6 +142,11 @@ _INSTEAD = {
 }
 
 
+def is_printed_to(file: Any) -> bool:
+    """Whether a file is one of those that `print` and warnings write to."""
+    return any(file is each for each in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
+
+
 def _is_strict() -> bool:
     return bool(getattr(current_session(), "is_strict", False))
 
@@ -159,7 +172,7 @@ def _acts(frame: types.FrameType, function: Any) -> str | None:
     return found if found is not None and is_of_program(frame) else None
 
 
-def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
+def meet_read(what: str, guarded: tuple[str, str] | None = None) -> None:
     """Refuses a read of the surroundings, or notes it if it is allowed."""
     ambient = current_ambient()
     if ambient is None:
@@ -171,7 +184,8 @@ def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
     ambient.note(what, str(user_loc() or ""), guarded)
 
 
-def _stop_ambient(what: str) -> None:
+def refuse_act(what: str) -> None:
+    """Stops the trace at what a compiled program would not do."""
     stop(
         f"the program {what} while being traced; a compiled program would not",
         hint="do it outside of the program, or run it with --interpret",
@@ -201,15 +215,15 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _KINDS:
         _see_read(what, _KINDS[event], *arguments)
     elif event in READ_EVENTS:
-        _read_ambient(what)
+        meet_read(what)
     else:
-        _stop_ambient(what)
+        refuse_act(what)
 
 
 def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0) -> None:
     """Handles a file that is opened or a folder that is listed; refuses opening for writing."""
     if kind == "file" and isinstance(flags, int) and flags & _WRITING:
-        _stop_ambient("opens a file for writing")
+        refuse_act("opens a file for writing")
     _read_named(what, kind, os.fspath(name) if isinstance(name, os.PathLike) else name)
 
 
@@ -218,6 +232,6 @@ def _read_named(what: str, kind: str, name: Any) -> None:
     if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
         stop(f"the program {what} that is named by a value known only at run time")
     if kind and isinstance(name, (str, bytes)):
-        _read_ambient(what, (kind, os.fsdecode(name)))
+        meet_read(what, (kind, os.fsdecode(name)))
     else:
-        _read_ambient(what)
+        meet_read(what)

@@ -1,0 +1,101 @@
+"""The state of objects of Python's own that show no attributes: iterators, buffers, generators of
+random numbers, locks, queues and the like."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import random
+import types
+import warnings
+from contextvars import ContextVar
+from decimal import Context
+from functools import lru_cache
+from queue import SimpleQueue
+from threading import Lock, RLock
+from typing import Any
+
+_HEAP_TYPE = 1 << 9
+
+
+class Hidden:
+    """The state of an object that has no attributes, as `read` tells it. It cannot be put back."""
+
+    def __init__(self, name: str, value: Any, read: Any) -> None:
+        self.name, self._value, self._read = name, value, read
+        self._before = read(value)
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._read(self._value) != self._before)
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        """Does nothing."""
+
+
+def _position(iterator: Any) -> object:
+    """How far an iterator of Python's own is, down to those that it reads itself."""
+    if isinstance(iterator, types.GeneratorType):
+        frame = iterator.gi_frame
+        return None if frame is None else frame.f_lasti, _positions(iterator.gi_yieldfrom)
+    with warnings.catch_warnings(), contextlib.suppress(TypeError):
+        warnings.simplefilter("ignore")  # of those whose `__reduce__` is to go
+        _, of, *state = iterator.__reduce__()
+        return [_positions(each) for each in of], state
+    return None
+
+
+def _positions(value: Any) -> object:
+    is_iterator = type(value) is types.GeneratorType or _is_iterator(value)
+    return _position(value) if is_iterator else id(value)
+
+
+def _is_iterator(value: Any) -> bool:
+    kind = type(value)
+    return not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__")
+
+
+def _content(buffer: Any) -> object:
+    with memoryview(buffer) as view:
+        return hashlib.blake2b(view.tobytes(), digest_size=16).digest()
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        with memoryview(value) as view:
+            return not view.readonly
+    except (TypeError, ValueError, BufferError):
+        return False
+
+
+_UNSET = object()
+# How objects tell their state, by their class.
+_READS: dict[Any, Any] = {
+    random.Random: lambda value: random.Random.getstate(value),
+    SimpleQueue: lambda value: value.qsize(),
+    (type(Lock()), type(RLock()), Context): repr,
+    ContextVar: lambda value: id(value.get(_UNSET)),
+    (type(hashlib.sha256()), type(hashlib.blake2b()), type(hashlib.blake2s())): (
+        lambda value: value.digest()
+    ),
+    (io.StringIO, io.BytesIO): lambda value: value.closed or (value.tell(), value.getvalue()),
+    types.GeneratorType: _position,
+}
+
+
+@lru_cache(maxsize=4096)
+def _read_by_class(kind: type) -> Any:
+    return next((read for of, read in _READS.items() if issubclass(kind, of)), None)
+
+
+def hidden_state(value: Any) -> Any:
+    """What reads the state of an object of Python's own, or of what has its data in a buffer."""
+    kind: Any = type(value)
+    if isinstance(value, (str, bytes, int, float, type, types.FunctionType, types.ModuleType)):
+        return None
+    if (read := _read_by_class(kind)) is not None:
+        return read
+    if _is_iterator(value):
+        return _position
+    return _content if _has_buffer(value) else None

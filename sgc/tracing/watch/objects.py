@@ -1,0 +1,166 @@
+"""Objects, classes and functions of the user's modules, which a traced program must not change.
+
+Plain data is copied for a trace. An object is not, as the program may ask for its identity, nor is
+a list, dict or set that holds one: they are compared when a run of the trace ends, and the trace's
+changes are undone.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from types import CodeType, ModuleType
+from typing import Any
+
+from sgc.core.places import is_users_module
+from sgc.core.stops import INTERPRET
+from sgc.errors import SgcWarning, TraceError
+from sgc.tracing.watch.guards import names_of as names_in
+from sgc.tracing.watch.states import ModuleNames, State, parts, states, written_by
+
+MAX_FOUND = 200_000  # objects that are looked for in one value
+MAX_KEPT = 1000  # of them, those that each run of a trace compares
+
+
+@dataclass(slots=True)
+class Found:
+    """The objects that a value from outside is or holds. rest: the states before the trace of those
+    that only its end compares."""
+
+    value: Any
+    objects: list[Any]
+    rest: list[State] = field(default_factory=list)
+
+
+def found_in(name: str, value: Any) -> Found:
+    """The objects that may change of a value from outside."""
+    found: dict[int, Any] = {}
+    left = [value]
+    while left:
+        each = left.pop()
+        if id(each) in found or (held := parts(each)) is None:
+            continue
+        if len(found) == MAX_FOUND:
+            warnings.warn(
+                f"{name!r} holds more than {MAX_FOUND} objects: if the program changes others of "
+                "them, nobody will notice",
+                SgcWarning,
+                stacklevel=2,
+            )
+            break
+        found[id(each)] = each
+        left += held
+    objects = list(found.values())
+    rest = [state for each in objects[MAX_KEPT:] for state in states(name, each)]
+    return Found(value, objects, rest)
+
+
+def refuse_changed_rest(known: dict[int, Found]) -> None:
+    """Raises TraceError if a trace has changed objects that its runs do not compare."""
+    every = [state for each in known.values() for state in each.rest]
+    changed = [state for state in every if state.is_changed]
+    for state in changed:
+        state.put_back(None)
+    if changed:
+        raise refusal(changed[0].name)
+
+
+def refusal(name: str) -> TraceError:
+    """The error of a program that changes what a variable holds."""
+    return TraceError(
+        f"the program changes {name!r}, an object outside of it; a compiled program would not",
+        hint="make the object in the program, or keep the value in a variable of the stream; "
+        + INTERPRET,
+    )
+
+
+class Watched:
+    """The objects from outside that a run of the trace may reach. known: what the values that hold
+    them hold, by id, for all runs of a trace."""
+
+    def __init__(self, known: dict[int, Found]) -> None:
+        self._known = known
+        self._kept: dict[int, list[State]] = {}  # by the id of what holds them
+        self._ids: set[int] = set()
+        self._read: set[int] = set()  # code
+        self._modules: set[tuple[int, int]] = set()  # with functions that read them
+
+    def __contains__(self, value: object) -> bool:
+        return id(value) in self._ids
+
+    def add(self, name: str, value: Any) -> None:
+        """Keeps what the objects and lists in a value are before the run."""
+        if id(value) in self._kept:
+            return
+        if id(value) not in self._known:
+            self._known[id(value)] = found_in(name, value)
+        found = self._known[id(value)].objects
+        self._ids.update(map(id, found))
+        self._kept[id(value)] = [state for each in found[:MAX_KEPT] for state in states(name, each)]
+
+    def add_read(self, code: CodeType, names: dict[str, Any]) -> None:
+        """Keeps what a function reads that runs over its own globals."""
+        if id(code) in self._read:
+            return
+        self._read.add(id(code))
+        for name in names_in(code) & names.keys():
+            value = names[name]
+            if isinstance(value, ModuleType):
+                self.add_module(name, value, code)
+            else:
+                self.add(name, value)
+
+    def add_module(self, name: str, module: ModuleType, code: CodeType) -> None:
+        """Keeps what a module is that a function reads: its names, and the values of those of them
+        that the function has."""
+        if (id(module), id(code)) in self._modules:
+            return
+        self._modules.add((id(module), id(code)))
+        own, kept = vars(module), self._kept.setdefault(id(module), [])
+        if not _is_own(module):
+            kept.append(ModuleNames(name, module, written_by(code)))
+            return
+        if not kept:
+            kept.append(ModuleNames(name, module, None))
+        for each in names_in(code) & own.keys():
+            value = own[each]
+            if isinstance(value, ModuleType):
+                self.add_module(f"{name}.{each}", value, code)
+            else:
+                self.add(f"{name}.{each}", value)
+
+    def add_imported(self, code: CodeType, package: str) -> None:
+        """Keeps the modules that a function imports when it runs."""
+        names = {*imported_by(code)}
+        if names:  # `from . import x` names none
+            names |= {f"{package}.{name}" for name in (*names, *names_in(code))}
+        for name in sorted(names & sys.modules.keys()):
+            self.add_module(name, sys.modules[name], code)
+
+    def changed(self) -> str | None:
+        """The name of a variable whose value has changed."""
+        every = chain.from_iterable(self._kept.values())
+        return next((each.name for each in every if each.is_changed), None)
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        for each in chain.from_iterable(self._kept.values()):
+            each.put_back(written)
+
+
+@lru_cache(maxsize=4096)
+def imported_by(code: CodeType) -> tuple[str, ...]:
+    """The modules that a function, or a function nested in it, imports."""
+    found = [each.argval for each in dis.get_instructions(code) if each.opname == "IMPORT_NAME"]
+    for constant in code.co_consts:
+        found += imported_by(constant) if isinstance(constant, CodeType) else ()
+    return tuple(found)
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Whether a module is in the user's code, and not in an installed package."""
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and is_users_module(module.__name__, file)

@@ -1,0 +1,283 @@
+"""The state of one object from outside of a program, of any class: what it was before a trace,
+whether it has changed, and how the trace's changes are undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import sys
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator
+from enum import Enum
+from functools import lru_cache, partial
+from operator import is_not
+from os import PathLike
+from typing import Any, Protocol
+
+from sgc.core.places import is_of_users, is_users_own
+from sgc.tracing.snapshots.objects import names_of
+from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
+from sgc.tracing.watch.guards import plain
+from sgc.tracing.watch.hidden import Hidden, hidden_state
+
+_CONTAINERS = (list, dict, set, deque)
+_DATA = (list, dict, set, tuple)
+_MAX_VALUES = 1000  # of data that is compared by its content
+_HEAP_TYPE = 1 << 9
+
+
+class State(Protocol):
+    """name: the variable that holds the object."""
+
+    name: str
+
+    @property
+    def is_changed(self) -> bool: ...
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        """Undoes the trace's changes. written: the attributes that its code writes; None for all.
+        Other attributes that have changed may be another thread's, and stay.
+        """
+
+
+def states(name: str, value: Any) -> Iterator[State]:
+    """The states of an object, which is of a user's class derived from a list, say, in both."""
+    if isinstance(value, _CONTAINERS):
+        yield Items(name, value)
+    if is_object(value):
+        yield Attributes(name, value)
+    if (read := hidden_state(value)) is not None:
+        yield Hidden(name, value, read)
+
+
+def parts(value: Any) -> Collection[Any] | None:
+    """The values that an object has; None if neither it nor they can change."""
+    found: list[Any] = []
+    is_known = False
+    for holds, parts_of in _PARTS.items():
+        if isinstance(value, holds):
+            is_known = True
+            found += parts_of(value)
+    if is_object(value):
+        is_known = True
+        found += _attributes(value).values()
+    return found if is_known or hidden_state(value) is not None else None
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # each has its own order
+        return [each for pair in kind.items(value) for each in pair]
+    return list(value)
+
+
+# What values of a type hold, which have no attributes that Python could list.
+_PARTS: dict[Any, Any] = {
+    (*_CONTAINERS, tuple, frozenset): _items,
+    partial: lambda value: [value.func, *value.args, *value.keywords.values()],
+    (types.MethodType, types.BuiltinMethodType): lambda value: [value.__self__],
+    weakref.ref: lambda value: [value()],
+}
+
+
+# -- attributes ---------------------------------------------------------------------------------
+
+
+class Attributes:
+    """The attributes of one object, class or function."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self._value = name, value
+        self._before = _attributes(value)
+
+    @property
+    def is_changed(self) -> bool:
+        now, before = _attributes(self._value), self._before
+        if any(key not in now for key in before):
+            return True
+        added = [key for key in now if key not in before]
+        if any(not (key.startswith("_") and _is_librarys(self._value)) for key in added):
+            return True  # what a library keeps for later is no change
+        return any(not _is_same(now[key], item) for key, item in before.items())
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        now, before, value = _attributes(self._value), self._before, self._value
+        for key in now.keys() | before.keys():
+            is_other = key not in now or key not in before or now[key] is not before[key]
+            if is_other and (written is None or key in written or is_of_trace(now.get(key))):
+                if key in before:
+                    _plainly("__setattr__", value, key, before[key])
+                else:
+                    _plainly("__delattr__", value, key)
+
+
+def _plainly(method: str, value: Any, *args: Any) -> None:
+    """Calls a method that is not the class's own, which may refuse it, as a frozen dataclass's."""
+    try:
+        getattr(type if isinstance(value, type) else object, method)(value, *args)
+    except TypeError:  # of an object of C code, which has its own
+        getattr(type(value), method)(value, *args)
+
+
+def is_object(value: Any) -> bool:
+    """Whether a value is an object with attributes, of the user's or of a library; or a class or
+    function of the user's. A function that the program makes anew, with variables of its own, is
+    not: the program may set its attributes.
+    """
+    if type(value) is types.FunctionType:
+        is_kept = not value.__closure__ or bool(vars(value))
+        return is_kept and is_users_own(value.__code__, value.__globals__)
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, (Enum, BaseException, types.ModuleType)):
+        return False
+    return _is_of_users(kind) or (not isinstance(value, type) and _is_librarys(value))
+
+
+def _is_of_users(kind: type) -> bool:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    is_users = isinstance(file, str) and is_of_users(kind.__module__, file)
+    return is_users and bool(kind.__flags__ & _HEAP_TYPE)
+
+
+# Modules whose objects are not the program's to change: this package's, and what is traced apart.
+_NOT_WATCHED = frozenset({"sgc", "sglang", "logging", "typing", "types", "abc", "re"})
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether a value is an object, with attributes, of a library's class that may change."""
+    kind = type(value)
+    if kind is types.SimpleNamespace:
+        return True
+    has_attributes = isinstance(getattr(value, "__dict__", None), dict) or any(names_of(kind))
+    is_fixed = isinstance(value, (PathLike, types.FunctionType, types.ModuleType, type))
+    is_watched = kind.__module__.partition(".")[0] not in _NOT_WATCHED
+    return has_attributes and is_watched and not is_fixed and bool(kind.__flags__ & _HEAP_TYPE)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    own = getattr(value, "__dict__", {})
+    if isinstance(value, type):
+        return {key: item for key, item in own.items() if not key.startswith("__")}
+    slots: dict[str, Any] = {}
+    for name in names_of(type(value)):
+        with contextlib.suppress(AttributeError):  # of a slot that is not set
+            slots[name] = object.__getattribute__(value, name)
+    return {**own, **slots}
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    """Whether a value is the one before, or equal small data."""
+    if now is before:
+        return True
+    if not (_is_small([now]) and _is_small([before])):
+        return False
+    text = plain(now)
+    return text is not None and text == plain(before)
+
+
+def _is_small(values: list[Any]) -> bool:
+    """Whether values are small data, which each run of a trace can afford to read."""
+    n_left = _MAX_VALUES
+    while values:
+        value = values.pop()
+        n_left -= 1
+        if is_of_trace(value):
+            return False
+        if isinstance(value, _DATA):
+            if len(value) > n_left:
+                return False
+            values += value
+            values += value.values() if isinstance(value, dict) else ()
+        elif isinstance(value, (str, bytes)):
+            n_left -= len(value) // 100
+        if n_left < 0:
+            return False
+    return True
+
+
+def is_of_trace(value: Any) -> bool:
+    return marked(value) or isinstance(value, (AbstractText, AbstractNumber, AbstractList))
+
+
+@lru_cache(maxsize=4096)
+def written_by(code: types.CodeType) -> frozenset[str] | None:
+    """The attributes that a function writes; None if that may be any."""
+    if not _SETTING.isdisjoint(code.co_names):
+        return None
+    found = (each for each in dis.get_instructions(code) if each.opname in _WRITES)
+    return frozenset(each.argval for each in found)
+
+
+_SETTING = frozenset({"setattr", "delattr", "vars", "__dict__", "__setattr__", "__delattr__"})
+_WRITES = ("STORE_ATTR", "DELETE_ATTR")
+
+
+# -- items, and the names of modules ------------------------------------------------------------
+
+
+class Items:
+    """The items of one list, dict, set or deque."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self._value = name, value
+        self._before = _items(value)
+
+    @property
+    def is_changed(self) -> bool:
+        now = _items(self._value)
+        return len(now) != len(self._before) or any(map(is_not, now, self._before))
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        """Undoes all changes."""
+        if not self.is_changed:
+            return
+        value, before = self._value, self._before
+        if isinstance(value, list):
+            list.__setitem__(value, slice(None), before)
+        elif isinstance(value, dict):
+            kind = OrderedDict if isinstance(value, OrderedDict) else dict
+            kind.clear(value)
+            for key, item in zip(before[::2], before[1::2], strict=True):
+                kind.__setitem__(value, key, item)
+        elif isinstance(value, set):
+            set.clear(value)
+            set.update(value, before)
+        else:
+            deque.clear(value)
+            deque.extend(value, before)
+
+
+class ModuleNames:
+    """What the names of a module stand for, but for those of other modules, which an import may
+    add. names: those to compare, if not all."""
+
+    def __init__(self, name: str, module: types.ModuleType, names: Collection[str] | None) -> None:
+        self.name, self._module, self._names = name, module, names
+        self._before = self._now()
+
+    def _now(self) -> dict[str, Any]:
+        every = vars(self._module).items()
+        return {
+            key: item for key, item in every
+            if not isinstance(item, types.ModuleType)
+            and (self._names is None or key in self._names)
+        }  # fmt: skip
+
+    @property
+    def is_changed(self) -> bool:
+        now = self._now()
+        are_same = now.keys() == self._before.keys()
+        return not are_same or any(item is not self._before[key] for key, item in now.items())
+
+    def put_back(self, written: frozenset[str] | None) -> None:
+        own = vars(self._module)
+        for key, item in self._now().items():
+            is_other = key not in self._before or item is not self._before[key]
+            if is_other and (is_of_trace(item) or written is None or key in written):
+                if key in self._before:
+                    own[key] = self._before[key]
+                else:
+                    del own[key]
