@@ -4,16 +4,24 @@ they were, and a program that changes them is refused.
 
 from __future__ import annotations
 
+import collections
 import enum
+import functools
+import hashlib
 import importlib.util
 import inspect
 import io
 import itertools
+import queue
 import sys
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import outside_module
@@ -207,6 +215,81 @@ def test_a_program_that_reads_another_module_compiles() -> None:
     agree(program, ("yes", "no"), q="x")
 
 
+class Holder:
+    """Holds what hides its state."""
+
+    def __init__(self) -> None:
+        self.letters, self.lines = itertools.cycle("ab"), (n for n in "abc")
+        self.numbers, self.buffer = Random(3), bytearray(b"abc")
+        self.lock, self.queue, self.plain = threading.Lock(), queue.SimpleQueue(), queue.Queue()
+        self.digest, self.note = hashlib.sha256(), threading.Event()
+        self.user = collections.UserDict(a=1)
+
+
+HOLDER, MANY_HOLDERS = Holder(), [SimpleNamespace(n=0) for _ in range(3_000)]
+SPACE, WORDS, ORDERED = SimpleNamespace(inner=Worker("i")), ["w"], collections.OrderedDict(a=1, b=2)
+ADDING, WEAKLY = functools.partial(WORDS.append, "x"), weakref.ref(TEAM[0])
+METHOD, LOCAL = WORDS.append, threading.local()
+
+
+class Counted:
+    """Changes what is outside when Python itself calls it."""
+
+    def __len__(self) -> int:
+        WORDS.append("len")
+        return 3
+
+    @property
+    def name(self) -> str:
+        WORDS.append("name")
+        return "n"
+
+
+COUNTED = Counted()
+
+HIDING: dict[str, Callable[[], object]] = {
+    "an iterator": lambda: next(HOLDER.letters),
+    "a generator": lambda: next(HOLDER.lines),
+    "a generator of random numbers": lambda: HOLDER.numbers.seed(1),
+    "a buffer": lambda: HOLDER.buffer.append(4),
+    "a buffer's byte": lambda: HOLDER.buffer.__setitem__(0, 4),
+    "a lock": lambda: HOLDER.lock.acquire(blocking=False),
+    "a queue": lambda: HOLDER.queue.put("x"),
+    "a queue in Python": lambda: HOLDER.plain.put("x"),
+    "a digest": lambda: HOLDER.digest.update(b"x"),
+    "an event": lambda: HOLDER.note.set(),
+    "a user's dict": lambda: HOLDER.user.update(b=2),
+    "the order of a dict": lambda: ORDERED.move_to_end("a"),
+    "one of many": lambda: setattr(MANY_HOLDERS[2_500], "n", 1),
+    "an object in a namespace": lambda: setattr(SPACE.inner, "name", "x"),
+    "a partial": lambda: ADDING(),
+    "a method": lambda: METHOD("x"),
+    "a weak reference": lambda: setattr(WEAKLY(), "name", "x"),
+    "a thread's own": lambda: setattr(LOCAL, "name", "x"),
+    "a special method": lambda: len(COUNTED),  # type: ignore[arg-type]
+    "a property": lambda: COUNTED.name,
+    "Python in a text": lambda: exec("WORDS.append('x')"),
+}
+
+
+@pytest.mark.parametrize("change", HIDING.values(), ids=HIDING)
+def test_a_change_of_what_hides_its_state_is_refused(
+    change: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        s += str(change())[:1]
+
+    monkeypatch.setitem(globals(), "HOLDER", Holder())
+    monkeypatch.delitem(vars(LOCAL), "name", raising=False)
+    with pytest.raises(TraceError, match="outside of it"):
+        trace(sgc.function(program), is_full=True)
+    assert WORDS == ["w"]
+    assert (list(ORDERED), MANY_HOLDERS[2_500].n, SPACE.inner.name) == (["a", "b"], 0, "i")
+    assert state() == BEFORE
+
+
+BEFORE = state()
 LETTERS = itertools.cycle("ab")
 BUFFER = io.StringIO("first\nsecond\n")
 LINES = (f"line {n}" for n in range(3))

@@ -199,7 +199,10 @@ class _Expressions(ast.NodeTransformer):
         return self._definition(node)
 
     def _definition(self, node: _Node) -> _Node:
-        """Visits all parts but decorators, annotations and type parameters."""
+        """Visits all parts but annotations, type parameters and decorators, of which only functions
+        that they are given."""
+        inside = _Lambdas(self)
+        node.decorator_list = [inside.visit(each) for each in node.decorator_list]  # type: ignore[attr-defined]
         for name in ("args", "bases", "keywords", "body"):
             found = getattr(node, name, None)
             if isinstance(found, list):
@@ -215,6 +218,17 @@ class _Expressions(ast.NodeTransformer):
         if node.value is not None:
             node.value = self.visit(node.value)
         return node
+
+
+class _Lambdas(ast.NodeTransformer):
+    """Rewrites the lambdas inside an expression, and nothing else of it."""
+
+    def __init__(self, expressions: _Expressions) -> None:
+        self._expressions = expressions
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        found: ast.expr = self._expressions.visit(node)
+        return found
 
 
 class _Returns(ast.NodeTransformer):

@@ -21,6 +21,7 @@ from sgc.core.session import current_session
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS, PYTHON, ZONE
 
 _ALL = frozenset[str]()
+_HEAP_TYPE = 1 << 9
 _THREAD, _ERROR = "asks for its thread", "asks for the error that is handled"
 _LOCALE = "asks for the locale"
 _CONTEXT, _FRAMES = "asks for its context", "asks for the frames that run"
@@ -93,7 +94,8 @@ def read_of(module: str, name: str, value: Any) -> Any:
 
 
 def _is_named(value: Any, module: str, name: str) -> bool:
-    return value is getattr(sys.modules.get(module), name, None)
+    found = getattr(sys.modules.get(module), name, None)
+    return value is found or (type(value) is list and value == found)  # a copy, of a global
 
 
 def refuse_asking(session: Any, function: Any, frame: FrameType) -> Any:
@@ -179,10 +181,16 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex))
 
 
-def _is_of_outside(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the identity of an object is the same in all runs of a trace, but in no other."""
+def _is_lasting(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the address of an object may be the same in all runs of a trace, but in no other
+    process: those that a run makes are elsewhere in each."""
     session: Any = current_session()
-    return any(map(session.is_outside, args))
+    return not all(_is_made_anew(each) and not session.is_outside(each) for each in args)
+
+
+def _is_made_anew(value: Any) -> bool:
+    kind = type(value)
+    return kind in (list, dict, set) or bool(kind.__flags__ & _HEAP_TYPE)
 
 
 def _is_alone(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -195,7 +203,7 @@ def _is_date(value: Any) -> bool:
 
 _BY_ARGUMENTS: dict[tuple[str, str], tuple[Any, str]] = {
     ("builtins", "hash"): (_is_hash_seen, "asks for a hash, which differs from process to process"),
-    ("builtins", "id"): (_is_of_outside, "asks for the address of an object"),
+    ("builtins", "id"): (_is_lasting, "asks for the address of an object"),
     ("time", "strftime"): (_is_alone, "reads the clock"),
     ("datetime", "fromtimestamp"): (_is_alone, ZONE),
 }

@@ -123,9 +123,9 @@ class Overlays:
 
     def watch_code(self, code: types.CodeType, names: dict[str, Any]) -> None:
         """Watches what code reads that runs over names of its own, not over an overlay."""
-        writes = _first_outside_write(code)
-        if writes is not None:
-            stop(f"the program writes {writes[1]!r}, a variable outside of it")
+        written = _first_global_write(code)
+        if written is not None:
+            stop(f"the program writes {written[1]!r}, a variable outside of it")
         self._watched.add_read(code, names)
 
     def watch(self, name: str, value: Any, is_copied: bool = True) -> None:
@@ -295,6 +295,11 @@ def _refused(function: types.FunctionType, line: int, message: str, hint: str) -
 @functools.lru_cache(maxsize=4096)
 def _first_outside_write(code: types.CodeType) -> tuple[int, str] | None:
     return next(_outside_writes(code, frozenset(code.co_freevars)), None)
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_global_write(code: types.CodeType) -> tuple[int, str] | None:
+    return next(_outside_writes(code, frozenset()), None)
 
 
 def _outside_writes(code: types.CodeType, outer: frozenset[str]) -> Iterator[tuple[int, str]]:
