@@ -13,7 +13,8 @@ from sgc.core.session import Stream
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
-from sgc.ir.graph import Lit, Operand
+from sgc.ir.graph import Lit, Operand, Ref
+from sgc.ir.types import Type
 from sgc.lang.joins import Gathered
 from sgc.lang.state import ProgramState
 from sgc.tracing.coding import Coding
@@ -30,7 +31,12 @@ _COMPUTING = ("compute", "attempt")
 
 
 class Ending(Coding):
-    """A tracer's session whose lists hold ended streams."""
+    """A tracer's session whose lists hold ended streams.
+
+    _types: of values of the graph, as the trace knows them.
+    """
+
+    _types: dict[str, Type]
 
     def __init__(self, program: str) -> None:
         super().__init__(program)
@@ -74,6 +80,9 @@ class Ending(Coding):
             message = f"a stream in a list known only at run time {what}"
             self.sites.streams_told = TraceError(message, where=where, hint=_HINT)
         self.end(Pieced())
+
+    def told_type(self, operand: Operand) -> Type | None:
+        return self._types.get(operand.name) if isinstance(operand, Ref) else None
 
     def note_states(self, symbols: Iterable[Symbol], all_do: bool = False) -> None:
         """Notes which of these values hold streams, by their types."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
+from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.kinds.row_types import OBJECT, RowType
 from sgc.tracing.operators.calls import KNOWING
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.abstract_list import type_of
 
 _UNKNOWN = object()
@@ -20,7 +21,7 @@ _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
 def collected(of: type) -> Callable[..., Any]:
     """`dict`, `set` or `frozenset`, also of items that are known only at run time."""
-    code = f"def piece(items):\n    return {of.__name__}(items)"
+    code = _code_of(of)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         (items,) = args if len(args) == 1 and not kwargs else (None,)
@@ -30,6 +31,25 @@ def collected(of: type) -> Callable[..., Any]:
         return session.coded(code, (items,), OBJECT)
 
     return call
+
+
+def _code_of(of: type) -> str:
+    return f"def piece(items):\n    return {of.__name__}(items)"
+
+
+def listed_in(value: Any) -> Type | None:
+    """The type of the list that a set known only at run time was made of; None for other values."""
+    if type(value) is not AbstractObject:
+        return None
+    session: Any = value.session
+    op, fields = session.made.get(value.symbol.name, ("", {}))
+    if op != "evaluate" or fields["code"] not in _SETS:
+        return None
+    (items,) = fields["args"]
+    return session.told_type(items)  # type: ignore[no-any-return]
+
+
+_SETS = (Lit(_code_of(set)), Lit(_code_of(frozenset)))
 
 
 def as_set(items: Any) -> Any:

@@ -18,6 +18,7 @@ from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.lang.group import ProgramStateGroup
 from sgc.tracing.operators.calls import KNOWING, passed
+from sgc.tracing.operators.collected import listed_in
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.reading import guarded
 from sgc.tracing.operators.texts import as_ascii
@@ -193,6 +194,10 @@ def _iter(value: Any, *until: Any) -> Any:
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     if marked(items):
         stop("sorted() of a value known only at run time", _CHARACTERS)
+    listed = listed_in(items) if key is None else None
+    if listed is not None:
+        code = "def piece(items, reverse):\n    return sorted(items, reverse=reverse)"
+        return items.session.coded(code, (items, bool(reverse)), listed)
     items = _keys_of(items)
     if _is_list(items) and key is None:
         is_reversed = reverse if isinstance(reverse, AbstractNumber) else bool(reverse)

@@ -6,6 +6,7 @@ import ast
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -341,7 +342,19 @@ class _Maker:
             return self._mapping(value, name, depth)
         if is_record(value):
             return self._record(value, name, depth)
+        if kind is partial:
+            return self._partial(value, name, depth)
         return self.module.written(value, name)
+
+    def _partial(self, value: partial[Any], name: str, depth: int) -> str:
+        given = [*value.args, *value.keywords.values()]
+        if any(map(is_changeable, given)):
+            raise NotData("a partial holds what can be changed")
+        function = self.module.written(value.func, f"{name}_function")
+        parts = [function, *(self.written(each, name, depth - 1) for each in value.args)]
+        named = value.keywords.items()
+        parts += [f"{key}={self.written(each, name, depth - 1)}" for key, each in named]
+        return f"{self._library(partial)}({', '.join(parts)})"
 
     def _set(self, value: Any, name: str) -> str:
         keys = [plain_key(each) for each in value]

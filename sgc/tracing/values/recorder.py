@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from sgc.core.session import Session
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.ir.graph import Operand
 from sgc.tracing.kinds.held import Holdings
 
 
@@ -69,6 +70,10 @@ class Recorder(Session):
     @abstractmethod
     def is_code(self, symbol: Symbol) -> bool:
         """Whether a list, dict or object is a result of code that is data."""
+
+    @abstractmethod
+    def told_type(self, operand: Operand) -> types.Type | None:
+        """The type that the trace knows of a value of the graph."""
 
     @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
