@@ -233,6 +233,9 @@ def test_pool_gives_each_page_once_and_notices_leaks() -> None:
         pool.check()
     with pytest.raises(AssertionError, match="two holders"):
         pool.check(np.array([taken[0]] * 5))
+    for outside in (-1, 8):
+        with pytest.raises(AssertionError, match="no page"):
+            pool.check(np.array([*taken[1:], outside]))
     with pytest.raises(AssertionError, match="asked"):
         pool.reserve(4)
     pool.release(taken)
