@@ -12,7 +12,7 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.tracing.kinds.ended import EndedState
-from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
 
 OLD = "old"  # stands for an object that has changed since a value of the graph was made of it
@@ -140,7 +140,7 @@ def changeable_in(value: Any) -> Iterator[Any]:
     left, seen = [value], set[int]()
     while left:
         each = left.pop()
-        if id(each) in seen or isinstance(each, str):
+        if id(each) in seen or isinstance(each, _CONSTANT):
             continue
         seen.add(id(each))
         if type(each) is EndedState:
@@ -151,7 +151,11 @@ def changeable_in(value: Any) -> Iterator[Any]:
             left += each.values()
         elif type(each) in (list, tuple, deque):
             left += each
-        yield each
+        if type(each) is not tuple and not (is_record(each) and form_of(each)):
+            yield each
+
+
+_CONSTANT = (str, int, float, type(None))
 
 
 def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
