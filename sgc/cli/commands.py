@@ -365,6 +365,21 @@ def serve_command(**options: Any) -> None:
     serve(**options)
 
 
+@click.command("stubs")
+@click.argument("source", metavar="PROG.py", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+              help="Where to write them, if not beside PROG.py; - for the terminal.")  # fmt: skip
+@debug_option
+def stubs_command(source: Path, output: Path | None) -> None:
+    """Writes PROG.pyi: what the file's programs take and give, for type checkers and editors.
+
+    A run's variables have the types that tracing finds.
+    """
+    from sgc.cli.programs.stubs import write_stubs
+
+    write_stubs(source, output)
+
+
 @click.command("doctor")
 @click.option("--measure/--no-measure", "measures", default=True,
               help="Measure the most that arithmetic and memory do; takes a second.")  # fmt: skip

@@ -66,8 +66,8 @@ class Commands(click.Group):
 
 
 _NAMES = (
-    "compile", "doctor", "dump", "estimate", "explain", "opt", "replay", "run", "serve", "top",
-    "trace", "verify", "version",
+    "compile", "doctor", "dump", "estimate", "explain", "opt", "replay", "run", "serve",
+    "stubs", "top", "trace", "verify", "version",
 )  # fmt: skip
 
 

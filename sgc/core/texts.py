@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sgc.core.places import here
+from sgc.errors import UsageError
+
 
 def texts_in(value: Any) -> Iterator[str]:
     """The texts in a value: itself, or those in sequences, sets and mappings, keys and values."""
@@ -32,3 +35,14 @@ def occurrences(text: str, values: Iterable[str]) -> Iterator[tuple[int, int]]:
         while at >= 0:
             yield at, at + len(value)
             at = text.find(value, at + 1)
+
+
+def text_of(name: str, value: Any) -> str:
+    """A variable's value, which must be a text."""
+    if isinstance(value, str):
+        return value
+    raise UsageError(
+        f"{name!r} is no text, but of type {type(value).__name__}",
+        where=here(),
+        hint=f"read it as state[{name!r}], which gives any value",
+    )

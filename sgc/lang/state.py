@@ -9,6 +9,7 @@ from typing import Any
 from sgc.core.places import here
 from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
+from sgc.core.texts import text_of
 from sgc.errors import ForkError, UnknownVariable, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
@@ -193,6 +194,10 @@ class ProgramState(Stream):
     def get_var(self, name: str) -> Any:
         """The same as `s[name]`."""
         return self[name]
+
+    def text_of(self, name: str) -> str:
+        """The same as `s[name]`, of a variable that is a text. Raises UsageError for any other."""
+        return text_of(name, self[name])
 
     def set_var(self, name: str, value: Any) -> None:
         """The same as `s[name] = value`."""

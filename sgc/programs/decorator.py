@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from sgc.programs.function import Function
 
+P = ParamSpec("P")
+
+if TYPE_CHECKING:
+
+    class FunctionOf(Function, Generic[P]):
+        """A program as type checkers see it: called with the arguments of its Python function.
+
+        They do not see a run's options here, which `run` takes, and the stubs of `sgc stubs` have.
+        """
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
 
 @overload
-def function(func: Callable[..., Any]) -> Function: ...
+def function(func: Callable[Concatenate[Any, P], Any]) -> FunctionOf[P]: ...
 @overload
 def function(
     func: None = None,
@@ -20,7 +32,7 @@ def function(
     heal: bool | None = None,
     max_turns: int | None = None,
     allow_ambient: bool = False,
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> Callable[[Callable[Concatenate[Any, P], Any]], FunctionOf[P]]: ...
 
 
 def function(

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
 
+from sgc.core.texts import text_of
 from sgc.errors import ProgramError, UsageError
 from sgc.lang.view import StreamExecutorView
 from sgc.runs.streaming import StreamedText
@@ -127,6 +128,10 @@ class RunState:
     def get_var(self, name: str) -> Any:
         """The same as `state[name]`."""
         return self[name]
+
+    def text_of(self, name: str) -> str:
+        """The same as `state[name]`, of a variable that is a text. Raises UsageError for others."""
+        return text_of(name, self[name])
 
     def set_var(self, name: str, value: Any) -> None:
         """The same as `state[name] = value`."""

@@ -29,6 +29,15 @@ def is_source(target: str) -> bool:
     return target.endswith(".py") or ".py:" in target
 
 
+def load_source(source: Path) -> ModuleType:
+    """The module of a Python file, which this runs."""
+    if source.suffix != ".py":
+        raise UsageError(f"{source}: expected a .py file")
+    if not source.is_file():
+        raise SgcError(f"{source}: no such file")
+    return _import_file(source)
+
+
 def load_function(target: str) -> Function:
     """The program named by `PROG.py[:FUNCTION]`; a UsageError lists the file's programs."""
     path, _, name = target.partition(".py:")
@@ -37,9 +46,7 @@ def load_function(target: str) -> Function:
         raise UsageError(
             f"{target}: expected a .py file", hint="sgc compile PROG.py[:FUNCTION] -o OUT.sgir"
         )
-    if not source.is_file():
-        raise SgcError(f"{source}: no such file")
-    module = _import_file(source)
+    module = load_source(source)
     programs = {
         key: value
         for key, value in vars(module).items()
