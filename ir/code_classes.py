@@ -11,6 +11,7 @@ from sgc.ir.code_names import DATACLASS_OPTIONS, DECORATORS, EXCEPTIONS, SPECIAL
 DATACLASS = Import("dataclasses", "dataclass")
 NAMED_TUPLE = Import("typing", "NamedTuple")
 ENUMS = frozenset(Import("enum", name) for name in ("Enum", "IntEnum", "StrEnum"))
+MODEL = Import("pydantic", "BaseModel")
 _NOT_FIELDS = frozenset({"InitVar", "KW_ONLY"})
 
 
@@ -69,8 +70,8 @@ def _check_base(base: ast.expr, node: ast.ClassDef, checks: Checks) -> None:
     if is_own or (name in EXCEPTIONS and not checks.is_bound(name)):
         return
     found = checks.imported(base)
-    if found != NAMED_TUPLE and found not in ENUMS:
-        expected = "a class above, NamedTuple, Enum or an exception as a base"
+    if found not in (NAMED_TUPLE, MODEL) and found not in ENUMS:
+        expected = "a class above, NamedTuple, Enum, BaseModel or an exception as a base"
         raise refuse(base, expected, ast.unparse(base)[:80])
     if len(node.bases) > 1 or node.decorator_list:
         shown = ast.unparse(base)

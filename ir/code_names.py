@@ -74,8 +74,11 @@ _TABLE = {
     "dataclasses": "dataclass field replace asdict astuple fields",
     "enum": "Enum IntEnum StrEnum auto",
     "typing": "NamedTuple",
+    "pydantic": "BaseModel ValidationError",
     "urllib": "",
 }
+# Packages that a program may do without.
+OPTIONAL = frozenset({"pydantic"})
 # Names by module. typing has no others, since annotations are not evaluated.
 LIBRARY: dict[str, frozenset[str]] = {
     module: frozenset(names.split()) for module, names in _TABLE.items()

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from sgc.runtime.executor.interface.failures import Failed
 
+_PYDANTIC = "pydantic_core._pydantic_core"  # its `ValidationError` is written in Rust
 _OWN = frozenset({"args", "with_traceback", "add_note"})
 
 
@@ -60,11 +61,19 @@ def made_told(
 ) -> BaseException:
     """Makes an exception derived from `base` and `classes` without running their code."""
     made = types.new_class(kind, (base, *(classes or (Exception,))), how)
-    solid = next(each for each in made.__mro__ if each.__module__ == "builtins")
-    error: Any = solid.__new__(made, why)  # type: ignore[call-overload]
+    error: Any = _solid(made, why)
     error.args = (why,)
     error.__dict__.update(data)
     return cast(BaseException, error)
+
+
+def _solid(made: type, why: str) -> Any:
+    """An object of an exception's class, as the C code makes it that the class derives from."""
+    of_pydantic = next((each for each in made.__mro__ if each.__module__ == _PYDANTIC), None)
+    if of_pydantic is not None:
+        return of_pydantic.__new__(made, why, [])  # type: ignore[call-overload]
+    solid = next(each for each in made.__mro__ if each.__module__ == "builtins")
+    return solid.__new__(made, why)  # type: ignore[call-overload]
 
 
 def lowest(classes: list[type]) -> tuple[type, ...]:

@@ -9,6 +9,7 @@ JSON has not: they are the data of their fields.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types as python_types
 import typing
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
@@ -100,8 +101,8 @@ def of_annotation(annotation: Any, depth: int = 0) -> Schema | None:
         return of_annotation(args[0], depth)
     if typing.is_typeddict(annotation):
         return _of_typed_dict(annotation, depth)
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return _of_dataclass(annotation, depth)
+    if isinstance(annotation, type) and (names := _fields(annotation)) is not None:
+        return _of_class(annotation, names, depth)
     read = next((read for of, read in _READERS if (origin or annotation) in of), None)
     return read(args, depth) if read is not None else None
 
@@ -154,21 +155,36 @@ def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
     return {"type": "object", "properties": parts, "required": required}
 
 
-def _of_dataclass(annotation: Any, depth: int) -> Schema | None:
-    """The schema of the objects of a dataclass, which have its fields and nothing else."""
-    is_compared = annotation.__eq__ is not object.__eq__  # else by its identity, as no copy is
-    if not is_compared or any("__slots__" in vars(each) for each in annotation.__mro__[:-1]):
+def is_model(kind: Any) -> bool:
+    """Whether a class is a model of pydantic's, which is not imported for that."""
+    base = getattr(sys.modules.get("pydantic"), "BaseModel", None)
+    return base is not None and isinstance(kind, type) and issubclass(kind, base)
+
+
+def _fields(kind: Any) -> list[str] | None:
+    """The names of the fields of a dataclass or model; None of another class, and of one whose
+    objects have more."""
+    if is_model(kind):
+        return list(kind.__pydantic_fields__)
+    if not dataclasses.is_dataclass(kind) or kind.__eq__ is object.__eq__:
+        return None  # compared by its identity, as no copy is
+    above: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
+    if any("__slots__" in vars(each) for each in above[:-1]):
         return None
+    return [each.name for each in dataclasses.fields(kind)]
+
+
+def _of_class(annotation: Any, names: list[str], depth: int) -> Schema | None:
+    """The schema of the objects of a class, which have its fields and nothing else."""
     try:
         hints = typing.get_type_hints(annotation)
     except (NameError, TypeError):
         return None
-    names = [each.name for each in dataclasses.fields(annotation)]
     parts = {name: of_annotation(hints[name], depth + 1) for name in names}
     if None in parts.values():
         return None
     found = {"type": OBJECT, "class": class_name(annotation), "properties": parts}
-    is_frozen = annotation.__dataclass_params__.frozen
+    is_frozen = not is_model(annotation) and annotation.__dataclass_params__.frozen
     return found | ({"form": "frozen"} if is_frozen else {})
 
 
@@ -176,7 +192,7 @@ def classes_in(annotation: Any, depth: int = 0) -> Iterator[type]:
     """The classes whose objects data of an annotation may be or hold."""
     if depth > MAX_DEPTH:
         return
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and _fields(annotation) is not None:
         yield annotation
         for each in typing.get_type_hints(annotation).values():
             yield from classes_in(each, depth + 1)

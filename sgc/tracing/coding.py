@@ -63,6 +63,7 @@ class Coding(Merging):
     """
 
     sites: Sites
+    _types: dict[str, types.Type]
     handed: set[str]
     copies: set[str]
     defaulting: set[str]
@@ -187,6 +188,22 @@ class Coding(Merging):
         if code:
             return code not in self.copies
         return self.is_made(symbol) or symbol.name in self.handed
+
+    def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
+        """The code that gave a value, and its arguments; None if it cannot run once more."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        code, args = fields.get("code"), fields.get("args")
+        if op != "evaluate" or not isinstance(code, Lit) or not isinstance(args, tuple):
+            return None
+        if fields.get("changed") or any(isinstance(each, tuple) for each in args):
+            return None
+        return str(code.value), tuple(map(self._read_again, args))
+
+    def _read_again(self, operand: Operand) -> Any:
+        if isinstance(operand, Ref):
+            return self.read(Symbol(operand.name, self._types[operand.name]))
+        assert isinstance(operand, Lit)
+        return operand.value
 
     def is_code(self, symbol: Symbol) -> bool:
         return bool(self._code_of(symbol))

@@ -90,7 +90,10 @@ def lowered(value: Any, schema: Any, takes_data: bool = True) -> Any:
 def _fields(value: Any, schema: Any, takes_data: bool) -> Any:
     """The fields of an object, in the order of its class."""
     parts = schema["properties"]
-    is_object = class_name(type(value)) == schema["class"]
+    is_more = getattr(value, "__pydantic_extra__", None) or getattr(
+        value, "__pydantic_private__", None
+    )
+    is_object = class_name(type(value)) == schema["class"] and not is_more
     held = value if type(value) is dict and takes_data else getattr(value, "__dict__", None)
     if held is None or held.keys() != parts.keys() or not (held is value or is_object):
         return value if takes_data else None

@@ -31,6 +31,7 @@ class Record:
     is_error: bool = False
     is_frozen: bool = False
     is_enum: bool = False
+    is_model: bool = False
 
 
 @dataclass(slots=True, eq=False)

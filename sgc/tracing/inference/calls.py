@@ -32,6 +32,9 @@ class Calls(Records):
         own = self.own_class(function, scope)
         if own is not None:
             return self.made(node, own, scope)
+        model = self.called_class(function, scope, node, keywords)
+        if model is not None:
+            return model
         target = self.target(function, scope)
         if target is None or any(isinstance(each, ast.Starred) for each in node.args):
             return self._method_or_unknown(node, scope, keywords)

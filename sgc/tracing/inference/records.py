@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sgc.tracing.inference.cells import RECORD, Cell
 from sgc.tracing.inference.library_calls import LibraryCalls
+from sgc.tracing.inference.models import VALIDATING, cell_of, described_fields, is_validated
 from sgc.tracing.inference.places import Function, Known, Scope
 
 _DISPLAYS = frozenset({"list", "set", "dict"})
@@ -17,7 +18,8 @@ _DISPLAYS = frozenset({"list", "set", "dict"})
 @dataclass(frozen=True, slots=True)
 class ClassCode:
     """A class of the code. keys: the attributes of its objects, in order; defaults: of its fields;
-    is_made: whether its constructor sets the fields, as in a dataclass.
+    is_made: whether its constructor sets the fields, as in a dataclass; model: the types of its
+    fields, if it is a model of pydantic's; is_checked: whether its validators may give others.
     """
 
     name: str
@@ -27,6 +29,8 @@ class ClassCode:
     defaults: dict[str, ast.expr]
     form: str
     is_made: bool
+    model: dict[str, ast.expr] | None = None
+    is_checked: bool = False
 
 
 class Records(LibraryCalls):
@@ -55,6 +59,8 @@ class Records(LibraryCalls):
         given = [self.of(each, scope) for each in node.args]
         named = [(each.arg, self.of(each.value, scope)) for each in node.keywords]
         is_plain = not any(isinstance(each, ast.Starred) for each in node.args)
+        if of.model is not None:
+            return self.validated(of, [*given, *(cell for _, cell in named)])
         made = self._object(of)
         if not is_plain or any(name is None for name, _ in named):
             for cell in (*given, *(cell for _, cell in named)):
@@ -72,8 +78,36 @@ class Records(LibraryCalls):
             self._method_of(init, made, given, named)
         return made
 
+    def validated(self, of: ClassCode, given: Sequence[Cell]) -> Cell:
+        """A new model, whose values pydantic makes of what is given."""
+        for cell in given:
+            self.cells.spoil(cell)
+        return self._object(of)
+
+    def called_class(
+        self, function: ast.expr, scope: Scope, node: ast.Call, keywords: Sequence[Cell]
+    ) -> Cell | None:
+        """What a class method of a model gives; None for another function."""
+        if not isinstance(function, ast.Attribute) or function.attr not in VALIDATING:
+            return None
+        of = self.own_class(function.value, scope)
+        if of is None or of.model is None:
+            return None
+        return self.validated(of, [*(self.of(each, scope) for each in node.args), *keywords])
+
+    def _model_cell(self, name: str) -> Cell | None:
+        of = self.classes.get(name)
+        return None if of is None or of.model is None else self._object(of)
+
     def _object(self, of: ClassCode) -> Cell:
         known = self.cells.records.get(of.name)
+        if known is None and of.model is not None:
+            any_ = self.cells.any
+            made = [
+                any_() if of.is_checked else cell_of(form, self.cells, self._model_cell)
+                for form in of.model.values()
+            ]
+            return self.cells.record(of.name, of.keys, of.form, made)
         cells = [self.cells.new() for _ in of.keys] if known is None else known.cells
         return self.cells.record(of.name, of.keys, of.form, cells)
 
@@ -198,6 +232,9 @@ def _is_property(method: ast.FunctionDef) -> bool:
 def _class_code(node: ast.ClassDef, classes: dict[str, ClassCode]) -> ClassCode:
     bases = [each.id for each in node.bases if isinstance(each, ast.Name)]
     known = [classes[name] for name in bases if name in classes]
+    model = described_fields(node)
+    if model is not None:
+        return _model_code(node, model, known)
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     methods = {name: each for of in reversed(known) for name, each in of.methods.items()} | own
     annotated = [each for each in node.body if isinstance(each, ast.AnnAssign)]
@@ -219,6 +256,17 @@ def _class_code(node: ast.ClassDef, classes: dict[str, ClassCode]) -> ClassCode:
     keys = tuple(dict.fromkeys([*fields, *inherited, *([] if form == "tuple" else stored)]))
     every = {name: each for of in known for name, each in of.defaults.items()} | defaults
     return ClassCode(node.name, methods, keys, tuple(fields), every, form, is_made)
+
+
+def _model_code(
+    node: ast.ClassDef, model: dict[str, ast.expr], known: list[ClassCode]
+) -> ClassCode:
+    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    is_checked = is_validated(node) or any(of.is_checked for of in known)
+    for of in known:
+        methods, model = of.methods | methods, (of.model or {}) | model
+    keys = tuple(model)
+    return ClassCode(node.name, methods, keys, keys, {}, "", True, model, is_checked)
 
 
 def _is_frozen(decorator: ast.expr) -> bool:

@@ -6,17 +6,28 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from sgc.core.shapes import is_model
+
 _HEAP_TYPE = 1 << 9
 
 
 def is_record(value: Any) -> bool:
     """Whether a value is an object that is only its attributes, or a named tuple."""
     kind = type(value)
+    if is_model(kind):
+        return _is_plain_model(value)
     if kind.__class__ is not type or not kind.__flags__ & _HEAP_TYPE or _is_ours(kind):
         return False
     if issubclass(kind, tuple):
         return hasattr(kind, "_fields")
     return all(_is_plain(base) for base in kind.__mro__) and hasattr(value, "__dict__")
+
+
+def _is_plain_model(value: Any) -> bool:
+    """Whether a model is no more than its fields."""
+    held, kind = vars(value), type(value)
+    is_more = value.__pydantic_extra__ or value.__pydantic_private__
+    return not is_more and kind.__module__[:4] != "sgc." and [*held] == [*kind.__pydantic_fields__]
 
 
 def _is_ours(kind: type) -> bool:
@@ -43,6 +54,10 @@ def restored(kind: type, parts: Mapping[str, Any]) -> Any:
     if issubclass(kind, tuple):
         return tuple.__new__(kind, parts.values())
     made = object.__new__(kind)
+    if is_model(kind):
+        object.__setattr__(made, "__pydantic_fields_set__", set(parts))
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
     made.__dict__.update(parts)
     return made
 

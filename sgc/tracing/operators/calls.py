@@ -26,6 +26,7 @@ from sgc.tracing.code.calling import note_call
 from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
+from sgc.tracing.operators.models import of_pydantic
 from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.records import LOOKING
 from sgc.tracing.operators.surroundings import refuse_asking
@@ -64,7 +65,7 @@ def callee(function: Any) -> Any:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
-        return _known(function)
+        return of_pydantic(function) or _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is MethodDescriptorType:
@@ -78,6 +79,9 @@ def callee(function: Any) -> Any:
     if kind is MethodType and type(function.__func__) is functools._lru_cache_wrapper:
         return functools.partial(caching(function.__func__), function.__self__)
     if kind is MethodType and type(function.__func__) is FunctionType:
+        watched = of_pydantic(function)
+        if watched is not None:
+            return watched
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function

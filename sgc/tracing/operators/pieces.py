@@ -51,7 +51,7 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_json import without_none
 from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.computing import computed
-from sgc.tracing.values.tool_failures import TracedTold
+from sgc.tracing.values.tool_failures import TracedTold, as_object, is_object
 
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred
@@ -67,7 +67,7 @@ def _holds(values: Iterable[Any]) -> bool:
     left, seen = [*values], set[int]()
     while left:
         value = left.pop()
-        if is_abstract(value):
+        if is_abstract(value) or isinstance(value, TracedTold):
             return True
         if id(value) not in seen:
             seen.add(id(value))  # objects may hold each other
@@ -91,6 +91,11 @@ def piece(key: str, *values: Any) -> Any:
 @unhooked
 def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
     found: Piece = session.sites.pieces[key]
+    errors = [n for n, each in enumerate(values) if isinstance(each, TracedTold)]
+    if any(not is_object(values[n]) for n in errors):
+        _refuse(session, key, "it takes an error that is no data")
+    for n in errors:  # else the values are not copied: who holds one is counted
+        values = (*values[:n], as_object(values[n]), *values[n + 1 :])
     held = [name in found.given for name in found.inputs]
     kept_too = session.held.count
     owned = [*map(is_owned, values, held, repeat(frame), repeat(kept_too))] if found.changes else []

@@ -229,7 +229,8 @@ def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
         return vars(values[node.value.id])[node.attr]
     if name in piece.hoisted or node is not None:
         return ""  # any text stands for it: reading a stream here would have effects
-    return values[name]
+    # What an `except` names is no longer there: it is looked at where the piece runs.
+    return values.get(name, "")
 
 
 def may_add_keys(session: Recorder, value: Any) -> bool:

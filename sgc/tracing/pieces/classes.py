@@ -4,13 +4,15 @@ their object."""
 from __future__ import annotations
 
 import ast
+import copy
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from sgc.tracing.pieces.changes import SUPER, changed_roots, made_inside
+from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.trees import source_of, tree_of
 
@@ -29,12 +31,14 @@ _DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 @dataclass(frozen=True, eq=False, slots=True)
 class UserClass:
     """A class whose source is known. methods: its functions, with their source; changing: the
-    names of the methods that may change their object."""
+    names of the methods that may change their object; uses: what its description as a model names.
+    """
 
     kind: type
     node: ast.ClassDef
     methods: tuple[tuple[ast.FunctionDef, FunctionType], ...]
     changing: frozenset[str]
+    uses: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reads(self) -> set[str]:
@@ -55,7 +59,7 @@ class UserClass:
 def is_users(kind: Any) -> bool:
     """Whether a class is written in Python, and not a part of this package."""
     return (
-        type(kind) is type
+        (type(kind) is type or is_model(kind))
         and bool(kind.__flags__ & _HEAP_TYPE)
         and not kind.__module__.startswith("sgc.")
     )
@@ -73,10 +77,40 @@ def user_class(kind: type) -> UserClass:
     if issubclass(kind, BaseException):  # a handler outside of the code would not know it
         raise NoClass(f"{kind.__name__} is an error of the program's own")
     node = _source_of(kind)
+    if is_model(kind):
+        return _model(kind, node)
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
     methods = tuple(_methods(kind, node))
     return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+
+
+def _model(kind: type, node: ast.ClassDef) -> UserClass:
+    """A model of pydantic's."""
+    try:
+        found = described(kind)
+    except NoModel as error:
+        raise NoClass(str(error)) from None
+    for name in (_MAKING | {"__init__", "model_post_init"}) & names_of(node.body).writes:
+        raise NoClass(f"{kind.__name__} has {name}")
+    plain = copy.copy(node)
+    plain.body = [_undecorated(each, found.validators) for each in node.body]
+    own = dict(zip(plain.body, node.body, strict=True))
+    methods = tuple(_methods(kind, plain, own))
+    if len(methods) < sum(isinstance(each, ast.FunctionDef) for each in node.body):
+        raise NoClass(f"{kind.__name__} has a method twice")
+    nodes = [each for each, _ in methods]
+    changing = _changing(kind, nodes)
+    return UserClass(kind, node_of(found, nodes), methods, changing, found.uses)
+
+
+def _undecorated(node: ast.stmt, validators: Collection[str]) -> ast.stmt:
+    """A method without the decorators that make it a validator."""
+    if not isinstance(node, ast.FunctionDef) or node.name not in validators:
+        return node
+    plain = copy.copy(node)
+    plain.decorator_list = []
+    return plain
 
 
 def changing_of(classes: Iterable[UserClass]) -> frozenset[str]:
@@ -90,6 +124,8 @@ def values_of(found: UserClass) -> dict[str, Any]:
     be those of its source; `field(...)` is left out. Raises NoClass if it has other attributes.
     """
     kind = found.kind
+    if is_model(kind):
+        return {}
     set_here = {name: node for node in found.node.body for name in names_of([node]).writes}
     others = {name for name in vars(kind).keys() - set_here.keys() if not name.startswith("_")}
     if others:
@@ -121,17 +157,21 @@ def _source_of(kind: type) -> ast.ClassDef:
     return found[0]
 
 
-def _methods(kind: type, node: ast.ClassDef) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
-    """The functions of a class's source, which must be those that it has."""
+def _methods(
+    kind: type, node: ast.ClassDef, sources: Mapping[ast.stmt, ast.stmt] | None = None
+) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
+    """The functions of a class's source, which must be those that it has. sources: its nodes as
+    they are written, if they were rewritten."""
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     for name, each in own.items():
         if not all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in each.decorator_list):
             raise NoClass(f"{kind.__name__}.{name} is decorated")
         function = _function(vars(kind).get(name))
-        if function is None or source_of(function) is not each:
+        written = each if sources is None else sources[each]
+        if function is None or source_of(function) is not written:
             raise NoClass(f"{kind.__name__}.{name} is not the function of its source")
         yield each, function
-    is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple)
+    is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple) or is_model(kind)
     for name, value in vars(kind).items():
         is_method = name not in own and _function(value) is not None
         if is_method and not (is_made and (name.startswith("__") or issubclass(kind, tuple))):
@@ -164,7 +204,7 @@ def _changing(kind: type, methods: list[ast.FunctionDef]) -> frozenset[str]:
 
 
 def _is_read(base: type) -> bool:
-    return base.__module__ not in ("builtins", "typing")
+    return base.__module__ not in ("builtins", "typing", "pydantic.main")
 
 
 def _changes_self(kind: type, method: ast.FunctionDef, changing: Collection[str]) -> bool:

@@ -9,6 +9,9 @@ from sgc.tracing.pieces.changes import CHANGERS, DECIDING
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.names import called_variables
 
+# What would tell which fields of a model were given, or skip their validation.
+_OF_MODELS = frozenset({"model_fields_set", "model_construct", "model_extra", "exclude_unset"})
+
 
 def refuse_hidden(node: ast.AST) -> None:
     """Refuses a part of a program that calls a variable of its own by a name of Python's by which
@@ -16,6 +19,9 @@ def refuse_hidden(node: ast.AST) -> None:
     for name in called_variables(node) & DECIDING:
         raise NotData(f"{name} is not Python's {name}")
     for each in ast.walk(node):
+        name = each.attr if isinstance(each, ast.Attribute) else getattr(each, "arg", None)
+        if name in _OF_MODELS:
+            raise NotData(f"{name} of a model is not known to code")
         if isinstance(each, ast.alias) and each.asname and each.name in CHANGERS | DECIDING:
             raise NotData(f"{each.name} is called {each.asname}")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import importlib
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.core.watching import unwatched
 from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
@@ -30,6 +28,7 @@ from sgc.tracing.pieces.constants import (
     literal,
 )
 from sgc.tracing.pieces.function_checks import refuse_defaults, refuse_hidden
+from sgc.tracing.pieces.library import known_library
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.trees import Function, source_of
 
@@ -123,7 +122,7 @@ class ModuleText:
             return
         if name in ADDED:
             raise NotData(f"{name} is a name of such code")
-        is_pythons = value is getattr(builtins, name, MISSING) or id(value) in _library()
+        is_pythons = value is getattr(builtins, name, MISSING) or id(value) in known_library()
         if name in DECIDING and callable(value) and not is_pythons:
             raise NotData(f"{name} is not Python's {name}")
         self._bound[name] = value
@@ -131,7 +130,7 @@ class ModuleText:
             self._module(name, value)
         elif isinstance(value, FunctionType):
             self._function(name, value)
-        elif is_users(value) and id(value) not in _library():
+        elif is_users(value) and id(value) not in known_library():
             self._class(name, value)
         elif isinstance(value, (type, BuiltinFunctionType)):
             self._known(name, value)
@@ -156,7 +155,7 @@ class ModuleText:
     def _known(self, name: str, value: Any) -> None:
         if getattr(builtins, name, MISSING) is value and name in BUILTINS:
             return
-        found = _library().get(id(value))
+        found = known_library().get(id(value))
         if found is None:
             raise NotData(f"{name} is not known to such code")
         module, own = found
@@ -167,7 +166,7 @@ class ModuleText:
         self._imports[name] = f"from {module} import {own}{as_name}"
 
     def _function(self, name: str, function: FunctionType) -> None:
-        known = _library().get(id(function))
+        known = known_library().get(id(function))
         if known is not None:
             self._known(name, function)
             return
@@ -195,7 +194,10 @@ class ModuleText:
         self.classes[name] = found
         names = self._originals(found.names)
         for each in sorted(found.reads):
-            if isinstance(names.get(each), FunctionType) and id(names[each]) not in _library():
+            if each in found.uses:
+                self.bind(each, found.uses[each])
+                continue
+            if isinstance(names.get(each), FunctionType) and id(names[each]) not in known_library():
                 raise NotData(f"{name} calls {each} while it is made")
             self.need(each, names)
             if each in self._made:
@@ -266,7 +268,7 @@ class ModuleText:
         found = next((each for each, of in self._bound.items() if of is value), "")
         if found:
             return found
-        if isinstance(value, FunctionType) and id(value) not in _library():
+        if isinstance(value, FunctionType) and id(value) not in known_library():
             name = f"function_{len(self._bound)}"
         self.bind(name, value)
         return name
@@ -307,20 +309,6 @@ class ModuleText:
         """Whether a constant holds what can be changed."""
         constants = (*self._constants, *self._made)
         return any(holds_changeable(self._bound[name]) for name in constants)
-
-
-@lru_cache(maxsize=1)
-def _library() -> dict[int, tuple[str, str]]:
-    """The library objects that code may import, by id: their module and name."""
-    found = {}
-    for module, names in LIBRARY.items():
-        with unwatched():  # the program does not depend on what a library reads when imported
-            there = importlib.import_module(module)
-        for name in sorted(names):
-            value = getattr(there, name)
-            if callable(value):
-                found[id(value)] = (module, name)
-    return found
 
 
 def _asked_of(node: ast.AST) -> str | None:

@@ -145,7 +145,7 @@ class ObjectReader(ValueReader):
         """Reads an error: its message, and the line that raised it."""
         self._tokens.append(("error", str(innermost_user_loc(error))))
         if isinstance(error, TracedTold):
-            self._tokens.append(type(error).__bases__)
+            self._tokens.append((type(error).__bases__, error.__dict__["code"]))
             self._value(tuple(error.__dict__[name] for name in TOLD))
             return
         self._identity(type(error))

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from sgc.core.places import is_ours
+from sgc.core.shapes import is_model
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
+from sgc.runtime.executor.code.classes.models import METHODS
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.values.abstract_json import AbstractObject
@@ -47,6 +49,8 @@ class AbstractRecord(AbstractObject):
     def _attribute(self, name: str) -> Any:
         kind = self.kind
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        if name not in self._type.keys and is_model(kind) and _is_pydantics(kind, name):
+            return _of_pydantic(self, name)
         if isinstance(found, property) and found.fget is not None:
             return found.fget(self)
         if name in self._type.keys:
@@ -146,6 +150,36 @@ class AbstractRecord(AbstractObject):
         names = ("a", "b")[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
         return self.session.seen(self.session.coded(code, (self, *others), type_))
+
+
+def _is_pydantics(kind: type, name: str) -> bool:
+    """Whether an attribute of a model is not of the user's classes."""
+    of = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return of is not None and of.__module__.startswith("pydantic.")
+
+
+def _of_pydantic(of: AbstractRecord, name: str) -> Any:
+    """A method that pydantic's models have, as code."""
+    session, type_ = of.session, of.symbol.type
+    assert isinstance(type_, RecordType)
+    if name not in METHODS:
+        stop(f"{name} of {session.name_of(of.symbol)}, an object known only at run time", INTERPRET)
+
+    def call(*args: Any, **how: Any) -> Any:
+        if args:
+            stop(f"{name} with arguments that have no name", INTERPRET)
+        names = [f"a{n}" for n in range(len(how))]
+        given = ", ".join(f"{key}={each}" for key, each in zip(how, names, strict=True))
+        code = f"def piece({', '.join(['a', *names])}):\n    return a.{name}({given})"
+        made = {"model_dump_json": types.TEXT, "model_copy": type_}.get(name, OBJECT)
+        if name == "model_copy" and "update" in how:  # it is not validated
+            made = type_.with_row([OBJECT] * len(type_.row))
+        value = session.coded(code, (of, *how.values()), made)
+        if hasattr(value, "symbol"):
+            session.copies.add(value.symbol.name)
+        return session.seen(value)
+
+    return call
 
 
 def refuse_object(type_: types.Type) -> None:

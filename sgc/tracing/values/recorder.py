@@ -76,6 +76,10 @@ class Recorder(Session):
         """The type that the trace knows of a value of the graph."""
 
     @abstractmethod
+    def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
+        """The code that gave a value, and its arguments; None if it cannot run once more."""
+
+    @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
 
     @abstractmethod

@@ -17,10 +17,11 @@ from sgc.ir.graph import Lit, Ref
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.kinds.row_types import OBJECT, plain
-from sgc.tracing.values.computing import computed, symbol_of
+from sgc.tracing.values.computing import computed
 from sgc.tracing.values.recorder import Recorder
 
-TOLD = ("why", "kind", "classes", "value", "is_code")  # the attributes of a failure
+# The attributes of a failure; given: the arguments of the code that raises it.
+TOLD = ("why", "kind", "classes", "value", "is_code", "given")
 _KNOWN = frozenset({"args", "with_traceback"})
 # What a failure of a graph does not tell: its cause, its notes, the lines that it went through.
 _UNTOLD = frozenset({
@@ -65,9 +66,33 @@ class TracedTold(Told):
                 is_known = False  # the message of a KeyError is the key's repr
             if name == "msg" and isinstance(self, json.JSONDecodeError):
                 return _message_of(self)
+            if name in _OF_VALIDATION and _is_of_validation(type(self)):
+                return _of_validation(self, name)
             if name == "__class__" or not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)
+
+
+_VALIDATION = "pydantic_core._pydantic_core:ValidationError"
+_OF_VALIDATION = {"errors": OBJECT, "error_count": types.INT, "json": types.TEXT}
+
+
+def _is_of_validation(kind: type) -> bool:
+    return any(f"{each.__module__}:{each.__name__}" == _VALIDATION for each in kind.__mro__)
+
+
+def _of_validation(error: TracedTold, name: str) -> Any:
+    """A method of pydantic's error, of which code makes what it gives."""
+    if not error.__dict__["is_code"]:
+        stop(f"{name} of a tool's failure, known only at run time", _HINT)
+
+    def call(**how: Any) -> Any:
+        if not all(type(each) in (bool, int, type(None)) for each in how.values()):
+            stop(f"{name} of an error takes True or False", INTERPRET)
+        given = ", ".join(f"{key}={value!r}" for key, value in how.items())
+        return _of_code(error, f"error.{name}({given})", _OF_VALIDATION[name])
+
+    return call
 
 
 def refuse_asked(value: Any, name: Any) -> None:
@@ -79,20 +104,30 @@ def refuse_asked(value: Any, name: Any) -> None:
 def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
     """What an expression gives of an `error` of code: of that which the code raises once more."""
     told = error.__dict__
-    session, value = told["session"], told["value"]
-    symbol = symbol_of(value)
-    op, fields = session.made.get(symbol.name, ("", {})) if symbol is not None else ("", {})
-    found = fields.get("code")
-    if op != "evaluate" or not isinstance(found, Lit) or fields.get("changed"):
+    session: Any = told["session"]
+    if not told["code"]:
         stop("what an error of several pieces of code, or of one that changes data, holds", _HINT)
     try:
-        code = _raising(str(found.value), expression)
+        code = _raising(told["code"], expression)
     except CodeError as refused:
         stop(f"what an error of code holds: {refused}", _HINT)
-    (symbol,) = session.emit("evaluate", [("v", type_)], code=Lit(code), args=fields["args"])
+    # Not the operands of that code: paths may have merged since, with other values for them.
+    args = tuple(map(session.operand, told["given"]))
+    (symbol,) = session.emit("evaluate", [("v", type_)], code=Lit(code), args=args)
     session.copies.add(symbol.name)
     session.held.hold_frozen(symbol, told.get("kept", ()))
     return session.seen(session.read(symbol))
+
+
+def is_object(error: TracedTold) -> bool:
+    """Whether an error can be a value that other code takes: pydantic's, of which code knows all
+    that a program can ask."""
+    return bool(error.__dict__["code"]) and _is_of_validation(type(error))
+
+
+def as_object(error: TracedTold) -> Any:
+    """An error of code, as a value that other code may take."""
+    return _of_code(error, "error", OBJECT)
 
 
 def _raising(code: str, expression: str) -> str:
@@ -127,7 +162,9 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
         return
     # A row is read item by item, and what failed has none.
     failed = Symbol(value.name, plain(value.type))
+    code, given = session.code_of(value) or ("", ())
     told = {
+        "code": code, "given": given,
         "why": session.read(why), "kind": session.read(kind), "classes": session.read(classes),
         "value": session.read(failed), "session": session,
         "is_code": session.is_code(failed),
@@ -157,6 +194,8 @@ def _matched(session: Recorder, names: Any) -> tuple[type, ...]:
             continue
         if any(issubclass(one, each) for one in found) or issubclass(each, tuple(others)):
             continue
+        if not (can_be_one((each,)) or issubclass(each, BaseExceptionGroup)):
+            stop(f"an `except` of {each.__name__}, a class that no other may derive from", _HINT)
         is_possible = can_be_one(lowest([*found, each]))
         if is_possible and computed(session, "has", names, class_name(each)):
             found.append(each)

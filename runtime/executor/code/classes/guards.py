@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sgc.runtime.executor.code.classes.models import completed
 from sgc.runtime.executor.code.fuel import SMALL, NotAllowed, charge
 from sgc.runtime.executor.interface.records import MARK, Record
 
@@ -84,4 +85,5 @@ def new_of_tuple(kind: Any) -> Any:
 def blank(kind: Any, record: Record) -> Any:
     """An object without attributes, for which `__init__` is not called."""
     charge(8)
-    return record.native.__new__(kind)
+    made = record.native.__new__(kind)
+    return completed(made) if record.is_model else made

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
+from sgc.runtime.executor.code.classes import models
 from sgc.runtime.executor.code.classes.calling import Factory, PerRun, method_of
 from sgc.runtime.executor.code.classes.guards import add_guards, new, new_of_tuple
 from sgc.runtime.executor.code.fuel import NotAllowed, Run
@@ -56,6 +57,9 @@ def _made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
     is_tuple, is_enum = NamedTuple in bases, any(isinstance(each, EnumType) for each in bases)
     if is_enum:
         _check_members(plan, values)
+    record.is_model = any(map(models.is_model, bases))
+    if record.is_model:
+        return _made_model(plan, record, bases, values)
     space = _namespace(plan, record, values, is_tuple)
     if is_root and not is_tuple and not is_enum:
         space["__new__"] = new
@@ -69,6 +73,31 @@ def _made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
         add_guards(kind)
     _describe(record, kind, plan)
     return kind
+
+
+def _made_model(plan: Plan, record: Record, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
+    """A class of pydantic's, by its description."""
+    if len(bases) > 1 or values.keys() != {models.DESCRIBED}:
+        raise NotAllowed(f"{plan.name} is not described as a model")
+    described, own = values[models.DESCRIBED], _namespace(plan, record, {}, False)
+    del own["__annotations__"]
+    space = own | models.namespace(described, own, _is_part)
+    if record_of(bases[0]) is None:
+        space |= {"__new__": models.new, **models.METHODS}
+    kind: Any = types.new_class(plan.name, bases, {}, lambda given: given.update(space))
+    fields = tuple(kind.__pydantic_fields__)
+    record.native = models.pydantic().BaseModel
+    record.walked = record.shown = fields
+    record.names = frozenset({*plan.methods, *fields, *models.METHODS})
+    above = record_of(bases[0])
+    record.names |= above.names if above is not None else frozenset()
+    return kind
+
+
+def _is_part(kind: Any) -> bool:
+    """Whether objects of a class may be the values of a model's field."""
+    record = record_of(kind)
+    return record is not None and (record.is_model or record.is_enum)
 
 
 def _check_members(plan: Plan, values: dict[str, Any]) -> None:

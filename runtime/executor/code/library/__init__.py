@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sgc.ir.code_names import OPTIONAL
 from sgc.runtime.executor.code.library.collections_names import COLLECTIONS
 from sgc.runtime.executor.code.library.dataclasses_names import DATACLASSES, ENUM, TYPING
 from sgc.runtime.executor.code.library.functions_names import (
@@ -22,6 +23,7 @@ from sgc.runtime.executor.code.library.number_names import (
     RANDOM,
     STATISTICS,
 )
+from sgc.runtime.executor.code.library.pydantic_names import PYDANTIC
 from sgc.runtime.executor.code.library.re_names import RE
 from sgc.runtime.executor.code.library.record_names import AST, CSV, DATETIME, IO
 from sgc.runtime.executor.code.library.text_names import (
@@ -57,6 +59,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "json": JSON,
     "math": MATH,
     "operator": OPERATOR,
+    "pydantic": PYDANTIC,
     "random": RANDOM,
     "re": RE,
     "statistics": STATISTICS,
@@ -71,4 +74,5 @@ TABLES: dict[str, dict[str, Any]] = {
 
 def library_value(module: str, name: str) -> Any:
     """The value of a name in a module."""
-    return TABLES[module][name]
+    value = TABLES[module][name]
+    return value() if module in OPTIONAL else value

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sgc.ir.code_classes import DATACLASS, ENUMS, NAMED_TUPLE, is_class_variable
+from sgc.ir.code_classes import DATACLASS, ENUMS, MODEL, NAMED_TUPLE, is_class_variable
 from sgc.runtime.executor.code.classes.closure import Closure
 from sgc.runtime.executor.code.classes.making import Plan, made
 from sgc.runtime.executor.code.fuel import Run
@@ -94,6 +94,8 @@ def _base(node: ast.expr, at: Context) -> Ev:
     found = imported(node, at)
     if found == NAMED_TUPLE:
         return constant(NamedTuple)
+    if found == MODEL:
+        return constant(at.names.values(found.module, found.item))
     if found in ENUMS:
         return constant(getattr(enum, found.item or ""))
     return compile_expression(node, at)

@@ -1,0 +1,30 @@
+"""The library objects that code may import."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+
+from sgc.core.watching import unwatched
+from sgc.ir.code_names import LIBRARY, OPTIONAL
+
+
+def known_library() -> Mapping[int, tuple[str, str]]:
+    """The objects by id: their module and name. Packages that the program does not use are not
+    imported."""
+    return _of(frozenset(LIBRARY) - (OPTIONAL - sys.modules.keys()))
+
+
+@lru_cache(maxsize=4)
+def _of(modules: frozenset[str]) -> dict[int, tuple[str, str]]:
+    found = {}
+    for module in filter(modules.__contains__, LIBRARY):
+        with unwatched():  # the program does not depend on what a library reads when imported
+            there = importlib.import_module(module)
+        for name in sorted(LIBRARY[module]):
+            value = getattr(there, name)
+            if callable(value):
+                found[id(value)] = (module, name)
+    return found
