@@ -19,9 +19,9 @@ def refuse_hidden(node: ast.AST) -> None:
     for name in called_variables(node) & DECIDING:
         raise NotData(f"{name} is not Python's {name}")
     for each in ast.walk(node):
-        name = each.attr if isinstance(each, ast.Attribute) else getattr(each, "arg", None)
-        if name in _OF_MODELS:
-            raise NotData(f"{name} of a model is not known to code")
+        used = each.attr if isinstance(each, ast.Attribute) else getattr(each, "arg", None)
+        if used in _OF_MODELS:
+            raise NotData(f"{used} of a model is not known to code")
         if isinstance(each, ast.alias) and each.asname and each.name in CHANGERS | DECIDING:
             raise NotData(f"{each.name} is called {each.asname}")
 

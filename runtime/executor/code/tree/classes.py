@@ -95,7 +95,7 @@ def _base(node: ast.expr, at: Context) -> Ev:
     if found == NAMED_TUPLE:
         return constant(NamedTuple)
     if found == MODEL:
-        return constant(at.names.values(found.module, found.item))
+        return constant(at.names.values(MODEL.module, MODEL.item or ""))
     if found in ENUMS:
         return constant(getattr(enum, found.item or ""))
     return compile_expression(node, at)
