@@ -157,15 +157,16 @@ def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
 
 def is_model(kind: Any) -> bool:
     """Whether a class is a model of pydantic's, which is not imported for that."""
-    base = getattr(sys.modules.get("pydantic"), "BaseModel", None)
-    return base is not None and isinstance(kind, type) and issubclass(kind, base)
+    base: Any = getattr(sys.modules.get("pydantic"), "BaseModel", None)
+    is_known = base is not None and hasattr(base, "model_validate_json")  # not of version 1
+    return is_known and isinstance(kind, type) and issubclass(kind, base)
 
 
 def _fields(kind: Any) -> list[str] | None:
     """The names of the fields of a dataclass or model; None of another class, and of one whose
     objects have more."""
     if is_model(kind):
-        return list(kind.__pydantic_fields__)
+        return list(kind.model_fields)
     if not dataclasses.is_dataclass(kind) or kind.__eq__ is object.__eq__:
         return None  # compared by its identity, as no copy is
     above: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]

@@ -27,7 +27,7 @@ def _is_plain_model(value: Any) -> bool:
     """Whether a model is no more than its fields."""
     held, kind = vars(value), type(value)
     is_more = value.__pydantic_extra__ or value.__pydantic_private__
-    return not is_more and kind.__module__[:4] != "sgc." and [*held] == [*kind.__pydantic_fields__]
+    return not is_more and kind.__module__[:4] != "sgc." and [*held] == [*kind.model_fields]
 
 
 def _is_ours(kind: type) -> bool:

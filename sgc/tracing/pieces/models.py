@@ -54,7 +54,7 @@ class Described:
         self.kind = kind
         self.uses: dict[str, Any] = {}
         own = vars(kind).get("__annotations__", {})
-        found = {n: each for n, each in kind.__pydantic_fields__.items() if n in own}
+        found = {n: each for n, each in kind.model_fields.items() if n in own}
         self.validators = dict(_validators(kind))
         self.value: dict[str, Any] = {
             "fields": {name: self._field(name, each) for name, each in found.items()},

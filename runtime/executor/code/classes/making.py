@@ -85,7 +85,7 @@ def _made_model(plan: Plan, record: Record, bases: tuple[Any, ...], values: dict
     if record_of(bases[0]) is None:
         space |= {"__new__": models.new, **models.METHODS}
     kind: Any = types.new_class(plan.name, bases, {}, lambda given: given.update(space))
-    fields = tuple(kind.__pydantic_fields__)
+    fields = tuple(kind.model_fields)
     record.native = models.pydantic().BaseModel
     record.walked = record.shown = fields
     record.names = frozenset({*plan.methods, *fields, *models.METHODS})
