@@ -151,10 +151,11 @@ def _is_librarys(value: Any) -> bool:
     kind = type(value)
     if kind is types.SimpleNamespace:
         return True
+    if kind.__module__.partition(".")[0] in _NOT_WATCHED:
+        return False  # an abstract value tells no attributes
     has_attributes = isinstance(getattr(value, "__dict__", None), dict) or any(names_of(kind))
     is_fixed = isinstance(value, (PathLike, types.FunctionType, types.ModuleType, type))
-    is_watched = kind.__module__.partition(".")[0] not in _NOT_WATCHED
-    return has_attributes and is_watched and not is_fixed and bool(kind.__flags__ & _HEAP_TYPE)
+    return has_attributes and not is_fixed and bool(kind.__flags__ & _HEAP_TYPE)
 
 
 def _attributes(value: Any) -> dict[str, Any]:
