@@ -84,7 +84,7 @@ class Coding(Merging):
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""
         if self.is_outside_changed():
-            return self.sites.note(made(self.originals, piece, values, names))
+            return self.sites.note(made(self.originals, piece, values, names, self.sites.classes))
         return made_again(self.sites, self.originals, piece, values, names)
 
     def characters(self, text: str) -> Iterator[str]:

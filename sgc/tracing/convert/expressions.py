@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from sgc.tracing.code.operator_names import (
     ASCII,
+    ATTRIBUTE,
     CALLEE,
     COMPARED,
     CONTAINS,
@@ -39,6 +40,7 @@ from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.values.abstract_json import INNER_NAMES, OWN_NAMES
 
 _ITSELF = frozenset({"super", *OPERATORS})
 # Builtins that C code calls if they are passed to it: `map(int, texts)`.
@@ -66,6 +68,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Set[Piece] = frozenset
 class _Expressions(ast.NodeTransformer):
     def __init__(self, names: ModuleNames) -> None:
         self._of_process = names.of_process
+        self._called: ast.expr | None = None  # the function of the call that is visited
 
     # -- what is evaluated -----------------------------------------------------------------
 
@@ -130,6 +133,7 @@ class _Expressions(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        is_called = node is self._called
         self.generic_visit(node)
         is_of_str = isinstance(node.value, ast.Name) and node.value.id == "str"
         if is_of_str and isinstance(node.ctx, ast.Load):
@@ -137,6 +141,10 @@ class _Expressions(ast.NodeTransformer):
         module = self._of_process.get(node.value.id) if isinstance(node.value, ast.Name) else None
         if module is not None and node.attr in NAMES_OF_PROCESS[module[0]]:
             return self._read_of(node, module[0], node.attr)
+        is_method = is_called and node.attr not in INNER_NAMES
+        if node.attr in OWN_NAMES and isinstance(node.ctx, ast.Load) and not is_method:
+            name = ast.copy_location(ast.Constant(node.attr), node)
+            return _call(ATTRIBUTE, node, node.value, name)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -162,6 +170,7 @@ class _Expressions(ast.NodeTransformer):
         return _call(ITEM, node, node.value, node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        self._called = node.func
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node

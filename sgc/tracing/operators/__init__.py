@@ -12,6 +12,7 @@ from sgc.tracing.code.operator_names import (
     AS_DICT,
     AS_SET,
     ASCII,
+    ATTRIBUTE,
     CALLEE,
     COMPARED,
     CONTAINS,
@@ -35,7 +36,7 @@ from sgc.tracing.code.operator_names import (
     UNCHANGED,
     WHOLE,
 )
-from sgc.tracing.operators.attributes import own, unchanged
+from sgc.tracing.operators.attributes import attribute, own, unchanged
 from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
@@ -82,5 +83,6 @@ OPERATORS: dict[str, Any] = {
     ALWAYS: True,
     OWN: own,
     READ_OF: read_of,
+    ATTRIBUTE: attribute,
     UNCHANGED: unchanged,
 }

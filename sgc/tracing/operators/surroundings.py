@@ -19,6 +19,8 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS, PYTHON, ZONE
+from sgc.tracing.operators.reading import refuse
+from sgc.tracing.values.abstract import is_abstract
 
 _ALL = frozenset[str]()
 _HEAP_TYPE = 1 << 9
@@ -172,6 +174,8 @@ def _asking_of(
 
 def _is_hash_seen(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the hash of a value that is another in each process is not for a dict or set."""
+    if any(map(is_abstract, args)):
+        refuse(hash)
     return frame.f_code.co_name != "__hash__" and not all(map(_is_numeric, args))
 
 

@@ -14,6 +14,7 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.sets import order_seen
 from sgc.tracing.pieces.changes import (
     DECIDING,
@@ -128,14 +129,15 @@ def made_again(
     another holder of it.
     """
     args: list[Any] = []
-    own, changing = originals(names), changing_of(sites.classes.values())
+    own, classes = originals(names), sites.classes
     try:
-        key = (piece, id(own), changing, tuple([form_of(value, args) for value in values]))
+        known = frozenset(classes)
+        key = (piece, id(own), known, tuple([form_of(value, args) for value in values]))
     except NoForm:
-        return sites.note(made(originals, piece, values, names, changing))
+        return sites.note(made(originals, piece, values, names, classes))
     written = sites.written
     if key not in written:
-        written[key] = _made_or_not(originals, piece, values, names, changing), own
+        written[key] = _made_or_not(originals, piece, values, names, classes), own
     found = written[key][0]
     if not isinstance(found, Made):
         raise NotData(found)
@@ -147,11 +149,11 @@ def _made_or_not(
     piece: Piece,
     values: Sequence[Any],
     names: dict[str, Any],
-    changing: frozenset[str],
+    classes: Mapping[str, UserClass],
 ) -> Made | str:
     """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
-        return replace(made(originals, piece, values, names, changing), args=())
+        return replace(made(originals, piece, values, names, classes), args=())
     except (NotData, CodeError) as error:
         return str(error)
 
@@ -161,11 +163,12 @@ def made(
     piece: Piece,
     values: Sequence[Any],
     names: dict[str, Any],
-    changing: frozenset[str] = frozenset(),
+    classes: Mapping[str, UserClass] | None = None,
 ) -> Made:
-    """A piece as code. names: the globals of its function; changing: methods of the user's classes
-    that change their object. Raises NotData, CodeError.
+    """A piece as code. names: the globals of its function; classes: the user's classes whose
+    objects may be in the graph. Raises NotData, CodeError.
     """
+    classes = classes or {}
     found = names_of([piece.plain])
     refuse_hidden(piece.plain)
     maker = _Maker(ModuleText(originals), found.reads | found.writes)
@@ -175,6 +178,8 @@ def made(
     own = originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
+    for each in _classes_met(piece, values, classes):
+        maker.module.bind(each.kind.__name__, each.kind)
     others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
     flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
@@ -183,7 +188,7 @@ def made(
     merged |= {n for n in placed_names(piece.plain) if type(given.get(n)) in _OF_JSON}
     if piece.changes and stored - merged:
         raise NotData("what it changes may get what others hold")
-    maker.changing = changing | changing_of(maker.module.classes.values())
+    maker.changing = changing_of([*classes.values(), *maker.module.classes.values()])
     if maker.module.changes_outside(maker.changing) and any(map(is_changeable, values)):
         raise NotData("a function changes what it is given")
     inside = made_inside(piece.plain)
@@ -198,6 +203,25 @@ def made(
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), tuple(maker.inputs), has_outside, maker.module.classes)
+
+
+def _classes_met(
+    piece: Piece, values: Sequence[Any], classes: Mapping[str, UserClass]
+) -> list[UserClass]:
+    """The classes whose methods a piece may call of objects whose class is not known."""
+    if not any(map(_may_hold_objects, values)):
+        return []
+    asked = {each.attr for each in ast.walk(piece.plain) if isinstance(each, ast.Attribute)}
+    return [
+        each for _, each in sorted(classes.items())
+        if not asked.isdisjoint(method.name for method, _ in each.methods)
+    ]  # fmt: skip
+
+
+def _may_hold_objects(value: Any) -> bool:
+    if isinstance(value, AbstractList):
+        return value.item_type == OBJECT
+    return type(value) is AbstractObject
 
 
 _OF_JSON = (AbstractJson, AbstractObject)

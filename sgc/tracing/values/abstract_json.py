@@ -407,3 +407,8 @@ _OF_TEXTS = frozenset({
     "isnumeric", "isprintable", "isspace", "istitle", "isupper",
 })  # fmt: skip
 _DATA = (str, int, float, list, dict)
+
+# The names of an AbstractObject's own attributes, which one of the user's may have too; and of
+# them those of none of Python's methods.
+OWN_NAMES = _OF_TEXTS | {name for name in dir(AbstractObject) if not name.startswith("_")}
+INNER_NAMES = OWN_NAMES - {name for of in (str, *_DATA, set, float) for name in dir(of)}
