@@ -100,7 +100,8 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if not is_ours:
                 _see_method(frame, arg, receiver)
         elif arg.__name__ in _WRITES and isinstance(receiver, io.IOBase):
-            if _is_strict() or not (is_printed_to(receiver) or isinstance(receiver, _IN_MEMORY)):
+            is_allowed = is_printed_to(receiver) or isinstance(receiver, _IN_MEMORY)
+            if (_is_strict() or not is_allowed) and is_of_program(frame):
                 refuse_act("writes to a file or the terminal")
         elif not is_ours or (names is _GUARDING and frame.f_code is GUARDED):
             if not carries(arg) and takes_abstract(frame):

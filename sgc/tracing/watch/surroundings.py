@@ -84,8 +84,8 @@ _SHOWING_SOURCE = frozenset({"warnings", "_py_warnings"})
 
 
 def is_of_program(frame: types.FrameType | None) -> bool:
-    """Whether a frame runs for the program, and not for Python itself, which reads files for an
-    import or a warning in a body."""
+    """Whether a frame runs for the program, and not for Python itself, which reads or writes files
+    for an import or a warning in a body."""
     while frame is not None and not is_users(frame):
         is_import = frame.f_code.co_filename.startswith("<frozen importlib")
         if is_import or frame.f_globals.get("__name__") in _SHOWING_SOURCE:
