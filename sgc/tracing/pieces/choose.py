@@ -94,7 +94,7 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
     found = _possible(session, frame, frame.f_locals, node, function, tree, None)
     if found is None:
         return None
-    values = (_value(found, name, frame.f_locals) for name in found.changes)
+    values = (_value(found, name, frame.f_locals, frame) for name in found.changes)
     is_grown = any(type(value) in _GROWN for value in values)
     sites = session.sites
     is_taken = found.key in sites.pieces or found.key in sites.refused
@@ -215,22 +215,36 @@ def _is_possible(
     if place is not None and any(covers(node, place) for node in piece.hoisted.values()):
         return False
     try:
-        given = [_value(piece, name, values) for name in piece.inputs]
+        given = [_value(piece, name, values, frame) for name in piece.inputs]
         made_again(session.sites, session.originals, piece, given, frame.f_globals)
     except (NotData, CodeError, KeyError):
         return False
     return True
 
 
-def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
+def _value(piece: Piece, name: str, values: Mapping[str, Any], frame: FrameType) -> Any:
     """The value of a piece's input, as far as it is known before the piece runs."""
     node = piece.given.get(name)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return vars(values[node.value.id])[node.attr]
     if name in piece.hoisted or node is not None:
         return ""  # any text stands for it: reading a stream here would have effects
-    # What an `except` names is no longer there: it is looked at where the piece runs.
-    return values.get(name, "")
+    if name not in values and _is_validation_error(name, frame):
+        return ""  # what an `except` names is no longer there: it is looked at where the piece runs
+    return values[name]
+
+
+def _is_validation_error(name: str, frame: FrameType) -> bool:
+    """Whether a name may stand for pydantic's error, which is the only one that code takes."""
+    tree = tree_of(frame.f_code.co_filename)
+    handlers = () if tree is None else tree.parents
+    return any(
+        isinstance(each, ast.ExceptHandler)
+        and each.name == name
+        and each.type is not None
+        and "ValidationError" in ast.unparse(each.type)
+        for each in handlers
+    )
 
 
 def may_add_keys(session: Recorder, value: Any) -> bool:
