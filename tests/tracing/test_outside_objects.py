@@ -285,8 +285,38 @@ def test_a_change_of_what_hides_its_state_is_refused(
     with pytest.raises(TraceError, match="outside of it"):
         trace(sgc.function(program), is_full=True)
     assert WORDS == ["w"]
+    held = HOLDER.lock.locked(), HOLDER.note.is_set(), HOLDER.plain.unfinished_tasks
+    assert held == (False, False, 0)  # else the program's own waits would never end
+    assert (HOLDER.buffer, HOLDER.numbers.random()) == (bytearray(b"abc"), Random(3).random())
     assert (list(ORDERED), MANY_HOLDERS[2_500].n, SPACE.inner.name) == (["a", "b"], 0, "i")
     assert state() == BEFORE
+
+
+class Proxy:
+    """Stands for something that is there only later, as web frameworks' proxies do."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("outside of a request")
+
+
+LARGE, PROXY = {"buffer": bytearray(3_000_000), "proxy": object()}, Proxy()
+
+
+def test_a_large_buffer_is_compared_once_and_a_proxy_asked_for_nothing() -> None:
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=3)
+        LARGE["buffer"][7] = 1  # type: ignore[index]
+
+    def reads(s, q: str):
+        s += q + str(LARGE["buffer"][7]) + sgc.gen("a", max_tokens=3)  # type: ignore[index]
+        if s["a"] == "yes":
+            s += "no proxy" if PROXY is None else "a proxy"
+
+    with pytest.raises(TraceError, match="changes 'LARGE'"):
+        trace(sgc.function(program), is_full=True)
+    LARGE["buffer"][7] = 0  # type: ignore[index]
+    agree(sgc.function(reads), ("yes", "no"), q="x")
 
 
 BEFORE = state()

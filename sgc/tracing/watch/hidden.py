@@ -20,7 +20,7 @@ _HEAP_TYPE = 1 << 9
 
 
 class Hidden:
-    """The state of an object that has no attributes, as `read` tells it. It cannot be put back."""
+    """The state of an object that has no attributes, as `read` tells it."""
 
     def __init__(self, name: str, value: Any, read: Any) -> None:
         self.name, self._value, self._read = name, value, read
@@ -31,7 +31,10 @@ class Hidden:
         return bool(self._read(self._value) != self._before)
 
     def put_back(self, written: frozenset[str] | None) -> None:
-        """Does nothing."""
+        """Puts back what can be: not how far an iterator was, nor what a queue has got."""
+        for kind, restore in _RESTORES.items():
+            if isinstance(self._value, kind) and self.is_changed:
+                restore(self._value, self._before)
 
 
 def _position(iterator: Any) -> object:
@@ -56,9 +59,24 @@ def _is_iterator(value: Any) -> bool:
     return not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__")
 
 
-def _content(buffer: Any) -> object:
+_MAX_COPIED = 1_000_000  # bytes of a buffer that are kept, and not their digest alone
+
+
+def is_large(value: Any) -> bool:
+    """Whether an object has so much data that not every run of a trace can afford to read it."""
+    if hidden_state(value) is not _content:
+        return False
+    with memoryview(value) as view:
+        return view.nbytes > _MAX_COPIED
+
+
+def _content(buffer: Any) -> bytes | tuple[str, str]:
+    """The bytes of a buffer; of a large one a digest."""
     with memoryview(buffer) as view:
-        return hashlib.blake2b(view.tobytes(), digest_size=16).digest()
+        if view.nbytes <= _MAX_COPIED:
+            return view.tobytes()
+        read = view.cast("B") if view.c_contiguous else view.tobytes()
+        return "digest", hashlib.blake2b(read).hexdigest()
 
 
 def _has_buffer(value: Any) -> bool:
@@ -84,6 +102,33 @@ _READS: dict[Any, Any] = {
 }
 
 
+def _unlock(lock: Any, before: str) -> None:
+    if "unlocked" in before and lock.locked():
+        lock.release()
+
+
+def _rewrite(file: Any, before: Any) -> None:
+    if not file.closed:
+        position, content = before
+        file.seek(0)
+        file.truncate()
+        file.write(content)
+        file.seek(position)
+
+
+def _refill(buffer: Any, before: Any) -> None:
+    if isinstance(before, bytes):
+        buffer[:] = before
+
+
+_RESTORES: dict[Any, Any] = {
+    random.Random: random.Random.setstate,
+    type(Lock()): _unlock,
+    (io.StringIO, io.BytesIO): _rewrite,
+    bytearray: _refill,
+}
+
+
 @lru_cache(maxsize=4096)
 def _read_by_class(kind: type) -> Any:
     return next((read for of, read in _READS.items() if issubclass(kind, of)), None)
@@ -92,7 +137,7 @@ def _read_by_class(kind: type) -> Any:
 def hidden_state(value: Any) -> Any:
     """What reads the state of an object of Python's own, or of what has its data in a buffer."""
     kind: Any = type(value)
-    if isinstance(value, (str, bytes, int, float, type, types.FunctionType, types.ModuleType)):
+    if issubclass(kind, (str, bytes, int, float, type, types.FunctionType, types.ModuleType)):
         return None
     if (read := _read_by_class(kind)) is not None:
         return read

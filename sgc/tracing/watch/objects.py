@@ -20,6 +20,7 @@ from sgc.core.places import is_users_module
 from sgc.core.stops import INTERPRET
 from sgc.errors import SgcWarning, TraceError
 from sgc.tracing.watch.guards import names_of as names_in
+from sgc.tracing.watch.hidden import is_large
 from sgc.tracing.watch.states import ModuleNames, State, parts, states, written_by
 
 MAX_FOUND = 200_000  # objects that are looked for in one value
@@ -28,11 +29,12 @@ MAX_KEPT = 1000  # of them, those that each run of a trace compares
 
 @dataclass(slots=True)
 class Found:
-    """The objects that a value from outside is or holds. rest: the states before the trace of those
-    that only its end compares."""
+    """The objects that a value from outside is or holds. compared: those that each run of a trace
+    compares; rest: the states before the trace of the others, which only its end compares."""
 
     value: Any
     objects: list[Any]
+    compared: list[Any]
     rest: list[State] = field(default_factory=list)
 
 
@@ -55,8 +57,11 @@ def found_in(name: str, value: Any) -> Found:
         found[id(each)] = each
         left += held
     objects = list(found.values())
-    rest = [state for each in objects[MAX_KEPT:] for state in states(name, each)]
-    return Found(value, objects, rest)
+    compared = [each for each in objects[:MAX_KEPT] if not is_large(each)]
+    seen = set(map(id, compared))
+    others = [each for each in objects if id(each) not in seen]
+    rest = [state for each in others for state in states(name, each)]
+    return Found(value, objects, compared, rest)
 
 
 def refuse_changed_rest(known: dict[int, Found]) -> None:
@@ -98,9 +103,9 @@ class Watched:
             return
         if id(value) not in self._known:
             self._known[id(value)] = found_in(name, value)
-        found = self._known[id(value)].objects
-        self._ids.update(map(id, found))
-        self._kept[id(value)] = [state for each in found[:MAX_KEPT] for state in states(name, each)]
+        found = self._known[id(value)]
+        self._ids.update(map(id, found.objects))
+        self._kept[id(value)] = [state for each in found.compared for state in states(name, each)]
 
     def add_read(self, code: CodeType, names: dict[str, Any]) -> None:
         """Keeps what a function reads that runs over its own globals."""

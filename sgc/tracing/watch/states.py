@@ -10,7 +10,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache, partial
 from operator import is_not
@@ -45,7 +45,7 @@ class State(Protocol):
 
 def states(name: str, value: Any) -> Iterator[State]:
     """The states of an object, which is of a user's class derived from a list, say, in both."""
-    if isinstance(value, _CONTAINERS):
+    if issubclass(type(value), _CONTAINERS):
         yield Items(name, value)
     if is_object(value):
         yield Attributes(name, value)
@@ -58,7 +58,7 @@ def parts(value: Any) -> Collection[Any] | None:
     found: list[Any] = []
     is_known = False
     for holds, parts_of in _PARTS.items():
-        if isinstance(value, holds):
+        if issubclass(type(value), holds):  # what a proxy says it is may be known only later
             is_known = True
             found += parts_of(value)
     if is_object(value):
@@ -105,13 +105,24 @@ class Attributes:
 
     def put_back(self, written: frozenset[str] | None) -> None:
         now, before, value = _attributes(self._value), self._before, self._value
-        for key in now.keys() | before.keys():
-            is_other = key not in now or key not in before or now[key] is not before[key]
-            if is_other and (written is None or key in written or is_of_trace(now.get(key))):
-                if key in before:
-                    _plainly("__setattr__", value, key, before[key])
-                else:
-                    _plainly("__delattr__", value, key)
+        if _is_librarys(value):  # whose own code writes them
+            written = None
+        for key in _changed(now, before, written):
+            if key in before:
+                _plainly("__setattr__", value, key, before[key])
+            else:
+                _plainly("__delattr__", value, key)
+
+
+def _changed(
+    now: Mapping[str, Any], before: Mapping[str, Any], written: frozenset[str] | None
+) -> list[str]:
+    """The names that a trace has changed, removed or added. written: as in `put_back`."""
+    return [
+        key for key in now.keys() | before.keys()
+        if (key not in now or key not in before or now[key] is not before[key])
+        and (written is None or key in written or is_of_trace(now.get(key)))
+    ]  # fmt: skip
 
 
 def _plainly(method: str, value: Any, *args: Any) -> None:
@@ -130,10 +141,10 @@ def is_object(value: Any) -> bool:
     if type(value) is types.FunctionType:
         is_kept = not value.__closure__ or bool(vars(value))
         return is_kept and is_users_own(value.__code__, value.__globals__)
-    kind = value if isinstance(value, type) else type(value)
+    kind = value if issubclass(type(value), type) else type(value)
     if issubclass(kind, (Enum, BaseException, types.ModuleType)):
         return False
-    return _is_of_users(kind) or (not isinstance(value, type) and _is_librarys(value))
+    return _is_of_users(kind) or (kind is not value and _is_librarys(value))
 
 
 def _is_of_users(kind: type) -> bool:
@@ -153,20 +164,43 @@ def _is_librarys(value: Any) -> bool:
         return True
     if kind.__module__.partition(".")[0] in _NOT_WATCHED:
         return False  # an abstract value tells no attributes
-    has_attributes = isinstance(getattr(value, "__dict__", None), dict) or any(names_of(kind))
-    is_fixed = isinstance(value, (PathLike, types.FunctionType, types.ModuleType, type))
-    return has_attributes and not is_fixed and bool(kind.__flags__ & _HEAP_TYPE)
+    is_fixed = issubclass(kind, (PathLike, types.FunctionType, types.ModuleType, type))
+    if is_fixed or not kind.__flags__ & _HEAP_TYPE:
+        return False
+    return _own(value) is not None or any(names_of(kind))
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    own = getattr(value, "__dict__", {})
-    if isinstance(value, type):
+    own = _own(value) or {}
+    if issubclass(type(value), type):
         return {key: item for key, item in own.items() if not key.startswith("__")}
     slots: dict[str, Any] = {}
     for name in names_of(type(value)):
         with contextlib.suppress(AttributeError):  # of a slot that is not set
             slots[name] = object.__getattribute__(value, name)
     return {**own, **slots}
+
+
+_OF_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def _own(value: Any) -> Mapping[str, Any] | None:
+    """The `__dict__` of an object or class, by no Python code of its own, which may do anything;
+    None if there is none, or one that such code makes up, as a proxy's."""
+    kind: type = type(value)
+    for base in kind.__mro__:
+        found: Any = type.__getattribute__(base, "__dict__").get("__dict__")
+        if found is not None:
+            own: Mapping[str, Any] | None = None
+            if isinstance(found, _OF_C):
+                own = found.__get__(value)
+            return own
+    get: Any = kind.__getattribute__
+    if isinstance(get, types.WrapperDescriptorType):  # as of a thread's own
+        with contextlib.suppress(AttributeError):
+            own = get(value, "__dict__")
+            return own
+    return None
 
 
 def _is_same(now: Any, before: Any) -> bool:
@@ -275,10 +309,8 @@ class ModuleNames:
 
     def put_back(self, written: frozenset[str] | None) -> None:
         own = vars(self._module)
-        for key, item in self._now().items():
-            is_other = key not in self._before or item is not self._before[key]
-            if is_other and (is_of_trace(item) or written is None or key in written):
-                if key in self._before:
-                    own[key] = self._before[key]
-                else:
-                    del own[key]
+        for key in _changed(self._now(), self._before, written):
+            if key in self._before:
+                own[key] = self._before[key]
+            else:
+                del own[key]
