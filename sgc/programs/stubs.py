@@ -17,7 +17,9 @@ from sgc.ir.types import Kind, Type
 from sgc.programs.function import Function
 from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.convert.module_names import bound_in
 
+WRITTEN_BY = "by `sgc stubs`"  # in the first line of all stubs
 _HEAD = '''"""Types of {file} for type checkers, by `sgc stubs`; write them anew after changes."""
 
 from collections.abc import Callable as _Callable
@@ -51,13 +53,15 @@ def stub_of(source: str, file: str, values: Mapping[str, Any]) -> str:
     programs = {name: value for name, value in values.items() if isinstance(value, Function)}
     lines = [_HEAD.format(file=file)]
     seen: set[str] = set()
-    for node in ast.parse(source).body:
+    tree = ast.parse(source)
+    for node in tree.body:
         program = programs.get(getattr(node, "name", ""))
         is_program = isinstance(node, ast.FunctionDef) and program is not None
         lines += _program(node, program) if is_program else _statement(node, values)  # type: ignore[arg-type]
         seen.update(_names(node))
-    rest = [name for name in values if name not in seen and not name.startswith("_")]
-    lines += [f"{name}: {_type_name(values[name])}" for name in rest if name in _bound(source)]
+    bound = set(bound_in(tree)) - seen  # inside `if`, `try` and loops
+    rest = [name for name in values if name in bound and not name.startswith("_")]
+    lines += [f"{name}: {_type_name(values[name])}" for name in rest]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -216,15 +220,6 @@ def _names(node: ast.stmt) -> list[str]:
         inside = [each for target in targets for each in ast.walk(target)]
         return [each.id for each in inside if isinstance(each, ast.Name)]
     return []
-
-
-def _bound(source: str) -> set[str]:
-    """All names that a file binds, also inside `if`, `try` and loops at its top."""
-    return {
-        each.id
-        for each in ast.walk(ast.parse(source))
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }
 
 
 def _type_name(value: Any) -> str:

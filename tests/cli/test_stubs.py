@@ -33,6 +33,11 @@ class Color(enum.Enum):
 def helper(x: str, *, y: int = 2) -> str:
     return x * y
 
+print("what a file prints is no part of its stubs")
+if LIMIT:
+    def inside() -> int:
+        return 1
+
 try:
     import nothing_of_this_name
     MODE = "fast"
@@ -85,6 +90,7 @@ def test_stubs_have_all_that_the_file_has(program: Path, sgc_command: Any) -> No
         "LIMIT: int",
         "NAMES: list[str]",
         "MODE: str",
+        "inside: _Any",
         "    def __getitem__(self, name: _Literal['rows']) -> list[str]: ...",
         "    def __getitem__(self, name: _Literal['c']) -> _Literal['a', 'b']: ...",
         "tips: _Tips",
@@ -98,6 +104,7 @@ def test_stubs_go_where_they_are_wanted(program: Path, sgc_command: Any) -> None
     code, out, _ = sgc_command("stubs", str(program), "-o", "-")
     assert code == 0
     assert "tips: _Tips" in out
+    assert "what a file prints" not in out
     assert not program.with_suffix(".pyi").exists()
 
 
@@ -107,6 +114,18 @@ def test_a_file_without_programs_has_no_stubs(tmp_path: Path, sgc_command: Any) 
     assert code == 2
     assert "there is no @sgc.function in it" in err
     assert sgc_command("stubs", str(tmp_path / "missing.py"))[0] == 1
+
+
+def test_stubs_of_somebody_else_stay(program: Path, sgc_command: Any) -> None:
+    stub = program.with_suffix(".pyi")
+    stub.write_text("x: int\n")
+    code, _, err = sgc_command("stubs", str(program))
+    assert code == 2
+    assert "-o" in err
+    assert stub.read_text() == "x: int\n"
+    stub.unlink()
+    for _ in range(2):
+        assert sgc_command("stubs", str(program))[0] == 0
 
 
 @pytest.mark.slow

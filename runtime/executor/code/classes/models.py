@@ -12,15 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union
 
 from sgc.errors import ProgramError
-from sgc.runtime.executor.code.fuel import (
-    CONTAINERS,
-    MAPPINGS,
-    MAX_VALUE_DEPTH,
-    NotAllowed,
-    charge,
-)
-from sgc.runtime.executor.interface.records import held_parts, record_of
-from sgc.runtime.executor.interface.value_limits import LimitExceeded
+from sgc.runtime.executor.code.fuel import NotAllowed, charge
+from sgc.runtime.executor.code.walking import walked
+from sgc.runtime.executor.interface.records import record_of
 
 DESCRIBED = "_described"
 _SCALARS: Mapping[str, Any] = {
@@ -168,24 +162,10 @@ def _walk(value: Any) -> None:
 def _cost_of(value: Any) -> int:
     """What all of a value costs; refuses what is not data, such as what has no end."""
     cost = 0
-    left = [(value, 0)]
-    while left:
-        value, depth = left.pop()
-        kind = type(value)
-        record = record_of(kind)
-        parts: Any = ()
-        if record is not None:
-            parts = held_parts(record, value)
-        elif kind in MAPPINGS:
-            parts = [*value.keys(), *value.values()]
-        elif kind in CONTAINERS:
-            parts = value
-        elif not isinstance(value, (*_DATA, bytes)):
-            raise NotAllowed(f"a {kind.__name__} is given to a model in a graph's code")
-        cost += 8 + len(parts) + (len(value) >> 2 if isinstance(value, (str, bytes)) else 0)
-        if depth > MAX_VALUE_DEPTH:
-            raise LimitExceeded(f"values are nested more than {MAX_VALUE_DEPTH} deep")
-        left += [(part, depth + 1) for part in parts]
+    for each, parts, has_parts in walked(value):
+        if not has_parts and not isinstance(each, (*_DATA, bytes)):
+            raise NotAllowed(f"a {type(each).__name__} is given to a model in a graph's code")
+        cost += 8 + len(parts) + (len(each) >> 2 if isinstance(each, (str, bytes)) else 0)
     return cost
 
 

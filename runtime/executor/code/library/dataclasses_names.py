@@ -6,16 +6,9 @@ import dataclasses
 import enum
 from typing import Any, NamedTuple
 
-from sgc.runtime.executor.code.fuel import (
-    CONTAINERS,
-    MAPPINGS,
-    MAX_VALUE_DEPTH,
-    NotAllowed,
-    charge,
-)
+from sgc.runtime.executor.code.fuel import NotAllowed, charge
 from sgc.runtime.executor.code.methods.attributes import DATA, guarded
-from sgc.runtime.executor.interface.records import held_parts, record_of
-from sgc.runtime.executor.interface.value_limits import LimitExceeded
+from sgc.runtime.executor.code.walking import walked
 
 _OPTIONS = frozenset({"default", "default_factory", "init", "repr", "hash", "compare", "kw_only"})
 
@@ -33,22 +26,8 @@ def _field(*args: Any, **kwargs: Any) -> Any:
 
 def charge_walk(value: Any) -> None:
     """Charges a walk through all that a value holds."""
-    left = [(value, 0)]
-    while left:
-        value, depth = left.pop()
-        kind = type(value)
-        record = record_of(kind)
-        parts: Any = ()
-        if record is not None:
-            parts = held_parts(record, value)
-        elif kind in MAPPINGS:
-            parts = [*value.keys(), *value.values()]
-        elif kind in CONTAINERS:
-            parts = value
+    for _, parts, _ in walked(value):
         charge(8 + len(parts))
-        if depth > MAX_VALUE_DEPTH:
-            raise LimitExceeded(f"values are nested more than {MAX_VALUE_DEPTH} deep")
-        left += [(part, depth + 1) for part in parts]
 
 
 def _as_data(name: str) -> Any:
