@@ -16,8 +16,10 @@ from sgc.ir import types
 from sgc.runtime.executor.functions.regex_functions import template_pieces
 from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractList, AbstractNumber, is_abstract
+from sgc.tracing.values.abstract_json import NAMES, AbstractJson
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.text_methods import stand_in
 
 
 class SeeingPattern:
@@ -127,8 +129,19 @@ def _shape(pattern: re.Pattern[str], may_be_empty: bool = True) -> Shape:
     return shape
 
 
+def _text(given: Any) -> Any:
+    """What a pattern is matched in. A value of unknown type is decided to be a text, or becomes
+    a plain one of another type, for which Python raises its own error."""
+    if isinstance(given, AbstractJson):
+        if given.is_a(str):
+            return given.as_text("strip")
+        return next((of() for of in NAMES if of is not str and given.is_a(of)), 0)
+    return stand_in(given) if isinstance(given, (AbstractNumber, AbstractList)) else given
+
+
 def _one(name: str) -> Callable[..., Any]:
     def method(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
+        string = _text(string)
         if not is_abstract(string):
             return getattr(pattern, name)(string, *places)
         if places:
@@ -141,6 +154,7 @@ def _one(name: str) -> Callable[..., Any]:
 
 
 def _findall(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
+    string = _text(string)
     if not is_abstract(string):
         return pattern.findall(string, *places)
     if _shape(pattern, may_be_empty=False).n_groups > 1 or places:
@@ -152,6 +166,7 @@ def _findall(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
 
 
 def _split(pattern: re.Pattern[str], string: Any, maxsplit: int = 0) -> Any:
+    string = _text(string)
     if not is_abstract(string):
         return pattern.split(string, maxsplit)
     if _shape(pattern, may_be_empty=False).n_groups:
@@ -160,6 +175,7 @@ def _split(pattern: re.Pattern[str], string: Any, maxsplit: int = 0) -> Any:
 
 
 def _sub(pattern: re.Pattern[str], repl: Any, string: Any, count: int = 0) -> Any:
+    string = _text(string)
     if not is_abstract(string) and not is_abstract(repl):
         return pattern.sub(repl, string, count)
     if not isinstance(repl, str) or is_abstract(repl):
@@ -235,6 +251,7 @@ def _compile(pattern: Any, flags: int = 0) -> SeeingPattern:
 
 
 def _escape(text: Any) -> Any:
+    re.escape(stand_in(text))  # raises Python's own error for what is no text
     return computed(current_session(), "re_escape", text) if is_abstract(text) else re.escape(text)  # type: ignore[arg-type]
 
 

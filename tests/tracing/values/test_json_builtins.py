@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from control_flow import agree, agree_or_refuse
@@ -58,3 +59,34 @@ def test_a_parameter_of_a_generation_is_a_number():
         trace(program, is_full=True)
     assert "test_json_builtins.py" in error.value.where
     assert "write int(v)" in str(error.value)
+
+
+def test_patterns_take_texts_and_raise_pythons_error_for_the_rest():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        try:
+            v = json.loads(s["a"])
+            found = re.findall("[a-c]+", v["z"])
+        except (TypeError, ValueError, KeyError) as error:
+            return f"{type(error).__name__}: {error}"
+        m = re.search("[ab]", v["z"])
+        return [found, m and m.group(), re.sub("b", "B", v["z"]), re.split("c", v["z"])]
+
+    agree(program, (*POOL, '{"z": {}}', '{"z": 1.5}', '{"z": false}', '{"z": ""}'), n=24, q="x")
+
+
+def test_patterns_raise_pythons_error_for_numbers_and_lists():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        found = []
+        for what in (len(s["a"]), s["a"].split("b")):
+            for use in (re.escape, re.compile("a").findall):
+                try:
+                    use(what)
+                except TypeError as error:
+                    found.append(str(error))
+        return found
+
+    agree(program, POOL, n=3, q="x")
