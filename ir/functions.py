@@ -248,6 +248,7 @@ LIST_FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("put", "a after a[b] = c", (LISTS, INTS, ANY_VALUE), Kind.LIST, "IndexError"),
     FunctionSpec("without", "a after a.pop(b)", (LISTS, INTS), Kind.LIST, "IndexError"),
     FunctionSpec("removed", "a after a.remove(b)", (LISTS, ANY_VALUE), Kind.LIST, "ValueError"),
+    FunctionSpec("named", "dict(a)[b], a a list of pairs", (LISTS, TEXTUAL), None, "KeyError"),
     FunctionSpec("sorted", "sorted(a, reverse=b)", (LISTS, BOOLS), Kind.LIST, "TypeError"),
     FunctionSpec("n_of", "a.count(b), a a list", (LISTS, ANY_VALUE), Kind.INT),
     FunctionSpec("where", "a.index(b), a a list", (LISTS, ANY_VALUE), Kind.INT, "ValueError"),

@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 11
+OP_TABLE_VERSION = 12
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -54,6 +54,11 @@ def _words(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
 
 def _label(name: str, kind: Kind, doc: str, default: object) -> FieldSpec:
     return FieldSpec(name, frozenset({kind}), default, static=True, doc=doc, is_label=True)
+
+
+def _name(doc: str) -> FieldSpec:
+    """The name of a variable, which may be known only at run time."""
+    return FieldSpec("name", TEXTUAL, default="", doc=doc, is_label=True)
 
 
 def _flags(*flags: Flag) -> frozenset[Flag]:
@@ -134,7 +139,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Generates text from the prompt so far, appends it and gives it.",
         (
             _stream(),
-            _label("name", Kind.TEXT, "the user's name for it", default=""),
+            _name("the user's name for it"),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
             _label("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
             _label(
@@ -156,7 +161,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(),
             _value("n", {Kind.INT}),
-            _label("name", Kind.TEXT, "the user's name for them", default=""),
+            _name("the user's name for them"),
             _LAST,
             *SAMPLING,
         ),
@@ -176,7 +181,7 @@ TABLE: tuple[OpSpec, ...] = (
                 default=None,
                 doc="a list of the choices, known only when it runs",
             ),
-            _label("name", Kind.TEXT, "the user's name for it", default=""),
+            _name("the user's name for it"),
             _static(
                 "method",
                 Kind.TEXT,
@@ -200,7 +205,7 @@ TABLE: tuple[OpSpec, ...] = (
             _stream("start", consumes=False),
             _stream("end", consumes=False),
             _value("value", ANY_VALUE),
-            _label("name", Kind.TEXT, "the user's name for it", default=""),
+            _name("the user's name for it"),
         ),
         (Kind.STREAM, None),
         _APPENDS,
@@ -591,6 +596,12 @@ TABLE: tuple[OpSpec, ...] = (
             _static("name", Kind.TEXT, "the function it belongs to"),
             _words("keys", default=()),
             _list("items", ANY_VALUE, default=()),
+            FieldSpec(
+                "named",
+                frozenset({Kind.LIST}),
+                default=None,
+                doc="pairs of a name, known only when it runs, and its value",
+            ),
         ),
         (),
         _flags(Flag.OUTPUT, Flag.TAKES_LOST),

@@ -139,6 +139,38 @@ class Session(ABC):
     def text_of(self, state: Symbol) -> Any:
         """The text of a stream state."""
 
+    # -- names of variables that are known only at run time: only traces meet these -------
+
+    def begun(self, state: Stream) -> None:
+        """Called when a stream begins."""
+        return None
+
+    def is_late(self, state: Stream, name: object, is_set: bool = False) -> bool:
+        """Whether a name is known only at run time, or may be one that is. A choice's texts are
+        known where it is read; is_set: where it is set, it is one name."""
+        return False
+
+    def late_variable(self, state: Stream, name: str) -> Any:
+        raise NotImplementedError
+
+    def has_late(self, state: Stream, name: str) -> bool:
+        raise NotImplementedError
+
+    def set_late(self, state: Stream, name: str, value: Any) -> None:
+        raise NotImplementedError
+
+    def late_name(self, name: str) -> Operand:
+        """The operand for such a name."""
+        raise NotImplementedError
+
+    def refuse_late(self, state: Stream, what: str) -> None:
+        """Stops a trace where all variables of a stream are needed, if it has such names."""
+        return None
+
+    def late_names(self, state: Stream) -> Operand | None:
+        """The operand for a stream's variables of such names; None if it has none."""
+        return None
+
     @abstractmethod
     def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
         """The chat in a stream state."""
@@ -370,16 +402,13 @@ class Session(ABC):
     def publish(self, state: Stream) -> None:
         """Makes a stream and its variables part of the result."""
         names = state.own_names()
-        keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
-        items = tuple(self.operand(value) for value in names.values())
-        self.emit(
-            "publish",
-            [],
-            stream=Ref(state.symbol.name),
-            name=Lit(state.function_name),
-            keys=keys,
-            items=items,
-        )
+        fields: dict[str, Operand] = {"keys": tuple(Lit(name) for name in names)}
+        fields["items"] = tuple(self.operand(value) for value in names.values())
+        named = self.late_names(state)
+        if named is not None:
+            fields["named"] = named
+        name = Lit(state.function_name)
+        self.emit("publish", [], stream=Ref(state.symbol.name), name=name, **fields)
 
     @contextmanager
     def scope(self, *held: Any) -> Iterator[None]:

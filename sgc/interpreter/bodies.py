@@ -40,6 +40,7 @@ def call(
         with session.located(function.loc if path == function.name else None):
             (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
         state = ProgramState(session, function.name, symbol, path)
+        session.begun(state)
         if on_open is not None:
             on_open(state)
         args, kwargs = function.signature.call_arguments(arguments)

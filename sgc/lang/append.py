@@ -138,8 +138,10 @@ def _sample(
     state: Stream, op: str, name: str | None, type_: types.Type, fields: dict[str, Operand]
 ) -> None:
     if name is not None:
-        fields["name"] = Lit(checked_name(name))
-    results = [("s", types.STREAM), (name or op, type_)]
+        is_late = isinstance(name, str) and has_marker(name)
+        fields["name"] = state.session.late_name(name) if is_late else Lit(checked_name(name))
+    given = fields.get("name")
+    results = [("s", types.STREAM), (name if name and isinstance(given, Lit) else op, type_)]
     stream = Ref(state.symbol.name)
     state.symbol, value = state.session.emit(op, results, stream=stream, **fields)
     state.set_generated(name, value, fields.get("hidden") == Lit(True))
@@ -277,9 +279,8 @@ def _refuse_name() -> NoReturn:
     from sgc.core.stops import INTERPRET, stop
 
     stop(
-        "a name made of a value known only at run time",
-        hint="use one name, and keep what it gave: found.append(s[name]) in a loop over a plain "
-        "range; or " + INTERPRET,
+        "a name made of a value known only at run time, where it must be known",
+        hint="give it by a plain text; or " + INTERPRET,
     )
 
 

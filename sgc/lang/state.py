@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
+from sgc.core.markers import has_marker
 from sgc.core.places import here
 from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
@@ -20,6 +21,11 @@ from sgc.lang.group import ProgramStateGroup
 from sgc.lang.joins import Gathered, ungathered
 from sgc.lang.view import StreamExecutorView
 from sgc.lang.words import Appendable, RoleBegin, RoleEnd
+
+
+def is_users(name: str | None) -> TypeGuard[str]:
+    """Whether a key of a stream's names is a name that the program gave."""
+    return name is not None and not has_marker(name)
 
 
 def fork_error(size: Any) -> ForkError:
@@ -129,6 +135,7 @@ class ProgramState(Stream):
         self._is_child = True
         self.roles = list(roles)
         self._generated = dict(generated)
+        self.session.begun(self)
 
     @contextmanager
     def copy(self, position_ids_offset: Sequence[int] | None = None) -> Iterator[ProgramState]:
@@ -146,15 +153,17 @@ class ProgramState(Stream):
         start = self.symbol
         with self.session.scope(self, start):
             yield
-        self.set_derived(checked_name(name), self.session.span(start, self.symbol))
+        self.set_derived(self._settable(name), self.session.span(start, self.symbol))
 
     # -- names --------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
+        if self.session.is_late(self, name):
+            return self.session.late_variable(self, name)
         if name not in self._names:
             self.session.await_name(self._names, name)
         if name not in self._names:
-            raise UnknownVariable.among(name, filter(None, self._names), here())
+            raise UnknownVariable.among(name, filter(is_users, self._names), here())
         self.session.note_read(name)
         return self._read(self._names[name])
 
@@ -166,11 +175,17 @@ class ProgramState(Stream):
         return value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self.set_derived(checked_name(name), value)
+        self.set_derived(self._settable(name), value)
+
+    def _settable(self, name: Any) -> str:
+        return name if self.session.is_late(self, name, is_set=True) else checked_name(name)
 
     def set_derived(self, name: str | None, value: Any) -> None:
         """Sets a name to a value of any kind."""
         self.session.note_set(self)
+        if self.session.is_late(self, name, is_set=True):
+            self.session.set_late(self, name, value)  # type: ignore[arg-type]
+            return
         self._names[name] = value
         self._own[name] = None
         self.session.notify()
@@ -183,11 +198,14 @@ class ProgramState(Stream):
 
     def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
         """Sets a name to the result of a sampling op; if it is hidden, only its meta info."""
-        self._generated[name] = value
+        if not self.session.is_late(self, name, is_set=True):
+            self._generated[name] = value
         if not is_hidden:
             self.set_derived(name, value)
 
     def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and self.session.is_late(self, name):
+            return self.session.has_late(self, name)
         self.session.note_asked((name,) if isinstance(name, str) else ())
         return name in self._names
 
@@ -210,17 +228,18 @@ class ProgramState(Stream):
     def all_variables(self) -> dict[str | None, Any]:
         """The same, with the value of the last generation without a name under None."""
         self.session.await_body()
+        self.session.refuse_late(self, "all variables are read")
         self.session.note_asked(self._names)
         return {name: self._read(value) for name, value in list(self._names.items())}
 
     def own_values(self) -> dict[str | None, Any]:
         """Names set on this stream, not on the trunk before the fork, as the session holds them."""
+        self.session.refuse_late(self, "a child of a fork is joined, or its turn of a loop ends,")
         return {name: self._names[name] for name in self._own}
 
     def own_names(self) -> dict[str, Any]:
         """The same, with gathered lists as plain lists, and without the unnamed value."""
-        own = self.own_values().items()
-        return {name: ungathered(value) for name, value in own if name is not None}
+        return {name: ungathered(self._names[name]) for name in self._own if is_users(name)}
 
     def get_meta_info(self, name: str) -> Any:
         """How a variable was generated: finish reason, counts, log-probabilities if asked.
@@ -228,6 +247,7 @@ class ProgramState(Stream):
         For a `select`, the choices' log-probabilities and probabilities; a list if several
         texts were drawn; None for a variable that was not generated.
         """
+        self.session.refuse_late(self, "get_meta_info() is asked")
         if name not in self._generated:
             self.session.await_name(self._generated, name)
         value = self._generated.get(name)

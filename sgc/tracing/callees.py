@@ -63,8 +63,8 @@ class Gathers:
 @dataclass(frozen=True, slots=True)
 class Callee:
     """A function that was traced to be mapped. number: its index among the called programs;
-    can_fail: a call may raise; is_cut: some paths, which may set more names, were left to the
-    interpreter; media: parameters that are images.
+    can_fail: a call may raise; others: the type of more names that it may set, on paths that were
+    left to the interpreter, or such as are known only at run time; media: its images.
     """
 
     wanted: Wanted
@@ -72,7 +72,7 @@ class Callee:
     names: Mapping[str, Type]
     returns: Type
     can_fail: bool
-    is_cut: bool
+    others: Type | None
     media: tuple[str, ...]
 
 
@@ -105,8 +105,11 @@ class Callees:
             for callee in self._found.values()
         )
         is_cut = any(node.op == "deopt" for node in graph.nodes())
+        others = (
+            types.JSON if any(map(_names_late, graph.nodes())) else types.TEXT if is_cut else None
+        )
         returns = joined_type(gathers.returns)
-        callee = Callee(wanted, len(self.graphs), names, returns, can_fail, is_cut, _media(graph))
+        callee = Callee(wanted, len(self.graphs), names, returns, can_fail, others, _media(graph))
         self._found[wanted.key] = callee
         self.graphs.append(replace(graph, guards=(), called=()))
 
@@ -116,7 +119,8 @@ class Callees:
             self.add(unmet.wanted)
             return
         callee = self._found[unmet.wanted.key]
-        names = {**callee.names, unmet.name: types.TEXT}
+        assert callee.others is not None
+        names = {**callee.names, unmet.name: callee.others}
         self._found[unmet.wanted.key] = replace(callee, names=names)
 
     def number(self, number: int) -> Callee:
@@ -142,6 +146,11 @@ class Callees:
 
 def _media(graph: Graph) -> tuple[str, ...]:
     return tuple(p.value.name for p in graph.params if p.value.type.kind is Kind.MEDIA)
+
+
+def _names_late(node: Node) -> bool:
+    """Whether a stream has variables whose names are known only at run time."""
+    return node.op == "publish" and node.get("named") is not None
 
 
 def _runs(node: Node, number: int) -> bool:

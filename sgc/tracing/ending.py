@@ -60,7 +60,7 @@ class Ending(Coding):
         """Whether a stream may be taken for one that has ended."""
         if self.path is None or self.sites.streams_told is not None:
             return False
-        if state is self.states[0] or state in self.calling:
+        if state is self.states[0] or state in self.calling or self.late_names(state) is not None:
             return False
         return not any(map(self._is_joined, state._names.values()))
 

@@ -29,10 +29,10 @@ from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.ending import Ending
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.kinds.text_types import Known, domain, known_text
+from sgc.tracing.late_names import LateNames
 from sgc.tracing.maps import map_traced
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed, made_from
@@ -80,7 +80,7 @@ MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
-class TraceSession(Ending):
+class TraceSession(LateNames):
     """Collects nodes; values that the program reads are abstract."""
 
     def __init__(
@@ -343,10 +343,10 @@ class TraceSession(Ending):
         return found
 
     def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace if an untraced path of a called program may set a name."""
+        """Ends the trace if a called program may set a name that tracing does not know of."""
         assert self.callees is not None
         callee = self.callees.number(number)
-        if callee.is_cut:
+        if callee.others is not None:
             self.end(Unmet(callee.wanted, name))
 
     def refuse_handled(self, name: str) -> None:

@@ -17,7 +17,7 @@ def on(fake_engine):
 REFUSED = {
     "a name known only at run time": (
         "def p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    s += sgc.gen(s['a'].strip())\n",
-        5, "a name made of a value known only at run time", "use one name",
+        5, "a variable's name is a value known only at run time", "let it begin with a plain text",
     ),
     "how many forks": (
         "def p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    fs = s.fork(1 + len(s['a']))\n"

@@ -139,6 +139,7 @@ def _after(method: str) -> Any:
 
 
 places = st.integers(-5, 5)
+names = st.sampled_from(["a", "a1", ""])
 some = st.lists(data, max_size=4)
 CASES |= {
     "plus": (lambda a, b: a + b, (some, some)),
@@ -147,6 +148,7 @@ CASES |= {
     "insert": (_after("insert"), (some, places, data)),
     "put": (_after("__setitem__"), (some, places, data)),
     "without": (_after("pop"), (some, places)),
+    "named": (lambda pairs, name: dict(pairs)[name], (st.lists(st.tuples(names, data)), names)),
     "removed": (_after("remove"), (some, data)),
     "sorted": (lambda a, b: sorted(a, reverse=b), (some, st.booleans())),
     "n_of": (list.count, (some, data)),

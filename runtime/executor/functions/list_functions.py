@@ -53,6 +53,7 @@ LIST_EVALUATORS: dict[str, Callable[..., Any]] = {
     "any": lambda items: any(items),
     "insert": _insert,
     "largest": lambda items: max(items),
+    "named": lambda pairs, name: dict(pairs)[name],
     "n_of": lambda items, item: [*items].count(item),
     "plus": _plus,
     "push": _push,

@@ -34,7 +34,7 @@ class Asking:
             placed = Logged(backend, self._log) if self._log is not None else None
         if placed is None:
             return backend
-        name = node.text("name") if Flag.ASKS in node.flags else ""
+        name = run.field(node, "name") if Flag.ASKS in node.flags else ""
         return placed.at(Place(self._row, path, ordinal, name, str(node.loc or "")))
 
     def log_shared(self, request: Request, drawn: Request) -> None:

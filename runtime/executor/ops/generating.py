@@ -64,7 +64,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
     is_hidden = node.op == "gen" and run.field(node, "hidden")
 
     def on_thrown(tried: Try) -> None:
-        run.requests.made.append(_request_of(node, state, prompt, tried, is_used=False))
+        run.requests.made.append(_request_of(run, node, state, prompt, tried, is_used=False))
 
     tries: tuple[Try, ...]
     if n == 1:
@@ -82,7 +82,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
     texts = [tried.reply.text for tried in tries]
     value = texts if is_list else texts[0]
     for tried in tries:
-        run.requests.add_draw(node, _request_of(node, state, prompt, tried, value))
+        run.requests.add_draw(node, _request_of(run, node, state, prompt, tried, value))
     if not is_hidden:
         shown.finish(texts[0])
     return state.draw(_generated_pieces(tries[0].reply), prompt, context.special), value
@@ -142,6 +142,7 @@ def _speculating(
 
 
 def _request_of(
+    run: Run,
     node: Node,
     state: StreamState,
     prompt: Prompt,
@@ -150,7 +151,7 @@ def _request_of(
     is_used: bool = True,
 ) -> Request:
     return Request(
-        "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+        "generate", run.field(node, "name"), state.path, state.n_draws, prompt, node.loc,
         tried.start_s, tried.end_s, tried.reply.usage, sampling=tried.sampling, reply=tried.reply,
         value=value, is_used=is_used,
     )  # fmt: skip
@@ -232,8 +233,8 @@ def share(run: Run, node: Node) -> tuple[Any, ...]:
     for drawn in run.requests.draws_of(shared.name):
         usage = replace(drawn.usage, from_shared=True)
         request = replace(
-            drawn, name=node.text("name"), path=state.path, ordinal=state.n_draws, prompt=prompt,
-            loc=node.loc, start_s=now_s, end_s=now_s, usage=usage,
+            drawn, name=run.field(node, "name"), path=state.path, ordinal=state.n_draws,
+            prompt=prompt, loc=node.loc, start_s=now_s, end_s=now_s, usage=usage,
         )  # fmt: skip
         run.requests.add_draw(node, request)
         run.asking.log_shared(request, drawn)

@@ -237,11 +237,13 @@ def _set_variables(run: Run, node: Node) -> dict[str, Any]:
     """Returns the variables of a published stream, without those not set on the path taken."""
     keys, items = run.field(node, "keys"), node.get("items")
     assert isinstance(items, tuple)
-    return {
+    fixed = {
         key: refuse_leaving(as_value(run.values.operand(item)))
         for key, item in zip(keys, items, strict=True)
         if not (isinstance(item, Ref) and run.values.is_unset(item.name))
     }
+    named = run.field(node, "named") or ()
+    return fixed | {str(name): refuse_leaving(as_value(value)) for name, value in named}
 
 
 def _return(run: Run, node: Node) -> Results:

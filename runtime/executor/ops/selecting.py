@@ -57,7 +57,7 @@ async def select(run: Run, node: Node) -> tuple[Any, ...]:
     run.requests.add_draw(
         node,
         Request(
-            "score", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+            "score", run.field(node, "name"), state.path, state.n_draws, prompt, node.loc,
             start_s, end_s, scored.usage, choices=choices, reply=scored,
             method=method if isinstance(method, str) else "", value=choices[index], meta=meta,
         ),

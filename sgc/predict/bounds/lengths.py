@@ -214,7 +214,7 @@ def _text_of(index: int) -> Rule:
 
 _TO_SAME = (
     "strip", "lstrip", "rstrip", "removeprefix", "removesuffix", "partition", "rpartition",
-    "split", "rsplit", "splitlines", "slice", "item", "unpack", "as", "keys", "values",
+    "split", "rsplit", "splitlines", "slice", "item", "named", "unpack", "as", "keys", "values",
     "json_loads", "pos", "abs", "floor", "ceil", "str",
     "without", "removed", "sorted", "smallest", "largest",
 )  # fmt: skip

@@ -12,7 +12,9 @@ from typing import Any
 
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
+from sgc.ir.types import Type
 from sgc.runtime.executor.code.mutation import may_mutate
+from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.sets import order_seen
@@ -74,7 +76,8 @@ class Sites:
     classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
     its class and the names of its attributes; written: the code of pieces, by the forms of their
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
-    why lists hold streams themselves, and not what is left when they end.
+    why lists hold streams themselves, and not what is left when they end; late_names: of variables
+    whose names are known only at run time, by their function and whether a fork's child has them.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -88,6 +91,7 @@ class Sites:
     written: Written = field(default_factory=dict)
     outside: dict[int, Any] = field(default_factory=dict)
     streams_told: TraceError | None = None
+    late_names: dict[tuple[str, bool], dict[NamePattern, Type | None]] = field(default_factory=dict)
 
     @property
     def may_take(self) -> bool:

@@ -20,4 +20,5 @@ def every_word(s, photo, question, limit: int):
     forks += lambda i: f"part {i}: " + sgc.gen("part", ebnf='root ::= "a"')
     forks.join("concate_and_append")
     longest = sorted(s["facts"].split(), key=len)
+    s[f"up_to_{limit}"] = question
     return longest[-1:]
