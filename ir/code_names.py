@@ -68,7 +68,7 @@ _TABLE = {
     "base64": "b64encode b64decode urlsafe_b64encode urlsafe_b64decode",
     "hashlib": "md5 sha1 sha256 sha512",
     "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs",
-    "csv": "reader DictReader writer",
+    "csv": "reader DictReader writer DictWriter",
     "io": "StringIO",
     "ast": "literal_eval",
     "dataclasses": "dataclass field replace asdict astuple fields",

@@ -15,7 +15,7 @@ _NAMES = """
 add append appendleft clear difference_update discard extend extendleft heapify heappop heappush
 heappushpop heapreplace insert insort insort_left insort_right intersection_update move_to_end pop
 popitem popleft remove reverse rotate setdefault shuffle sort subtract symmetric_difference_update
-update writerow writerows
+update writeheader writerow writerows
 """
 _CHANGES = frozenset(_NAMES.split())
 

@@ -17,7 +17,7 @@ CHANGING = frozenset({
     "random", "randrange", "read", "readline", "remove", "reverse", "rotate", "sample", "seed",
     "seek", "setdefault", "shuffle", "sort", "subtract", "symmetric_difference_update",
     "triangular", "truncate", "uniform", "update", "vonmisesvariate", "weibullvariate", "write",
-    "writerow", "writerows",
+    "writeheader", "writerow", "writerows",
 })  # fmt: skip
 # Functions that change their first argument.
 CHANGERS = frozenset({
@@ -90,7 +90,8 @@ def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr
             yield each.value
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
             # The object of a method, even if the method is called later; no other has a new one.
-            yield from () if _is_fresh(each.value) else (each.value,)
+            of = _written_by(each.value) or each.value
+            yield from () if _is_fresh(of) else (of,)
 
 
 _PASSED = CHANGERS - {"next"}  # which is a usual name of a variable, and changes only iterators
@@ -263,13 +264,19 @@ def made_inside(node: ast.AST) -> set[str]:
     """The variables that a piece sets only to objects that it has made."""
     made: set[str] = set()
     others: set[str] = set()
+    writers: list[tuple[str, str]] = []  # variables, with those of their files
     for each in ast.walk(node):
         pairs = [*_pairs(each)] if isinstance(each, ast.Assign) else []
         if pairs:
             for name, value in pairs:
-                (made if _is_fresh(value) else others).add(name)
+                file = _written_by(value)
+                if isinstance(file, ast.Name):
+                    writers.append((name, file.id))
+                is_made = isinstance(file, ast.Name) or _is_fresh(file or value)
+                (made if is_made else others).add(name)
         elif not isinstance(each, ast.AugAssign):
             others |= _bound_by(each)
+    others |= {name for name, file in writers if file not in made - others}
     return made - others
 
 
@@ -310,6 +317,15 @@ def _is_fresh(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and _is_making(node.func)
 
 
+def _written_by(node: ast.expr) -> ast.expr | None:
+    """The file that a new writer of csv's writes to."""
+    of = node.func if isinstance(node, ast.Call) and node.args else None
+    if not isinstance(of, ast.Attribute) or of.attr not in ("writer", "DictWriter"):
+        return None
+    is_csv = isinstance(of.value, ast.Name) and of.value.id == "csv"
+    return node.args[0] if is_csv else None  # type: ignore[attr-defined]
+
+
 def _is_making(function: ast.expr) -> bool:
     """Whether a function makes an object: a method of such a name may give any."""
     if isinstance(function, ast.Attribute):
@@ -322,10 +338,10 @@ _DISPLAYS = (
     ast.List, ast.Set, ast.Dict, ast.Tuple, ast.Constant, ast.JoinedStr, ast.ListComp, ast.SetComp,
     ast.DictComp,
 )  # fmt: skip
-_MODULES = frozenset({"collections", "random"})
+_MODULES = frozenset({"collections", "io", "random"})
 _MAKING = frozenset({
     "list", "dict", "set", "sorted", "Counter", "defaultdict", "deque", "OrderedDict", "Random",
-    "restored",
+    "StringIO", "restored",
 })  # fmt: skip
 
 

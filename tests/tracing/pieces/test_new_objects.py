@@ -14,7 +14,13 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.pieces.changes import changed_names, changes_outside, made_inside, stored_names
+from sgc.tracing.pieces.changes import (
+    changed_names,
+    changed_roots,
+    changes_outside,
+    made_inside,
+    stored_names,
+)
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a b", "b", "", "c a b a")
@@ -218,3 +224,22 @@ def test_methods_and_functions_of_such_names_may_give_what_they_are_given(progra
     except TraceError:
         return
     agree(program, replies, n=8, graph=graph, q="x")
+
+
+WRITTEN = {
+    "out = io.StringIO()\nw = csv.writer(out)\nw.writerow(r)": set(),
+    "out = StringIO()\ncsv.DictWriter(out, n).writerows(r)": set(),
+    "csv.writer(io.StringIO()).writerow(r)": set(),
+    "w = csv.writer(f)\nw.writerow(r)": {"w"},
+    "csv.writer(f).writerow(r)": {"f"},
+    "out = io.StringIO()\nw = csv.writer(out)\nw = csv.writer(f)\nw.writerow(r)": {"w"},
+    "out = io.StringIO()\nout = f\nw = csv.writer(out)\nw.writerow(r)": {"w"},
+    "out = io.StringIO()\nw = my.writer(out)\nw.writerow(r)": {"w"},
+}
+
+
+@pytest.mark.parametrize("source", WRITTEN)
+def test_a_writer_changes_its_file(source):
+    tree = ast.parse(source)
+    made = made_inside(tree)
+    assert {root for root in changed_roots(tree, made) if root not in made} == WRITTEN[source]

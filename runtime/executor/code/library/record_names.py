@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sgc.runtime.executor.code.fuel import NotAllowed, charge, checked, measure
+from sgc.runtime.executor.code.fuel import MAPPINGS, NotAllowed, charge, checked, measure
 from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, source, taken
 from sgc.runtime.executor.code.methods.attributes import (
     DATA,
@@ -166,10 +166,51 @@ def _writerows(*args: Any) -> None:
             _writerow(args[0], row)
 
 
+def _dict_writer(
+    file: Any, fieldnames: Any, restval: Any = "", extrasaction: Any = "raise", **kwargs: Any
+) -> csv.DictWriter[Any]:
+    _options(kwargs | {"extrasaction": extrasaction})
+    if type(fieldnames) not in _FIELDNAMES:
+        raise NotAllowed("csv.DictWriter takes a list of names in a graph's code")
+    made = csv.DictWriter(io.StringIO(), fieldnames, restval, extrasaction)
+    made.writer = _writer(file, **kwargs)
+    return made
+
+
+_FIELDNAMES: tuple[type, ...] = (list, tuple, dict, type({}.keys()))  # an iterator would be used up
+
+
+def _write_dict(*args: Any) -> Any:
+    made, row = args
+    if type(row) not in MAPPINGS:
+        raise NotAllowed("csv.DictWriter writes dicts in a graph's code")
+    charge(4 + len(row) + len(made.fieldnames))
+    if made.extrasaction == "raise" and (wrong := [k for k in row if k not in made.fieldnames]):
+        check_shown(wrong)
+    return _writerow(made.writer, made._dict_to_list(row))
+
+
+def _write_dicts(*args: Any) -> None:
+    made, rows = args
+    for row in taken(rows):
+        _write_dict(made, row)
+
+
+METHODS[csv.DictWriter] = {
+    "writeheader": lambda made: _writerow(made.writer, made.fieldnames),
+    "writerow": _write_dict,
+    "writerows": _write_dicts,
+}
+DATA[csv.DictWriter] = frozenset({"fieldnames"})
 METHODS[_WRITER] = {"writerow": _writerow, "writerows": _writerows}
 DATA[csv.DictReader] = frozenset({"fieldnames", "line_num"})
 DATA[type(csv.reader([]))] = frozenset({"line_num"})
-CSV: dict[str, Any] = {"DictReader": _dict_reader, "reader": _reader, "writer": _writer}
+CSV: dict[str, Any] = {
+    "DictReader": _dict_reader,
+    "DictWriter": _dict_writer,
+    "reader": _reader,
+    "writer": _writer,
+}
 
 _SHORT = 1000
 _TEXTS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
