@@ -171,6 +171,7 @@ def _separated(state: Stream, part: Any, model_type: str) -> None:
     name, start = part.name, state.symbol
     if name is None or part.params.get("n", 1) != 1:
         raise UsageError("separate_reasoning needs one generation with a name", where=here())
+    checked_name(name)
     if isinstance(part, Gen):
         _gen(state, part, is_hidden=True)
     else:

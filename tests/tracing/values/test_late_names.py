@@ -210,7 +210,13 @@ def names_a_role(s, q: str):
         s += sgc.gen("x")
 
 
+@sgc.function
+def separates(s, q: str):
+    s += sgc.separate_reasoning(sgc.gen(f"w_{q}"), "qwen3")
+
+
 REFUSED = (
+    (separates, "where it must be known"),
     (reads_all, "all variables are read where names are made"),
     (joins, "a child of a fork is joined"),
     (joins_of_unknown_number, "its turn of a loop ends"),
