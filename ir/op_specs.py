@@ -34,6 +34,7 @@ class Flag(StrEnum):
     STOCHASTIC = "stochastic", "asks a model; deterministic only when greedy or seeded"
     APPENDS = "appends text", "takes a stream state and gives the next one"
     HOST = "host", "runs code of the host that the file only names"
+    LOGGED = "logged", "a log keeps what it gave, and counts it"
     OUTPUT = "output", "makes something part of the program's result"
     HINT = "hint", "changes nothing but when something is computed, and where it is kept"
     TERMINATOR = "terminator", "ends a block"

@@ -545,13 +545,33 @@ TABLE: tuple[OpSpec, ...] = (
             ),
         ),
         (None,),
-        _flags(Flag.HOST),
+        _flags(Flag.HOST, Flag.LOGGED),
         '%hits: text = tool "agent:search" [%query] effect="pure" signature="(query: str) -> str"',
     ),
     OpSpec(
+        "host",
+        "Runs a piece of the program's source in Python, in the program's order; the file only "
+        "names it, and a run without the source ends there. No log keeps what it gives.",
+        (
+            _static("name", Kind.TEXT, "`module:line:column` of the piece"),
+            FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
+            _words("keys", "the variables that they are for", default=()),
+            _named("source", Kind.TEXT, "the piece, which the program's source must still have"),
+            _static(
+                "gives",
+                Kind.TEXT,
+                "the type of what it gives, as an annotation; another result is an error",
+                default="",
+            ),
+        ),
+        (None,),
+        _flags(Flag.HOST),
+        '%parts: json = host "agent:12:8" [%reply] keys=["t"] source="shlex.split(t)"',
+    ),
+    OpSpec(
         "outcome",
-        "Whether a tool's call, or `evaluate`, succeeded; if not, what its error says, and the "
-        "names of its class and of all classes that this is derived from.",
+        "Whether a tool's call, `host` or `evaluate` succeeded; if not, what its error says, and "
+        "the names of its class and of all classes that this is derived from.",
         (FieldSpec("value", ANY_VALUE, positional=True, doc="of a call that catches"),),
         (Kind.BOOL, Kind.TEXT, Kind.TEXT, Kind.LIST),
         _PURE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
 
@@ -34,6 +35,12 @@ class Left:
 def deopts(nodes: Iterable[Node]) -> list[Node]:
     """The nodes at which the interpreter continues."""
     return [node for node in nodes if node.op == "deopt"]
+
+
+def may_leave(graph: Graph) -> bool:
+    """Whether a run may have to go on in the interpreter: some path was left to it, or a piece of
+    the source runs in Python, whose values may turn out to be no data."""
+    return bool(deopts(graph.all_nodes()) or pieces_in_python(graph))
 
 
 def left_of(graph: Graph) -> Left | None:

@@ -194,7 +194,7 @@ EFFECTS = ("pure", "idempotent", "effect")
 
 
 def tools(node: Node, context: Context) -> Iterator[str]:
-    if Flag.HOST not in node.flags:
+    if Flag.LOGGED not in node.flags:
         return
     effect, names, args = node.get("effect"), node.get("keys"), node.get("args")
     timeout = node.get("timeout_s")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sgc.ir.analysis.dependencies import Place, handed_on, jump_target, places
+from sgc.ir.analysis.host_calls import has_effect
 from sgc.ir.graph import Graph, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 
@@ -51,7 +52,7 @@ class Liveness:
     def _keep_counts(self, graph: Graph) -> None:
         """Logs number calls of tools, so only the last calls may be dropped; with several blocks,
         all or none."""
-        calls = [(place, node) for place, node in places(graph) if Flag.HOST in node.flags]
+        calls = [(place, node) for place, node in places(graph) if Flag.LOGGED in node.flags]
         last: Place | None = None
         for place, node in calls:
             if self.is_needed(node):
@@ -68,7 +69,7 @@ def _until(calls: list[tuple[Place, Node]], last: Place) -> Iterator[tuple[Place
 def _is_root(node: Node) -> bool:
     flags = node.flags
     if Flag.HOST in flags:
-        return node.text("effect") != "pure"
+        return has_effect(node)
     # Streams that a call begins count in the paths of later streams.
     is_call = Flag.BEGINS in flags and isinstance(dict(node.fields).get("caller"), Ref)
     return is_call or not flags.isdisjoint(_ROOTS)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from sgc.ir.analysis.host_calls import has_effect
 from sgc.ir.graph import Block, Graph, Node
 from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
@@ -119,7 +120,7 @@ def _defined(block: Block) -> Iterator[str]:
 
 def _may_move(node: Node) -> bool:
     if Flag.HOST in node.flags:
-        return node.text("effect") == "pure"
+        return not has_effect(node)
     return Flag.TIMED not in node.flags and bool(node.flags & _MOVES)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sgc.ir.analysis.host_calls import without_pieces
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.functions.sharing import Sharing
 from sgc.runtime.executor.instance import Instance
@@ -33,6 +34,8 @@ async def run_graph(
     ArgumentError, or ToolError for a tool that is not allowed, before any request; later the first
     error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
+    tools = tuple(tools)
+    graph = without_pieces(graph, {(each.name, each.signature) for each in tools})
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()
     options = options or RunOptions()

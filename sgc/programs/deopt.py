@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from sgc.errors import DeoptReached
-from sgc.ir.analysis.interpreted import deopts
+from sgc.ir.analysis.interpreted import may_leave
 from sgc.ir.graph import Graph
 from sgc.programs.program import Program
 from sgc.runtime.executor.interface.backend import Backend
@@ -23,8 +23,8 @@ from sgc.runtime.executor.run.record import RunResult
 
 
 def may_deopt(graph: Graph) -> bool:
-    """Whether some path of a program was left to the interpreter."""
-    return bool(deopts(graph.all_nodes()))
+    """Whether a run of a program may have to go on in the interpreter."""
+    return may_leave(graph)
 
 
 def run_with_deopt(

@@ -196,8 +196,9 @@ class Jit:
 
         try:
             program = compile_function(
-                self._function, static, types_of=types_of, schemas=schemas, is_strict=True
-            )
+                self._function, static, types_of=types_of, schemas=schemas, is_strict=True,
+                may_be_in_python=True,
+            )  # fmt: skip
         except SgcError as error:
             # An error in the program is raised by the interpreter too, at its place in the run.
             needs = getattr(error, "needs", frozenset[str]())

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET
@@ -40,6 +40,9 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.tools.tool_calls import Tools
 from sgc.tracing.watch.ambient import warn_changed
+
+if TYPE_CHECKING:
+    from sgc.tracing.pieces.in_python import PiecesInPython
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,43 +241,83 @@ def fixed_note(program: str, name: str, value: Any) -> str:
     )
 
 
+class How(NamedTuple):
+    """How a program is traced. leaves: what cannot be traced is left to the interpreter; in_python:
+    pieces of it run in Python."""
+
+    leaves: bool
+    in_python: PiecesInPython | None
+
+
+class Traced(NamedTuple):
+    """A graph, its bound arguments, and the tools and pieces of the source that it runs in
+    Python."""
+
+    graph: Graph
+    bound: Mapping[str, Any]
+    tools: tuple[ToolImpl, ...] = ()
+
+
+Traces = Callable[[Mapping[str, Any], How], Traced]
+
+
 def with_values(
-    traced: Callable[[Mapping[str, Any], bool], Graph],
+    traced: Traces,
     bind: Mapping[str, Any],
     values: Mapping[str, Any],
     leaves: bool = False,
     optional: Collection[str] = (),
-) -> tuple[Graph, Mapping[str, Any]]:
-    """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs.
+    may_be_in_python: bool = False,
+) -> Traced:
+    """The graph for the arguments `bind`, and those of `values` that tracing needs.
 
-    traced: traces the program with these arguments; if given true, it leaves what cannot be traced
-    to the interpreter. leaves: whether it may, if nothing else helps. optional: arguments that may
-    be None, whose values are taken if nothing else helps.
+    traced: traces the program with these arguments, and checks the graph. leaves: whether what
+    cannot be traced may be left to the interpreter, if nothing else helps; may_be_in_python:
+    whether pieces of it may run in Python. optional: arguments that may be None, whose values are
+    taken if nothing else helps.
     """
+    from sgc.tracing.pieces.in_python import PiecesInPython
+
     while True:
+        noting = PiecesInPython(is_noting=True) if may_be_in_python else None
         try:
-            return traced(bind, False), bind
+            return traced(bind, How(False, noting))
         except TraceError as error:
             free = values.keys() - bind.keys()
             names = free & error.needs or free & {*optional}
             needed = {name: values[name] for name in names}
             if not needed:
-                if not leaves:
-                    raise
-                return _left(traced, bind, error), bind
+                return _with_python(traced, bind, error, leaves, noting)
             bind = {**bind, **needed}
 
 
-def _left(
-    traced: Callable[[Mapping[str, Any], bool], Graph], bind: Mapping[str, Any], error: TraceError
-) -> Graph:
-    """The graph with what cannot be traced left to the interpreter; raises the error if nothing of
-    it asks a model."""
-    graph = traced(bind, True)
-    left = left_of(graph)
-    if left is not None and left.is_all:
-        raise error
-    return graph
+def _with_python(
+    traced: Traces,
+    bind: Mapping[str, Any],
+    error: TraceError,
+    leaves: bool,
+    noting: PiecesInPython | None,
+) -> Traced:
+    """The graph with pieces that run in Python, if there may be some, and else with what cannot be
+    traced left to the interpreter; raises the error if nothing of it asks a model."""
+    from sgc.tracing.pieces.in_python import PiecesInPython
+
+    is_noted = noting is not None and noting.noted
+    hows = [How(False, PiecesInPython())] if is_noted else []
+    if leaves:
+        hows += [How(True, PiecesInPython())] if is_noted else []
+        hows.append(How(True, None))
+    for how in hows:
+        try:
+            found = traced(bind, how)
+        except TraceError:
+            if how.leaves and how.in_python is None:
+                raise
+            continue
+        left = left_of(found.graph)
+        if left is None or not left.is_all:
+            return found
+    raise error
 
 
 def compile_function(
@@ -295,10 +338,12 @@ def compile_function(
     allow_no_request: bool = False,
     target: tuple[Pass, ...] = (),
     values: Mapping[str, Any] | None = None,
+    may_be_in_python: bool = False,
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
     values: of arguments that are fixed to them if tracing needs them, such as a number of forks.
+    may_be_in_python: pieces of the program that cannot be traced run in Python.
     types_of, schemas: types of arguments known from their values (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: which streams are results, one of `sgc.passes.facts.kept_results.KEEPS`.
@@ -314,23 +359,25 @@ def compile_function(
     from sgc.tracing.watch.ambient import ambient_allowed
 
     with ambient_allowed(allow_ambient or function.allow_ambient):
-        with met_tools() as met:
-            is_full = is_full or function.full_graph
-            graph, bind = with_values(
-                lambda bound, is_leaving: trace(
+        is_full = is_full or function.full_graph
+
+        def traced(bound: Mapping[str, Any], how: How) -> Traced:
+            with met_tools() as met:
+                graph = trace(
                     function, bound, types_of, is_strict, is_full=is_full, schemas=schemas,
-                    leaves=is_leaving,
-                ),
-                bind,
-                values or {},
-                leaves and not is_full,
-                function.signature.optional,
-            )  # fmt: skip
+                    leaves=how.leaves, in_python=how.in_python,
+                )  # fmt: skip
+            if check:
+                with failing(graph):
+                    check_trace(function, graph, bound, how.in_python)
+            pieces = () if how.in_python is None else how.in_python.impls
+            return Traced(graph, bound, (*(tool.impl for tool in met.values()), *pieces))
+
+        found = with_values(
+            traced, bind, values or {}, leaves and not is_full, function.signature.optional,
+            (leaves or may_be_in_python) and not is_full,
+        )  # fmt: skip
         if not allow_no_request:
-            refuse_dead(function.name, graph)
-        if check:
-            with failing(graph):
-                check_trace(function, graph, bind)
-    tools = tuple(tool.impl for tool in met.values())
-    graph = optimize(keep(graph, kept), opt_level, passes, observer, target)
-    return Program(graph, tools, opt_level)
+            refuse_dead(function.name, found.graph)
+    graph = optimize(keep(found.graph, kept), opt_level, passes, observer, target)
+    return Program(graph, found.tools, opt_level)

@@ -82,7 +82,7 @@ def _fail(session: TraceSession, error: Exception, message: str) -> None:
         name = type(error).__name__
         if told:
             failed = of["failed"]
-            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] != "evaluate"
+            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] == "tool"
             name = "ToolError" if is_tool else "Exception"
         session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True

@@ -47,6 +47,7 @@ from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.naming import Made, name_of
 from sgc.tracing.paths.segments import Segment
+from sgc.tracing.pieces.choose import Places, now_at
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.snapshots.leaves import n_collections
 from sgc.tracing.values.abstract import (
@@ -107,6 +108,7 @@ class TraceSession(LateNames):
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self._stopped: TraceStop | None = None
         self._stopped_at: tuple[Segment, int] | None = None  # with the number of its nodes
+        self.stopped_places: Places = ()  # the frames that ran then, which a handler may leave
         self.path: Path | None = None  # None for a program without decisions
         self.loops: Loops | None = None
         self.facts = Facts()
@@ -169,6 +171,7 @@ class TraceSession(LateNames):
     @stopped.setter
     def stopped(self, stopped: TraceStop) -> None:
         self._stopped = stopped
+        self.stopped_places = [*now_at(self.events.root)]
         if self.path is not None and self.path.is_fresh:
             self._stopped_at = self.path.current, len(self.path.current.nodes)
 
@@ -634,7 +637,7 @@ class TraceSession(LateNames):
         used = [name for operand in fields.values() for name in operand_refs(operand)]
         self.held.refuse_old(used)  # the copy that the graph has is another now
         holds = self.check_states(op, fields, used)
-        if op == "tool":
+        if Flag.HOST in OPS[op].flags:
             self._refuse_objects(used)
         stored = [(hint, plain(type_)) for hint, type_ in results]
         if self.path is None or self.path.is_fresh:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import Style
-from sgc.core.places import own_texts
+from sgc.core.places import is_users_own, own_texts
 from sgc.core.symbols import Symbol
 from sgc.errors import (
     TraceError,
@@ -27,6 +27,7 @@ from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.convert.source import function_of
 from sgc.tracing.kinds import row_types
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
@@ -41,7 +42,9 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored, leave
-from sgc.tracing.pieces.choose import chosen, stopped_at
+from sgc.tracing.pieces.choose import chosen, chosen_in_python, stopped_at
+from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
+from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of
@@ -65,13 +68,15 @@ def trace(
     report: Report | None = None,
     schemas: Mapping[str, str] | None = None,
     leaves: bool = False,
+    in_python: PiecesInPython | None = None,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
     types_of: types of arguments that are better known than by the signature; schemas: schemas of
     arguments. is_strict: a program that prints is not traced. is_full: paths beyond the budget are
     an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
-    leaves: what follows a line that cannot be traced is left to the interpreter too.
+    leaves: what follows a line that cannot be traced is left to the interpreter too. in_python: is
+    filled in with the pieces of the program that run in Python; without it there are none.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -83,7 +88,7 @@ def trace(
             bound.setdefault(parameter.name, parameter.default)
 
     def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
-        each = _Trace(wanted, is_strict, callees, in_place, leaves)
+        each = _Trace(wanted, is_strict, callees, in_place, leaves, in_python)
         try:
             return _traced(each, budget or Budget(), is_full, Report()), each.gathers
         except TraceError as error:
@@ -94,7 +99,7 @@ def trace(
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
         with InPlace() as in_place:
-            trace = _Trace(wanted, is_strict, callees, in_place, leaves)
+            trace = _Trace(wanted, is_strict, callees, in_place, leaves, in_python)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
@@ -170,11 +175,17 @@ class _Trace:
     _last: TraceSession | None = None  # of the last run
 
     def __init__(
-        self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace, leaves: bool
+        self,
+        wanted: Wanted,
+        is_strict: bool,
+        callees: Callees,
+        in_place: InPlace,
+        leaves: bool,
+        in_python: PiecesInPython | None,
     ) -> None:
         self._leaves, self.is_leaving = leaves, False
         self.in_place = in_place
-        self.sites = Sites()
+        self.sites = Sites(in_python=in_python)
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
         self._bound, self._is_strict = wanted.bound, is_strict
@@ -352,6 +363,7 @@ class _Trace:
             self._run_watched(session, given)
         finally:
             sys.settrace(before)
+            session.stopped_places = ()
             session.put_back()
 
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
@@ -387,11 +399,25 @@ class _Trace:
         trace by Pieced."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
+        places = [*stopped_at(stopped.__traceback__)]
+        if not any(
+            is_users_own(f.f_code, f.f_globals) for f, _ in places
+        ):  # a library has handled it
+            places = [*session.stopped_places]
         with session.active():
-            piece = chosen(session, stopped_at(stopped.__traceback__))
+            piece = chosen(session, places)
         if piece is not None:
             self.sites.pieces[piece.key] = piece
             raise Pieced
+        known = self.sites.in_python
+        if known is not None and len(known.found) < MAX_IN_PYTHON:
+            with session.active():
+                its = chosen_in_python(session, places, function_of)
+            if its is not None and known.is_noting:
+                known.noted = True
+            elif its is not None:
+                known.found[its.piece.key] = its
+                raise Pieced
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)

@@ -49,6 +49,13 @@ def own(operand: Operand, value: Any, special: re.Pattern[str]) -> Any:
     return value
 
 
+def has_own(value: Any) -> bool:
+    """Whether a value holds a special token of the program's, which code would make plain text."""
+    if isinstance(value, dict):
+        return any(map(has_own, value.values()))
+    return type(value) is OwnText or (isinstance(value, (list, tuple)) and any(map(has_own, value)))
+
+
 def as_value(value: Any) -> Any:
     """The value without marks, as the program's caller sees it."""
     kind = type(value)

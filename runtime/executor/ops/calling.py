@@ -1,4 +1,4 @@
-"""Calls of tools at run time: the handlers of `tool` and `outcome`."""
+"""Calls of the host's code at run time: the handlers of `tool`, `host` and `outcome`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 from sgc.ir.graph import Node
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.ops.run import Run
+from sgc.runtime.executor.tools.pieces import call_piece
 
 
 async def call_tool(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `tool`."""
     return (await run.tools.call(run, node),)
+
+
+async def run_piece(run: Run, node: Node) -> tuple[Any]:
+    """The handler of the op `host`."""
+    return (await call_piece(run, node),)
 
 
 def outcome(run: Run, node: Node) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from sgc.errors import ProgramError, SgcError
 from sgc.ir.code_types import parse_code_type
 from sgc.ir.graph import Lit, Node
 from sgc.ir.types import Kind, Type
-from sgc.runtime.executor.functions.own_texts import OwnText, own
+from sgc.runtime.executor.functions.own_texts import has_own, own
 from sgc.runtime.executor.functions.sharing import Several, refused
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.ops.run import Run
@@ -28,7 +28,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     special = run.context.special
     if special is not None:
         args = own(node.get("args"), args, special)
-        if special.search(code) or any(map(_is_own, args)):
+        if special.search(code) or any(map(has_own, args)):
             raise ProgramError(
                 "code computes with a special token that the program writes itself",
                 hint="add special tokens to the stream by themselves, or run it with --interpret",
@@ -86,10 +86,3 @@ def _check_gives(value: Any, gives: str, is_several: bool) -> None:
             f"code gave {reprlib.repr(value)}, which the graph says is {gives[:MAX_SHOWN]}",
             hint="run it with --interpret",
         )
-
-
-def _is_own(value: Any) -> bool:
-    """Whether a value holds a special token of the program's, which code would make plain text."""
-    if isinstance(value, dict):
-        return any(map(_is_own, value.values()))
-    return type(value) is OwnText or (isinstance(value, (list, tuple)) and any(map(_is_own, value)))

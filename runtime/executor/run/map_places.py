@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from sgc.ir.analysis.host_calls import has_effect
 from sgc.ir.graph import Graph, Lit, Node, Ref
 from sgc.ir.op_specs import Flag
-from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import StreamResult
 from sgc.runtime.executor.run.stream_order import Number
 from sgc.runtime.executor.run.tool_order import ToolMark
@@ -51,7 +51,7 @@ class Called:
 def _has_effect(node: Node, below: list[bool]) -> bool:
     if Flag.CALLS in node.flags:
         return below[number_of(node, "program")]
-    return Flag.HOST in node.flags and node.text("effect") != PURE
+    return has_effect(node)
 
 
 def number_of(node: Node, name: str) -> int:

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sgc.ir.analysis.host_calls import has_effect
 from sgc.ir.graph import Node
-from sgc.runtime.executor.interface.tools import PURE
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.run.record import ToolCall
 
 # A sort key of a run's tool calls: how many of the run's own calls came before; 0 for a call by a
@@ -59,13 +60,13 @@ class ToolOrder:
 
     def note(self, node: Node) -> None:
         """Notes a call that is submitted; called in the order of the program."""
-        path, done = node.text("path"), None
-        if node.text("effect") != PURE:
-            done = asyncio.get_running_loop().create_future()
+        is_logged = Flag.LOGGED in node.flags
+        path = node.text("path") if is_logged else ""
+        done = asyncio.get_running_loop().create_future() if has_effect(node) else None
         order = self._mapped_order() if path else (self._n_calls[""], 1, 0)
         place = CallPlace(order, self._n_calls[path], self._last, done)
         self._places[node.results[0].name] = place
-        self._n_calls[path] += 1
+        self._n_calls[path] += is_logged
         self._last = done or self._last
 
     def _mapped_order(self) -> Order:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from sgc.errors import ToolError
@@ -33,12 +33,15 @@ class Caller(Protocol):
     @property
     def context(self) -> Context: ...
 
+    @property
+    def tools(self) -> Tools: ...
+
     def field(self, node: Node, name: str) -> Any:
         """The value of a field of a node that is ready."""
         ...
 
 
-_OF_HOST = ops_with(Flag.HOST)  # computed once: every node of every run is checked
+_TOOLS = ops_with(Flag.LOGGED)  # computed once: every node of every run is checked
 
 
 class Tools:
@@ -56,7 +59,7 @@ class Tools:
     def check(self, nodes: Iterable[Node]) -> None:
         """Raises ToolError for the first call whose tool is not allowed, or does not match."""
         for node in nodes:
-            if node.op in _OF_HOST:
+            if node.op in _TOOLS:
                 self.resolve(node)
 
     def part(self, mark: ToolMark) -> Tools:
@@ -85,6 +88,10 @@ class Tools:
                     hint="compile the program anew, or allow the tool it was compiled with",
                 )
         return found
+
+    def piece(self, node: Node) -> Callable[..., Any]:
+        """The Python of a piece of the program's source."""
+        return self._own[node.text("name")].call
 
     async def call(self, run: Caller, node: Node) -> Any:
         """Makes the call of a node when it is its turn; returns its value."""

@@ -37,7 +37,7 @@ from sgc.predict.dry.totals import Totals, measured
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
 from sgc.programs.explain import findings
-from sgc.programs.program import Program, with_values
+from sgc.programs.program import Program, Traced, with_values
 from sgc.proposer.suggestion import suggestions
 from sgc.tracing.paths.explore import Report
 
@@ -214,15 +214,20 @@ def _graph(
         bound, types_of = static_arguments(function, given)
         values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):
-            graph, fixed = with_values(
-                lambda known, leaves: trace(
-                    function, known, types_of, report=report, leaves=leaves
+            graph, fixed, _ = with_values(
+                lambda known, how: Traced(
+                    trace(
+                        function, known, types_of, report=report, leaves=how.leaves,
+                        in_python=how.in_python,
+                    ),
+                    known,
                 ),
                 values,
                 values_of(function, given),
                 leaves=True,
                 optional=function.signature.optional,
-            )
+                may_be_in_python=True,
+            )  # fmt: skip
         return graph, (*bound, *(name for name in fixed if name not in values))
     if bindings:
         raise UsageError("--bind needs the Python source, not a compiled program")

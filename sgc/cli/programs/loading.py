@@ -120,7 +120,7 @@ def load_source(
     def compiled(values: Mapping[str, Any]) -> tuple[Loaded, bool]:
         program = compile_function(
             function, {**function.bind_arguments, **values}, check=check, opt_level=level,
-            types_of=types_of, is_full=is_full, values=same,
+            types_of=types_of, is_full=is_full, values=same, may_be_in_python=True,
         )  # fmt: skip
         is_whole = left_of(program.graph) is None
         fixed = fixed_in(program, function, {**function.bind_arguments, **values})

@@ -28,11 +28,13 @@ from sgc.errors import (
     UsageError,
 )
 from sgc.interpreter.calls import finished, start_eager
+from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
@@ -43,7 +45,10 @@ from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.object_arguments import as_objects, classes_of
+from sgc.tracing.operators.pieces import Scripted, scripting
 from sgc.tracing.overlays.namespace import Overlays
+from sgc.tracing.pieces.in_python import PiecesInPython
+from sgc.tracing.pieces.made import Sites
 
 MAX_ROUNDS = 72
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
@@ -54,8 +59,14 @@ MAX_ASKED_IN_ALL = 2000  # requests of all rounds
 MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
 
-def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) -> None:
-    """Raises TraceError at the first line where graph and interpreter differ."""
+def check_trace(
+    function: Definition,
+    graph: Graph,
+    bound: Mapping[str, Any],
+    in_python: PiecesInPython | None = None,
+) -> None:
+    """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
+    that run in Python; none is run here."""
     refuse_own_thread(shared.loop)
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     n_asked, given = 0, Arguments(graph)
@@ -66,7 +77,7 @@ def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) ->
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
         compiled = _attempt(_run_compiled, graph, backends[0], arguments)
         interpreted = _attempt(
-            _run_interpreted, function, backends[1], bound, arguments, given.schemas
+            _run_interpreted, function, backends[1], bound, arguments, given.schemas, in_python
         )
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
@@ -134,7 +145,13 @@ def _index(key: str) -> int:
 
 
 def _run_compiled(graph: Graph, backend: _Recorded, arguments: Mapping[str, Any]) -> RunResult:
-    return shared.run(run_graph(graph, backend, arguments, _options(backend)))
+    pieces = {node.text("name"): node for node in pieces_in_python(graph)}
+    scripted = ScriptedTools(backend.number, backend.texts)
+    tools = [
+        ToolImpl(name, node.text("source"), scripted.piece(name, node.results[0].type))
+        for name, node in pieces.items()
+    ]
+    return shared.run(run_graph(graph, backend, arguments, _options(backend), tools=tools))
 
 
 def _options(backend: _Recorded) -> RunOptions:
@@ -151,13 +168,15 @@ def _run_interpreted(
     bound: Mapping[str, Any],
     arguments: Mapping[str, Any],
     schemas: Mapping[str, Any],
+    in_python: PiecesInPython | None,
 ) -> RunResult:
     classes = classes_of(function)
     arguments = {n: as_objects(v, schemas.get(n, {}), classes) for n, v in arguments.items()}
     given = function.signature.bind((), {**bound, **arguments})
     given = {name: copied(value) for name, value in given.items()}
     # The body is only checked: it runs on copies of what it reads, and prints nothing.
-    replaying = replay_overlays.set(Overlays(is_silent=True, is_converting=False))
+    overlays = Overlays(True, is_converting=False, sites=Sites(in_python=in_python))
+    replaying, pieces = replay_overlays.set(overlays), scripting.set(_scripted(backend, in_python))
     try:
         return finished(start_eager(function, given, backend, _options(backend), shared.loop))
     except SgcError:
@@ -167,6 +186,20 @@ def _run_interpreted(
         raise ProgramRaised(message, where=innermost_user_line(error)) from error
     finally:
         replay_overlays.reset(replaying)
+        scripting.reset(pieces)
+
+
+def _scripted(backend: _Recorded, in_python: PiecesInPython | None) -> Scripted | None:
+    """What stands for pieces that run in Python, in an interpreted run."""
+    if in_python is None:
+        return None
+    scripted = ScriptedTools(backend.number, backend.texts)
+
+    def piece(key: str, values: tuple[Any, ...]) -> Any:
+        found = in_python.found[key]
+        return scripted.piece(found.impl.name, in_python.gives[key])(*values)
+
+    return piece
 
 
 def _compare_asked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,13 +11,15 @@ from types import MappingProxyType
 from typing import Any
 
 from sgc.core.failures import find_class
+from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.ir.graph import Graph, Lit, Node, Ref
-from sgc.ir.types import Kind, Type
+from sgc.ir.types import TEXT, Kind, Type
 from sgc.runtime.executor.interface.failures import Failed, MadeUp, class_names
 from sgc.runtime.executor.interface.plain import canonical
 from sgc.runtime.executor.interface.tools import ToolImpl
 
 FAILS_ONE_IN = 2  # calls of a tool whose failures the program handles
+PIECE_FAILS_ONE_IN = 4  # runs of a piece in Python
 # The exception classes of a tool's failures that a program may distinguish, by the tool's name.
 Failures = Mapping[str, tuple[type[Exception], ...]]
 _failures: ContextVar[Failures] = ContextVar("sgc_failures", default=MappingProxyType({}))
@@ -28,7 +30,8 @@ def failing(graph: Graph) -> Iterator[None]:
     """Inside, tools whose failures the program handles fail at times, with the exception classes
     that it distinguishes."""
     nodes = tuple(graph.all_nodes())
-    tools = (node for node in nodes if node.op == "tool" and node.get("catches") == Lit(True))
+    tools = [node for node in nodes if node.op == "tool" and node.get("catches") == Lit(True)]
+    tools += pieces_in_python(graph)
     told = {value.name for node in nodes if node.op == "outcome" for value in node.results}
     found = (_told_apart(node, told) for node in nodes if node.op == "compute")
     some: list[type[Exception]] = [RuntimeError, *(kind for kind in found if kind is not None)]
@@ -67,15 +70,32 @@ class ScriptedTools:
         name, type_ = node.text("name"), node.results[0].type
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            key = f"{self.number}/{name}/{canonical([args, kwargs])}"
-            digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
-            drawn = int.from_bytes(digest, "big")
+            drawn = self._drawn(name, canonical([args, kwargs]))
             kinds = self.failures.get(name, ())
             if kinds and drawn % FAILS_ONE_IN == 0:
                 raise MadeUp(_failed(kinds[drawn // FAILS_ONE_IN % len(kinds)], self._text(drawn)))
             return self._value(type_, drawn)
 
         return ToolImpl(name, node.text("signature"), call, is_async=True)
+
+    def piece(self, name: str, type_: Type) -> Callable[..., Any]:
+        """What stands for a piece that runs in Python; its failures are real errors."""
+
+        def call(*args: Any) -> Any:
+            drawn = self._drawn(name, repr(args))
+            kinds = self.failures.get(name, ())
+            if kinds and drawn % PIECE_FAILS_ONE_IN == 0:
+                raise kinds[drawn // PIECE_FAILS_ONE_IN % len(kinds)](self._text(drawn))
+            if type_.kind is Kind.JSON:
+                some = (self._text(drawn), [*self.texts[: drawn % 3]], drawn % 5)
+                return (*some, self._value(type_, drawn), None)[drawn // 7 % 5]
+            return self._value(type_, drawn)
+
+        return call
+
+    def _drawn(self, name: str, given: str) -> int:
+        key = f"{self.number}/{name}/{given}"
+        return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big")
 
     def _text(self, drawn: int) -> str:
         return self.texts[drawn % len(self.texts)]
@@ -86,7 +106,7 @@ class ScriptedTools:
             Kind.INT: (3, 1, 17)[drawn % 3],
             Kind.FLOAT: (0.5, 0.0, 1.0)[drawn % 3],
             Kind.BOOL: drawn % 2 == 0,
-            Kind.LIST: [text, *self.texts[: drawn % 3]],
+            Kind.LIST: [self._value(type_.item or TEXT, drawn + n) for n in range(drawn % 4)],
             Kind.JSON: {"text": text, "number": drawn % 5},
         }
         return values.get(type_.kind, text)

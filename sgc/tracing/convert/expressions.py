@@ -9,7 +9,6 @@ position and its order of evaluation, and is evaluated once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import (
@@ -39,7 +38,7 @@ from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.piece import NO_PIECES, Pieces
 from sgc.tracing.values.abstract_json import INNER_NAMES, OWN_NAMES
 
 _ITSELF = frozenset({"super", *OPERATORS})
@@ -56,10 +55,12 @@ _EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", 
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def convert(tree: ast.Module, names: ModuleNames, pieces: Set[Piece] = frozenset()) -> ast.Module:
-    """Rewrites the expressions of a module, or of a part of it, in place; its `pieces` become code
-    that is data. names: the whole module's.
+def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) -> ast.Module:
+    """Rewrites the expressions of a module, or of a part of it, in place; its `pieces` become
+    nodes. names: the whole module's.
     """
+    if pieces.are_all:
+        return with_pieces(tree, pieces)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     converted: ast.Module = _Expressions(names).visit(with_loops(with_flat(mapped), names))
     return with_managers(converted)

@@ -4,36 +4,51 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Set
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import IS_RUN_TIME, PIECE
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.code.operator_names import ALWAYS, IN_PYTHON, IS_RUN_TIME, PIECE
+from sgc.tracing.pieces.piece import NO_PIECES, Piece, Pieces
 from sgc.tracing.pieces.trees import position
 
 
-def with_pieces(tree: ast.Module, pieces: Set[Piece]) -> ast.Module:
-    """Rewrites the tree's pieces in place as conditional calls of an operator."""
-    if not pieces:
+def with_pieces(tree: ast.Module, pieces: Pieces) -> ast.Module:
+    """Rewrites the tree's pieces in place as conditional calls of an operator; those that run in
+    Python as calls, so that all of their runs are alike."""
+    if pieces == NO_PIECES:
         return tree
-    return _Pieces(pieces).visit(tree)  # type: ignore[return-value]
+    return _Rewriting(pieces).visit(tree)  # type: ignore[return-value]
 
 
-class _Pieces(ast.NodeTransformer):
-    def __init__(self, pieces: Set[Piece]) -> None:
-        self._by_place = {(each.place, type(each.node)): each for each in pieces}
+class _Rewriting(ast.NodeTransformer):
+    def __init__(self, pieces: Pieces) -> None:
+        every = (*pieces.as_code, *pieces.in_python)
+        self._by_place = {(each.place, type(each.node)): each for each in every}
+        self._in_python = pieces.in_python
 
     def visit(self, node: ast.AST) -> ast.AST:
         place = position(node)
         found = None if place is None else self._by_place.get((place, type(node)))  # type: ignore[arg-type]
         if found is None:
             return self.generic_visit(node)
+        given = [ast.Constant(found.key), *_loads(found)]
+        if found in self._in_python:
+            return _placed(_in_python(found, given, node), found.node)
         if isinstance(node, ast.stmt):
             return _statement(found, node)
         assert isinstance(node, ast.expr)
-        given = [ast.Constant(found.key), *_loads(found)]
         made = ast.IfExp(_call(IS_RUN_TIME, _loads(found)), _call(PIECE, given), node)
         return _placed(made, node)
+
+
+def _in_python(found: Piece, given: list[ast.expr], node: ast.AST) -> ast.expr | ast.stmt:
+    """A call; the piece itself stays in an arm that never runs, since the functions in it stand for
+    those of the original code."""
+    call, always = _call(IN_PYTHON, given), ast.Name(ALWAYS, ast.Load())
+    if isinstance(node, ast.expr):
+        return ast.IfExp(always, call, node)
+    targets = [_target(found, name) for name in found.writes]
+    done = ast.Assign(targets, call) if targets else ast.Expr(call)
+    return ast.If(always, [done], [node])  # type: ignore[list-item]
 
 
 def _statement(found: Piece, node: ast.stmt) -> ast.stmt:

@@ -17,19 +17,19 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from sgc.core.watching import unhooked, unwatched
 from sgc.tracing.convert.expressions import convert
 from sgc.tracing.convert.mapped import is_added
 from sgc.tracing.convert.module_names import ModuleNames
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.piece import NO_PIECES, Piece, Pieces
 from sgc.tracing.pieces.trees import CONVERTED
 
 MAX_KEPT = 1 << 16
 _kept: dict[
-    tuple[int, frozenset[Piece]], tuple[CodeType, CodeType]
+    tuple[int, Pieces], tuple[CodeType, CodeType]
 ] = {}  # by id, as comparing codes is slower
 MAX_FILES = 256
 _sources: dict[str, tuple[list[str], str]] = {}  # a file's lines, and its text
@@ -44,11 +44,11 @@ class NoSource(Exception):
 
 
 def converted(
-    code: CodeType, names: dict[str, Any] | None = None, pieces: frozenset[Piece] = frozenset()
+    code: CodeType, names: dict[str, Any] | None = None, pieces: Pieces = NO_PIECES
 ) -> CodeType:
     """The converted code of a function; the code itself if it is converted already.
 
-    names: the globals of its module, whose loader may have the source; pieces: pieces of its file
+    names: the globals of its module, whose loader may have the source; pieces: those of its file
     that become code in the graph. Raises NoSource.
     """
     kept = _kept.get((id(code), pieces))
@@ -78,7 +78,7 @@ def _source(filename: str, names: dict[str, Any] | None) -> str:
 
 
 @unhooked
-def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[Piece]) -> CodeType:
+def _converted(code: CodeType, names: dict[str, Any] | None, pieces: Pieces) -> CodeType:
     if is_added(code):  # conversion has made it
         return code
     source = _source(code.co_filename, names)
@@ -107,7 +107,7 @@ def _head(code: CodeType) -> tuple[object, ...]:
 
 
 def _near(
-    code: CodeType, source: str, flags: int, is_apart: bool, pieces: frozenset[Piece]
+    code: CodeType, source: str, flags: int, is_apart: bool, pieces: Pieces
 ) -> Mapping[CodeType, CodeType]:
     """The converted code of each function in the same part of a file, by its original code."""
     try:
@@ -115,7 +115,7 @@ def _near(
         part = file.part_at(code.co_firstlineno)
         if part is None:
             return {}
-        return _codes(file, part, frozenset(each for each in pieces if part.has(each.place[0])))
+        return _codes(file, part, pieces.within(part.has))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"its source cannot be read: {error}") from error
 
@@ -180,7 +180,7 @@ def _parts(tree: ast.Module) -> list[_Part]:
 
 
 @lru_cache(maxsize=512)
-def _codes(file: _File, part: _Part, pieces: frozenset[Piece]) -> Mapping[CodeType, CodeType]:
+def _codes(file: _File, part: _Part, pieces: Pieces) -> Mapping[CodeType, CodeType]:
     """The converted code of each function of a part, by its original code."""
     text = "\n" * (part.first - 1) + "".join(file.lines[part.first - 1 : part.last])
     tree = convert(ast.parse(text), file.names, pieces)
@@ -246,3 +246,17 @@ def _inside(code: CodeType) -> list[CodeType]:
     """The functions directly inside a code object, except generators that conversion has added."""
     inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return [each for each in inside if not is_added(each)]
+
+
+def function_of(piece: Piece, names: Mapping[str, Any]) -> FunctionType:
+    """A piece of a program as a function of its inputs. names: the globals of its module."""
+    (plain,) = piece.plain.body if isinstance(piece.plain, ast.Module) else (piece.plain,)
+    body = [plain] if isinstance(plain, ast.stmt) else []
+    given = [ast.Name(name, ast.Load()) for name in piece.writes] if body else [plain]
+    entry = ast.parse(f"def piece({', '.join(piece.inputs)}): pass").body[0]
+    assert isinstance(entry, ast.FunctionDef)
+    entry.body = [*body, *(ast.Return(each) for each in given)]  # type: ignore[arg-type]
+    tree = ast.fix_missing_locations(ast.Module([entry], []))
+    (code,) = _inside(compile(tree, piece.filename, "exec", dont_inherit=True))
+    assert isinstance(names, dict)
+    return FunctionType(code, names, "piece")

@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     COMPARED,
     CONTAINS,
     FORMATTED,
+    IN_PYTHON,
     IS_RUN_TIME,
     IS_WHOLE_OF,
     ITEM,
@@ -44,7 +45,7 @@ from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.pieces import is_run_time, piece
+from sgc.tracing.operators.pieces import in_python, is_run_time, piece
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,
@@ -79,6 +80,7 @@ OPERATORS: dict[str, Any] = {
     LOOPS: loops,
     OVER: gone_over,
     PIECE: piece,
+    IN_PYTHON: in_python,
     IS_RUN_TIME: is_run_time,
     ALWAYS: True,
     OWN: own,

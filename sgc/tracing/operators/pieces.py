@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,6 +18,7 @@ from sgc.core.watching import unhooked
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code_names import BUILTINS
 from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
@@ -38,6 +40,7 @@ from sgc.tracing.kinds.row_types import (
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, pythons_of, unowned
 from sgc.tracing.pieces.piece import Piece
@@ -86,6 +89,61 @@ def _parts(value: Any) -> Iterable[Any]:
 def piece(key: str, *values: Any) -> Any:
     """The abstract value of a piece, or those of the variables that it sets."""
     return _piece(current_session(), key, values, sys._getframe(1))
+
+
+def in_python(key: str, *values: Any) -> Any:
+    """The value of a piece that runs in Python, or of the variable that it sets."""
+    scripted = scripting.get()
+    if scripted is not None:
+        return scripted(key, values)
+    return _in_python(current_session(), key, values, sys._getframe(1))
+
+
+@unhooked
+def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
+    known: PiecesInPython = session.sites.in_python
+    found = known.found[key]
+    if not may_be_in_python(found.piece, session.originals(frame.f_globals), values):
+        del known.found[key]
+        known.refused.add(key)
+        session.end(Pieced("it is given what is no data"))
+    fields: dict[str, Any] = {"args": tuple(map(session.operand, values))}
+    gives = _given_in_python(found, values)
+    if gives != OBJECT:
+        fields["gives"] = Lit(annotation_of(gives))
+    known.gives[key] = plain(gives)
+    (value,) = session.emit(
+        "host", [("v", gives)],
+        name=Lit(found.impl.name), keys=tuple(map(Lit, found.piece.inputs)),
+        source=Lit(found.impl.signature), **fields,
+    )  # fmt: skip
+    session.raise_failed(value)
+    return session.seen(abstract(value, session))
+
+
+def _given_in_python(found: InPython, values: Sequence[Any]) -> Type:
+    """The type of what a piece gives, as far as its syntax tells; a library may give anything."""
+    from sgc.tracing.inference.infer import inferred  # loads many modules
+
+    libraries = [name for name in found.outer if name not in BUILTINS]
+    source = found.impl.signature
+    if found.piece.is_statement:
+        lines = [*source.splitlines(), *(f"return {name}" for name in found.piece.writes)]
+    else:
+        lines = [f"return {source}"]
+    head = f"def piece({', '.join([*found.piece.inputs, *libraries])}):"
+    given = [_type(_given_type(each)) for each in values]
+    try:
+        code = parse_code("\n    ".join([head, *lines]))
+    except CodeError:
+        return OBJECT
+    type_ = inferred(code, (*given, *repeat(OBJECT, len(libraries)))).type
+    return type_ if type_ in _FIXED or type_.item in _FIXED else OBJECT
+
+
+# In the trace check, what a piece gives in an interpreted run, by its key and inputs.
+Scripted = Callable[[str, tuple[Any, ...]], Any]
+scripting: ContextVar[Scripted | None] = ContextVar("sgc_scripted_pieces", default=None)
 
 
 @unhooked

@@ -212,8 +212,9 @@ class _Overlay:
             return _refused_outside_write(function, *writes)
         try:
             code = own_code(function)
-            if self._is_converting:
-                code = converted(code, self.original, self._sites.places(code.co_filename))
+            pieces = self._sites.places(code.co_filename, are_all=not self._is_converting)
+            if self._is_converting or pieces.in_python:
+                code = converted(code, self.original, pieces)
         except NoSource as error:
             return _refused(
                 function,

@@ -6,17 +6,18 @@ import ast
 import itertools
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
-from sgc.core.places import is_users
+from sgc.core.places import is_users, is_users_own
 from sgc.core.session import Stream
 from sgc.core.watching import unhooked
 from sgc.ir.code import CodeError
 from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.holes import Outer
+from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import made_again
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.trees import (
@@ -82,6 +83,25 @@ def chosen(session: Recorder, places: Places) -> Piece | None:
 
 
 @unhooked
+def chosen_in_python(session: Recorder, places: Places, made: MakesFunction) -> InPython | None:
+    """The largest piece around a place that can run in Python, in the innermost function of the
+    program's own: what this calls is a library's."""
+    for frame, offset in reversed([*places]):
+        if is_users_own(frame.f_code, frame.f_globals):
+            found = _in_frame(session, frame, offset, _may_be_in_python)
+            names = session.originals(frame.f_globals)
+            return None if found is None else in_python(found, names, made)
+    return None
+
+
+def _may_be_in_python(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]) -> bool:
+    known = session.sites.in_python
+    if piece.key in known.refused or piece.key in known.found:
+        return False
+    return may_be_in_python(piece, session.originals(frame.f_globals), given)
+
+
+@unhooked
 def growing(session: Recorder, frame: FrameType) -> Piece | None:
     """The current statement as a piece, if it changes a dict, set or the like. A known one differs
     in each turn, so that a loop around it never merges.
@@ -104,7 +124,21 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
 _GROWN = (dict, set, deque, Counter, defaultdict, OrderedDict)
 
 
-def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
+Fits = Callable[[Recorder, Piece, FrameType, list[Any]], bool]
+
+
+def _as_code(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]) -> bool:
+    """Whether a piece can be code that is data."""
+    try:
+        made_again(session.sites, session.originals, piece, given, frame.f_globals)
+    except (NotData, CodeError):
+        return False
+    return True
+
+
+def _in_frame(
+    session: Recorder, frame: FrameType, offset: int, fits: Fits = _as_code
+) -> Piece | None:
     code = frame.f_code
     tree = tree_of(code.co_filename)
     function = None if tree is None else function_of(code, tree)
@@ -118,7 +152,7 @@ def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
     for node in _around(innermost, function, tree, is_loop=values is not frame.f_locals):
         is_joined = is_joined or _joins(node)
         if not is_joined or isinstance(node, ast.stmt):
-            larger = _possible(session, frame, values, node, function, tree, place)
+            larger = _possible(session, frame, values, node, function, tree, place, fits)
             found = found if larger is None or larger.key in session.sites.refused else larger
     return None if found is None or found.key in session.sites.pieces else found
 
@@ -131,6 +165,7 @@ def _possible(
     function: Function,
     tree: Tree,
     place: Position | None,
+    fits: Fits = _as_code,
 ) -> Piece | None:
     """The piece that a node can be, with its inner expressions or with them hoisted."""
     code = frame.f_code
@@ -142,7 +177,7 @@ def _possible(
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
         if piece is None or not piece.inputs:
             continue
-        if _is_possible(session, piece, frame, values, place):
+        if _is_possible(session, piece, frame, values, place, fits):
             return piece
     return None
 
@@ -211,15 +246,15 @@ def _is_possible(
     frame: FrameType,
     values: Mapping[str, Any],
     place: Position | None,
+    fits: Fits,
 ) -> bool:
     if place is not None and any(covers(node, place) for node in piece.hoisted.values()):
         return False
     try:
         given = [_value(piece, name, values, frame) for name in piece.inputs]
-        made_again(session.sites, session.originals, piece, given, frame.f_globals)
-    except (NotData, CodeError, KeyError):
+    except KeyError:
         return False
-    return True
+    return fits(session, piece, frame, given)
 
 
 def _value(piece: Piece, name: str, values: Mapping[str, Any], frame: FrameType) -> Any:

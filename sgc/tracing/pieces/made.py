@@ -33,10 +33,11 @@ from sgc.tracing.pieces.classes import UserClass, changing_of
 from sgc.tracing.pieces.constants import FACTORIES, NotData, holds_defaulting, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
 from sgc.tracing.pieces.function_checks import refuse_hidden
+from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.module_text import ModuleText, Originals
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.piece import Piece, Pieces
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 
 MAX_PIECES = 64
@@ -77,7 +78,8 @@ class Sites:
     its class and the names of its attributes; written: the code of pieces, by the forms of their
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
     why lists hold streams themselves, and not what is left when they end; late_names: of variables
-    whose names are known only at run time, by their function and whether a fork's child has them.
+    whose names are known only at run time, by their function and whether a fork's child has them;
+    in_python: the pieces that run in Python, if there may be some.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -92,6 +94,7 @@ class Sites:
     outside: dict[int, Any] = field(default_factory=dict)
     streams_told: TraceError | None = None
     late_names: dict[tuple[str, bool], dict[NamePattern, Type | None]] = field(default_factory=dict)
+    in_python: PiecesInPython | None = None
 
     @property
     def may_take(self) -> bool:
@@ -115,9 +118,11 @@ class Sites:
                 raise NotData(f"there are two classes {name}")
         return made
 
-    def places(self, filename: str) -> frozenset[Piece]:
-        """The pieces in a file."""
-        return frozenset(each for each in self.pieces.values() if each.filename == filename)
+    def places(self, filename: str, are_all: bool = False) -> Pieces:
+        """The pieces in a file. are_all: nothing else of it is converted."""
+        as_code = (each for each in self.pieces.values() if each.filename == filename)
+        in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
+        return Pieces(frozenset(as_code), in_python, are_all)
 
 
 def made_again(

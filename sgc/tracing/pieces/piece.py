@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -77,6 +77,27 @@ class Piece:
     @property
     def is_statement(self) -> bool:
         return isinstance(self.node, ast.stmt)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of a file: those that become code that is data, and those that run in Python.
+    are_all: nothing else is converted."""
+
+    as_code: frozenset[Piece] = frozenset()
+    in_python: frozenset[Piece] = frozenset()
+    are_all: bool = False
+
+    def within(self, has: Callable[[int], bool]) -> Pieces:
+        """Those whose first line is one of some lines."""
+        return Pieces(
+            frozenset(each for each in self.as_code if has(each.place[0])),
+            frozenset(each for each in self.in_python if has(each.place[0])),
+            self.are_all,
+        )
+
+
+NO_PIECES = Pieces()
 
 
 @lru_cache(maxsize=4096)  # a trace asks for the same pieces again and again

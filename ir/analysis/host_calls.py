@@ -1,0 +1,56 @@
+"""What a graph runs of the host's code: tools, and pieces of the program's own source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from sgc.ir.graph import Block, Graph, Lit, Node
+from sgc.ir.op_specs import Flag
+
+MAX_SHOWN = 60
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a node runs code of the host that must run once, and in the program's order."""
+    if Flag.HOST not in node.flags:
+        return False
+    return Flag.LOGGED not in node.flags or node.text("effect") != "pure"
+
+
+def pieces_in_python(graph: Graph) -> list[Node]:
+    """The nodes that run a piece of the program's source."""
+    return [node for node in graph.all_nodes() if _is_piece(node)]
+
+
+def shown_piece(node: Node) -> str:
+    """A piece of the source, for messages: its first line."""
+    first, *more = node.text("source").splitlines() or [""]
+    return first if len(first) <= MAX_SHOWN and not more else first[:MAX_SHOWN] + "…"
+
+
+def without_pieces(graph: Graph, known: Collection[tuple[str, str]]) -> Graph:
+    """The graph as it runs where only these pieces are known, each by name and source: a path that
+    reaches another is left to the interpreter there."""
+    if all(_key(node) in known for node in pieces_in_python(graph)):
+        return graph
+    called = tuple(without_pieces(each, known) for each in graph.called)
+    blocks = tuple(_cut(block, known) for block in graph.blocks)
+    return replace(graph, blocks=blocks, called=called)
+
+
+def _cut(block: Block, known: Collection[tuple[str, str]]) -> Block:
+    for n, node in enumerate(block.nodes):
+        if _is_piece(node) and _key(node) not in known:
+            reason = f"{shown_piece(node)} runs in Python"
+            end = Node("deopt", (), (("reason", Lit(reason)),), node.loc)
+            return replace(block, nodes=(*block.nodes[:n], end))
+    return block
+
+
+def _is_piece(node: Node) -> bool:
+    return Flag.HOST in node.flags and Flag.LOGGED not in node.flags
+
+
+def _key(node: Node) -> tuple[str, str]:
+    return node.text("name"), node.text("source")

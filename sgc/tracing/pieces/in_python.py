@@ -1,0 +1,136 @@
+"""Pieces of a program that run in Python: what can be traced neither as nodes nor as code.
+
+Such a piece calls libraries alone: a function of the program's own is traced, and what stops in it
+is a smaller piece. It takes and gives data.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sgc.core.places import is_users_module
+from sgc.ir.types import Type
+from sgc.runtime.executor.interface.tools import ToolImpl
+from sgc.tracing.kinds.row_types import RecordType, holds_states
+from sgc.tracing.pieces.forms import is_operand
+from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.values.abstract_list import type_of
+
+MAX_PIECES = 20
+# Builtins that see the frame that calls them, show something, or run what is no piece.
+_REFUSED = frozenset({
+    "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "exit", "getattr",
+    "globals", "id", "input", "locals", "open", "print", "quit", "setattr", "super", "vars",
+})  # fmt: skip
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+
+# Makes a function of a piece, over the globals of its module.
+MakesFunction = Callable[[Piece, Mapping[str, Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class InPython:
+    """A piece that runs in Python. impl: it, as a run calls it; outer: the names of libraries and
+    builtins that it reads.
+    """
+
+    piece: Piece
+    impl: ToolImpl
+    outer: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class PiecesInPython:
+    """The pieces of a program, and of the programs that it maps, that run in Python, by key.
+
+    gives: the types of what they give, as the graph has them; refused: keys of pieces that turned
+    out to be none. is_noting: pieces are not taken, but `noted` if there is one.
+    """
+
+    found: dict[str, InPython] = field(default_factory=dict)
+    gives: dict[str, Type] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    is_noting: bool = False
+    noted: bool = False
+
+    def places(self, filename: str) -> frozenset[Piece]:
+        """The pieces in a file."""
+        pieces = (each.piece for each in self.found.values())
+        return frozenset(each for each in pieces if each.filename == filename)
+
+    @property
+    def impls(self) -> tuple[ToolImpl, ...]:
+        return tuple(each.impl for each in self.found.values())
+
+
+def may_be_in_python(piece: Piece, names: Mapping[str, Any], values: Sequence[Any]) -> bool:
+    """Whether a piece takes data and calls libraries alone. names: the globals of its function;
+    values: those of its inputs."""
+    node = piece.node
+    if not isinstance(node, (ast.expr, *_SIMPLE)) or isinstance(node, ast.Constant):
+        return False
+    given = dict(zip(piece.inputs, values, strict=True))
+    if any(is_changeable(given[name]) for name in piece.changes):
+        return False
+    if piece.hoisted or len(piece.writes) > 1:
+        return False
+    if not all(map(_is_data, values)):
+        return False
+    if any(isinstance(each, (ast.Await, ast.NamedExpr)) for each in ast.walk(node)):
+        return False
+    return all(_is_librarys(name, names) for name in _outer(piece))
+
+
+def _outer(piece: Piece) -> tuple[str, ...]:
+    found = names_of([piece.plain])
+    return tuple(sorted(found.reads - found.writes - set(piece.inputs)))
+
+
+def _is_data(value: Any) -> bool:
+    if not is_operand(value):
+        return False
+    type_ = type_of(value)
+    return not isinstance(type_, RecordType) and not holds_states(type_)
+
+
+def _is_librarys(name: str, names: Mapping[str, Any]) -> bool:
+    """Whether a name stands for something of a library, or for data."""
+    if name not in names:
+        return hasattr(builtins, name) and name not in _REFUSED
+    value = names[name]
+    if isinstance(value, ModuleType):
+        module, file = value.__name__, getattr(value, "__file__", None) or ""
+    else:
+        kind = value if isinstance(value, type) or callable(value) else type(value)
+        module = getattr(kind, "__module__", None) or type(value).__module__
+        code = getattr(value, "__code__", None)
+        file = code.co_filename if code is not None else _file_of(module)
+    if module == "builtins":
+        return name not in _REFUSED
+    return module.partition(".")[0] != "sgc" and not is_users_module(module, file)
+
+
+def _file_of(module: str) -> str:
+    import sys
+
+    return getattr(sys.modules.get(module), "__file__", None) or "<frozen"
+
+
+def in_python(
+    piece: Piece,
+    names: Mapping[str, Any],
+    made: MakesFunction,
+) -> InPython:
+    """A piece that runs in Python. names: the globals of its function."""
+    line, column, *_ = piece.place
+    name = f"{Path(piece.filename).stem}:{line}:{column}"
+    impl = ToolImpl(name, ast.unparse(piece.plain), made(piece, names))
+    return InPython(piece, impl, _outer(piece))
