@@ -9,6 +9,7 @@ from sgc.ir.graph import Block, Graph, Lit, Node
 from sgc.ir.op_specs import Flag
 
 MAX_SHOWN = 60
+MAX_LINES = 5  # that are shown
 
 
 def has_effect(node: Node) -> bool:
@@ -27,6 +28,19 @@ def shown_piece(node: Node) -> str:
     """A piece of the source, for messages: its first line."""
     first, *more = node.text("source").splitlines() or [""]
     return first if len(first) <= MAX_SHOWN and not more else first[:MAX_SHOWN] + "…"
+
+
+def told_pieces(graph: Graph) -> str:
+    """The pieces of the source that a program runs in Python, with their lines; empty if none."""
+    found = {(str(node.loc or "a line unknown"), shown_piece(node)): None
+             for node in pieces_in_python(graph)}  # fmt: skip
+    if not found:
+        return ""
+    shown = ", ".join(f"{piece} at {where}" for where, piece in [*found][:MAX_LINES])
+    n_more = len(found) - MAX_LINES
+    more = f" and {n_more} more" if n_more > 0 else ""
+    what = "1 piece" if len(found) == 1 else f"{len(found)} pieces"
+    return f"{what} in Python: {shown}{more}"
 
 
 def without_pieces(graph: Graph, known: Collection[tuple[str, str]]) -> Graph:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sgc.ir.analysis.host_calls import pieces_in_python, shown_piece
 from sgc.ir.analysis.interpreted import deopts, left_of
 from sgc.ir.analysis.text_boundaries import Border, Tail, borders
 from sgc.ir.graph import Graph, Lit, Loc
@@ -136,6 +137,13 @@ def left_advice(graph: Graph) -> Iterator[Finding]:
         yield Finding(loc, f"{left}{nothing}", advice)
 
 
+def piece_advice(graph: Graph) -> Iterator[Finding]:
+    """Pieces of the source that run in Python: without it, a run of the file ends there."""
+    for node in pieces_in_python(graph):
+        advice = "run the file with --source PROG.py; --full-graph says what to write instead"
+        yield Finding(node.loc, f"{shown_piece(node)} runs in Python", advice)
+
+
 def bound_advice(graph: Graph) -> Iterator[Finding]:
     """Loops with a bound on their turns that only compiled runs have."""
     for node in graph.nodes():
@@ -152,5 +160,6 @@ def bound_advice(graph: Graph) -> Iterator[Finding]:
 ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
     border_advice,
     left_advice,
+    piece_advice,
     bound_advice,
 )

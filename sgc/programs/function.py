@@ -15,6 +15,7 @@ from sgc.core.threads import in_thread
 from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
 from sgc.interpreter.bodies import call
 from sgc.interpreter.calls import Canceller, finished, run_eager, start_eager, start_streaming
+from sgc.ir.analysis.host_calls import told_pieces
 from sgc.ir.analysis.interpreted import left_of, may_leave
 from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
@@ -311,6 +312,10 @@ class Function(Definition, Batched):
         left = left_of(program.graph)
         if left is not None:
             message = f"{left.lines[0]}: {self.name} has {left}; they need its source to go on"
+            warnings.warn(message, SgcWarning, stacklevel=2)
+        pieces = told_pieces(program.graph)
+        if pieces:
+            message = f"{self.name} runs {pieces}; a file of it needs its source there"
             warnings.warn(message, SgcWarning, stacklevel=2)
         return program
 

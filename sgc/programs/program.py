@@ -302,7 +302,8 @@ def _with_python(
     traced left to the interpreter; raises the error if nothing of it asks a model."""
     from sgc.tracing.pieces.in_python import PiecesInPython
 
-    is_noted = noting is not None and noting.noted
+    # A value that tracing needs is not known in Python either before the run.
+    is_noted = noting is not None and noting.noted and not error.needs
     hows = [How(False, PiecesInPython())] if is_noted else []
     if leaves:
         hows += [How(True, PiecesInPython())] if is_noted else []

@@ -12,6 +12,7 @@ from tests_support import run_both
 from sgc.ir.text.parser import parse
 from sgc.ir.text.printer import to_text
 from sgc.programs.function import Function
+from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.tracer import trace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +30,9 @@ def load(name: str) -> Function:
 @pytest.mark.parametrize("name", PATHS)
 def test_trace(name):
     command = f"pytest tests/golden/test_example_goldens.py -k {name}"
-    text = to_text(trace(load(name)))
+    text = to_text(trace(load(name), in_python=PiecesInPython()))
     compare(Path(__file__).parent / f"{name}.sgir.txt", text, command)
-    assert parse(text) == trace(load(name))
+    assert parse(text) == trace(load(name), in_python=PiecesInPython())
 
 
 def test_every_word_runs_alike(scripted):

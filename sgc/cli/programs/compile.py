@@ -9,6 +9,7 @@ import click
 from sgc.cli.programs.loading import Given, signature_types
 from sgc.cli.programs.source import load_function, parse_pairs
 from sgc.errors import UsageError
+from sgc.ir.analysis.host_calls import pieces_in_python, told_pieces
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
@@ -85,6 +86,11 @@ def compile_program(
     if left is not None:
         told = f"{program.name} has {left}; {GO_ON}; --full-graph says what to write instead"
         click.echo(f"sgc: warning: {left.lines[0]}: {told}", err=True)
+    pieces = told_pieces(program.graph)
+    if pieces:
+        where = next(node.loc for node in pieces_in_python(program.graph))
+        told = f"{program.name} runs {pieces}; {GO_ON}; --full-graph says what to write instead"
+        click.echo(f"sgc: warning: {where}: {told}", err=True)
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:

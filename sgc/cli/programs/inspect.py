@@ -9,6 +9,7 @@ import click
 
 from sgc.cli.programs.compile import GO_ON
 from sgc.ir.analysis.dump import to_dot, to_json, to_mermaid
+from sgc.ir.analysis.host_calls import told_pieces
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.file.sgir import load
 from sgc.ir.text.printer import to_text
@@ -33,3 +34,6 @@ def verify_program(path: Path) -> None:
     if left is not None:
         nothing = ", and what is compiled asks a model for nothing" if left.is_all else ""
         click.echo(f"{path}: {left}{nothing}; {GO_ON}")
+    pieces = told_pieces(graph)
+    if pieces:
+        click.echo(f"{path}: {pieces}; {GO_ON}")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from sgc.ir.analysis.host_calls import shown_piece
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.predict.bounds.cost import FREE
 from sgc.predict.bounds.flow import Flow
@@ -246,6 +247,11 @@ class PlainNodes:
     def on_evaluate(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         why = f"{where}: what code computes may be of any length"
+        return Made((Bound(math.inf, why=why),))
+
+    def on_host(self, node: Node) -> Made:
+        where = str(node.loc or "a line unknown")
+        why = f"{where}: what {shown_piece(node)} gives may be of any length"
         return Made((Bound(math.inf, why=why),))
 
     def on_unset(self, node: Node) -> Made:

@@ -7,8 +7,8 @@ import copy
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS, IN_PYTHON, IS_RUN_TIME, PIECE
+from sgc.tracing.code.trees import position
 from sgc.tracing.pieces.piece import NO_PIECES, Piece, Pieces
-from sgc.tracing.pieces.trees import position
 
 
 def with_pieces(tree: ast.Module, pieces: Pieces) -> ast.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -126,7 +127,7 @@ def _given_in_python(found: InPython, values: Sequence[Any]) -> Type:
     from sgc.tracing.inference.infer import inferred  # loads many modules
 
     libraries = [name for name in found.outer if name not in BUILTINS]
-    source = found.impl.signature
+    source = ast.unparse(found.piece.plain)
     if found.piece.is_statement:
         lines = [*source.splitlines(), *(f"return {name}" for name in found.piece.writes)]
     else:

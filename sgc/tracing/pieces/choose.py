@@ -14,13 +14,7 @@ from sgc.core.places import is_users, is_users_own
 from sgc.core.session import Stream
 from sgc.core.watching import unhooked
 from sgc.ir.code import CodeError
-from sgc.tracing.pieces.changes import may_change
-from sgc.tracing.pieces.constants import NotData
-from sgc.tracing.pieces.holes import Outer
-from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
-from sgc.tracing.pieces.made import made_again
-from sgc.tracing.pieces.piece import Piece, piece_of
-from sgc.tracing.pieces.trees import (
+from sgc.tracing.code.trees import (
     Function,
     Position,
     Tree,
@@ -33,6 +27,12 @@ from sgc.tracing.pieces.trees import (
     statement_at,
     tree_of,
 )
+from sgc.tracing.pieces.changes import may_change
+from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.holes import Outer
+from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
+from sgc.tracing.pieces.made import made_again
+from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractObject, is_abstract
 from sgc.tracing.values.open_fork import EndedChild

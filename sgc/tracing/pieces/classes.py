@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
+from sgc.tracing.code.trees import source_of, tree_of
 from sgc.tracing.pieces.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
-from sgc.tracing.pieces.trees import source_of, tree_of
 
 _HEAP_TYPE = 1 << 9
 _PLAIN_METHODS = frozenset({"__init__", "__post_init__", "__setitem__", "__delitem__"})

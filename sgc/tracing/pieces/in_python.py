@@ -77,15 +77,18 @@ def may_be_in_python(piece: Piece, names: Mapping[str, Any], values: Sequence[An
     node = piece.node
     if not isinstance(node, (ast.expr, *_SIMPLE)) or isinstance(node, ast.Constant):
         return False
+    if not all(map(_is_data, values)):
+        return False
     given = dict(zip(piece.inputs, values, strict=True))
     if any(is_changeable(given[name]) for name in piece.changes):
         return False
     if piece.hoisted or len(piece.writes) > 1:
         return False
-    if not all(map(_is_data, values)):
+    parts = [*ast.walk(node)]
+    if any(isinstance(each, (ast.Await, ast.NamedExpr)) for each in parts):
         return False
-    if any(isinstance(each, (ast.Await, ast.NamedExpr)) for each in ast.walk(node)):
-        return False
+    if not any(isinstance(each, ast.Call) for each in parts):
+        return False  # nothing of a library's is called: what it gives would be no better known
     return all(_is_librarys(name, names) for name in _outer(piece))
 
 
@@ -132,5 +135,5 @@ def in_python(
     """A piece that runs in Python. names: the globals of its function."""
     line, column, *_ = piece.place
     name = f"{Path(piece.filename).stem}:{line}:{column}"
-    impl = ToolImpl(name, ast.unparse(piece.plain), made(piece, names))
+    impl = ToolImpl(name, ast.unparse(piece.node), made(piece, names))
     return InPython(piece, impl, _outer(piece))

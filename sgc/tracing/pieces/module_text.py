@@ -14,6 +14,7 @@ from typing import Any
 from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
+from sgc.tracing.code.trees import Function, source_of
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.sets import has_open_order
 from sgc.tracing.pieces.changes import CHANGERS, DECIDING, changes_outside
@@ -30,7 +31,6 @@ from sgc.tracing.pieces.constants import (
 from sgc.tracing.pieces.function_checks import refuse_defaults, refuse_hidden
 from sgc.tracing.pieces.library import known_library
 from sgc.tracing.pieces.names import free_names, names_of
-from sgc.tracing.pieces.trees import Function, source_of
 
 MAX_FUNCTIONS = 50
 MAX_CONSTANT = 4000  # characters

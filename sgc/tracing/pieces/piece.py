@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from sgc.tracing.code.trees import Function, Position, Tree, position
 from sgc.tracing.pieces.changes import changed_names, method_of, read_by_key
 from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, is_part, surely
 from sgc.tracing.pieces.names import names_of, parameters
-from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
 
 @dataclass(frozen=True)
