@@ -39,7 +39,7 @@ def deopts(nodes: Iterable[Node]) -> list[Node]:
 
 def may_leave(graph: Graph) -> bool:
     """Whether a run may have to go on in the interpreter: some path was left to it, or a piece of
-    the source runs in Python, whose values may turn out to be no data."""
+    the source runs in Python, and it may not have it."""
     return bool(deopts(graph.all_nodes()) or pieces_in_python(graph))
 
 

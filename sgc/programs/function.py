@@ -16,7 +16,7 @@ from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
 from sgc.interpreter.bodies import call
 from sgc.interpreter.calls import Canceller, finished, run_eager, start_eager, start_streaming
 from sgc.ir.analysis.host_calls import told_pieces
-from sgc.ir.analysis.interpreted import left_of, may_leave
+from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
@@ -192,7 +192,7 @@ class Function(Definition, Batched):
         if self._jit is not None and not why:
             found, rest = self._jit.specialize(arguments, guards)
             program, why = found.program, found.reason
-        if program is not None and not may_leave(program.graph):
+        if program is not None and not left_of(program.graph):
 
             def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
                 return compiled.start(shares, rest, options, on_text, row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -304,21 +305,17 @@ def _with_python(
 
     # A value that tracing needs is not known in Python either before the run.
     is_noted = noting is not None and noting.noted and not error.needs
-    hows = [How(False, PiecesInPython())] if is_noted else []
-    if leaves:
-        hows += [How(True, PiecesInPython())] if is_noted else []
-        hows.append(How(True, None))
-    for how in hows:
-        try:
-            found = traced(bind, how)
-        except TraceError:
-            if how.leaves and how.in_python is None:
-                raise
-            continue
-        left = left_of(found.graph)
-        if left is None or not left.is_all:
-            return found
-    raise error
+    if is_noted:
+        with suppress(TraceError):
+            return traced(bind, How(False, PiecesInPython(is_sure=not leaves)))
+    if not leaves:
+        raise error
+    # Without such pieces: where the interpreter goes on, it would run them once more.
+    found = traced(bind, How(True, None))
+    left = left_of(found.graph)
+    if left is not None and left.is_all:
+        raise error
+    return found
 
 
 def compile_function(
@@ -344,7 +341,8 @@ def compile_function(
     """Traces, checks the trace against the interpreter, and runs the passes.
 
     values: of arguments that are fixed to them if tracing needs them, such as a number of forks.
-    may_be_in_python: pieces of the program that cannot be traced run in Python.
+    may_be_in_python: pieces of the program that cannot be traced run in Python, if it is certain
+    that what they give is data; with `leaves`, also if not.
     types_of, schemas: types of arguments known from their values (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: which streams are results, one of `sgc.passes.facts.kept_results.KEEPS`.

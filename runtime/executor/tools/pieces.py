@@ -1,8 +1,9 @@
 """Runs pieces of a program's source, which its caller has: the op `host`.
 
-A piece gets copies of its arguments and gives data. Where it does something else, such as changing
-an argument, the compiled part of the program ends, and the interpreter can go on from the run's
-log. No log keeps what a piece gives: a run that is resumed runs it again, as the interpreter does.
+A piece gets copies of its arguments and gives data. What it does beyond that, such as changing an
+argument, would be lost, so it ends the run with an error; the interpreter does not go on there,
+since it would run the piece once more. No log keeps what a piece gives: a run that is resumed runs
+it again, as the interpreter does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import reprlib
 from typing import Any
 
-from sgc.errors import DeoptReached, ProgramError
+from sgc.errors import ProgramError
 from sgc.ir.analysis.host_calls import shown_piece
 from sgc.ir.code_types import parse_code_type
 from sgc.ir.graph import Node
@@ -49,7 +50,7 @@ async def _called(run: Caller, node: Node) -> Any:
         if error is None:
             return _checked(node, given, args, value)
     except NoData as no_data:
-        raise DeoptReached(
+        raise ProgramError(
             f"{shown_piece(node)} {no_data}", where=str(node.loc or ""), hint=_HINT
         ) from None
     failed = Failed.of("", error, str(node.loc or ""))

@@ -104,12 +104,13 @@ def in_python(key: str, *values: Any) -> Any:
 def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
     known: PiecesInPython = session.sites.in_python
     found = known.found[key]
-    if not may_be_in_python(found.piece, session.originals(frame.f_globals), values):
+    gives = _given_in_python(found, values)
+    is_sure = not known.is_sure or _is_sure(found.piece, gives, values)
+    if not is_sure or not may_be_in_python(found.piece, session.originals(frame.f_globals), values):
         del known.found[key]
         known.refused.add(key)
-        session.end(Pieced("it is given what is no data"))
+        session.end(Pieced("it takes or may give what is no data"))
     fields: dict[str, Any] = {"args": tuple(map(session.operand, values))}
-    gives = _given_in_python(found, values)
     if gives != OBJECT:
         fields["gives"] = Lit(annotation_of(gives))
     known.gives[key] = plain(gives)
@@ -120,6 +121,13 @@ def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType
     )  # fmt: skip
     session.raise_failed(value)
     return session.seen(abstract(value, session))
+
+
+def _is_sure(piece: Piece, gives: Type, values: Sequence[Any]) -> bool:
+    """Whether a piece certainly gives data, or nothing and changes nothing that it is given."""
+    if piece.is_statement and not piece.writes:
+        return not any(map(is_changeable, values))
+    return gives != OBJECT
 
 
 def _given_in_python(found: InPython, values: Sequence[Any]) -> Type:

@@ -51,10 +51,12 @@ class InPython:
 class PiecesInPython:
     """The pieces of a program, and of the programs that it maps, that run in Python, by key.
 
-    gives: the types of what they give, as the graph has them; refused: keys of pieces that turned
-    out to be none. is_noting: pieces are not taken, but `noted` if there is one.
+    is_sure: it must be certain, by the syntax, that what a piece gives is data; else a run may end
+    with an error there. gives: the types of what they give, as the graph has them; refused: keys of
+    pieces that turned out to be none. is_noting: pieces are not taken, but `noted` if there is one.
     """
 
+    is_sure: bool = False
     found: dict[str, InPython] = field(default_factory=dict)
     gives: dict[str, Type] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
