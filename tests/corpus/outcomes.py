@@ -29,6 +29,7 @@ if __name__ == "__main__":
 from control_flow import outcome, replying
 
 from sgc.errors import SgcError, SgcWarning
+from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.lang.tools import resolve_tools, tools_in
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program, compile_function
@@ -38,9 +39,9 @@ CORPUS = Path(__file__).resolve().parent
 LEVELS = (0, 1, 2)
 N_AGAIN = 5  # interpreted runs that must be alike before a compiled one counts as wrong
 # From the best to the worst. bound: whole, once those arguments have their values that are no text,
-# number, bool or data, or decide how many streams there are; part: what could not be compiled is
-# left to the interpreter.
-KINDS = ("whole", "bound", "part", "refused", "wrong")
+# number, bool or data, or decide how many streams there are; python: pieces of it run in Python;
+# part: what could not be compiled is left to the interpreter.
+KINDS = ("whole", "bound", "python", "part", "refused", "wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,9 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
         else:
             if not each:
                 break
+            graphs = [program.graph for program in each.values()]
+            if any(map(pieces_in_python, graphs)):
+                kind = "python"
             return _compared(module, n_seeds, each.get, kind, problems[-1])
     return Outcome("refused", problems[-1])
 
