@@ -175,7 +175,7 @@ def _possible(
     outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes), defaulting)
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
-        if piece is None or (not piece.inputs and fits is _as_code):
+        if piece is None or not piece.inputs:
             continue
         if _is_possible(session, piece, frame, values, place, fits):
             return piece

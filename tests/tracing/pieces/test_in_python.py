@@ -250,6 +250,14 @@ def test_functions_of_the_program_are_traced_and_not_called(library: Any, tmp_pa
     assert "helper" not in piece.text("source")
 
 
+def test_what_takes_nothing_of_the_run_is_none(library: Any, tmp_path: Path) -> None:
+    """Nothing would say when a clock is read, before a generation or behind it."""
+    function = _function(tmp_path, BEFORE + "import time\ns += str(time.time() > 1)")
+    program = _compiled(function)
+    assert not pieces_in_python(program.graph)
+    assert left_of(program.graph) is not None
+
+
 def test_it_is_told_with_its_line(library: Any, tmp_path: Path) -> None:
     function = _function(tmp_path, BEFORE + "s += str(a_library.note(x) > 0)")
     with pytest.warns(SgcWarning, match=r"runs 1 piece in Python: str\(a_library.note\(x\) > 0\)"):
