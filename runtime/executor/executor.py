@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,10 +28,12 @@ async def run_graph(
     on_text: OnText | None = None,
     row: str | None = None,
     tools: Iterable[ToolImpl] = (),
+    python: contextvars.Context | None = None,
 ) -> RunResult:
     """Runs a verified program once.
 
-    row: the key of its row, in place of `options.row`; tools: the program's own. Raises
+    row: the key of its row, in place of `options.row`; tools: the program's own; python: the
+    context of the caller, in which pieces of its source run. Raises
     ArgumentError, or ToolError for a tool that is not allowed, before any request; later the first
     error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
@@ -50,7 +53,7 @@ async def run_graph(
         if options.log is not None:
             header = header_of(graph.name, graph.guards, options)
             options.log.begin(header, context.row, arguments, capabilities)
-        run.tools.allow(tools)
+        run.tools.allow(tools, python)
         if options.log is None or not options.log.is_replay:
             run.tools.check(graph.all_nodes())
         run.start(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import difflib
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
@@ -193,9 +194,10 @@ class Function(Definition, Batched):
             found, rest = self._jit.specialize(arguments, guards)
             program, why = found.program, found.reason
         if program is not None and not left_of(program.graph):
+            context = contextvars.copy_context()
 
             def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
-                return compiled.start(shares, rest, options, on_text, row)
+                return compiled.start(shares, rest, options, on_text, row, context)
 
             return Row(start, program=program, arguments=rest)
 

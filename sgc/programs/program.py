@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -131,8 +132,10 @@ class Program(Batched):
     ) -> Row:
         """One run of a batch, to be made on the shared loop."""
 
+        context = copy_context()
+
         def start(program: Program) -> Coroutine[Any, Any, RunResult]:
-            return program.start(backend, arguments, options, row=key)
+            return program.start(backend, arguments, options, row=key, python=context)
 
         return Row(start, program=self, arguments=arguments)
 
@@ -158,17 +161,27 @@ class Program(Batched):
         tools.allow(self.tools)
         tools.check(self.graph.all_nodes())
 
-    async def start(
+    def start(
         self,
         backend: Backend,
         arguments: Mapping[str, Any],
         options: RunOptions,
         on_text: OnText | None = None,
         row: str | None = None,
-    ) -> RunResult:
-        """One run, for the shared loop; on a provider with a prompt cache, with cache marks."""
-        graph = await with_marks(self.graph, self.level, backend, arguments)
-        return await run_graph(graph, backend, arguments, options, on_text, row, self.tools)
+        python: Context | None = None,
+    ) -> Coroutine[Any, Any, RunResult]:
+        """One run, for the shared loop; on a provider with a prompt cache, with cache marks.
+        python: the context that pieces of the source run in; without it, a copy of the current one.
+        """
+        python = python or copy_context()
+
+        async def run() -> RunResult:
+            graph = await with_marks(self.graph, self.level, backend, arguments)
+            return await run_graph(
+                graph, backend, arguments, options, on_text, row, self.tools, python
+            )
+
+        return run()
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -8,6 +8,8 @@ overlap with generations; `run/tool_order.py` decides which calls wait for other
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -51,10 +53,13 @@ class Tools:
         self.order = ToolOrder()
         self._allowed = allowed
         self._own: dict[str, ToolImpl] = {}
+        self._python = contextvars.Context()
 
-    def allow(self, tools: Iterable[ToolImpl]) -> None:
-        """Allows the program's own tools; the caller's tools take precedence."""
+    def allow(self, tools: Iterable[ToolImpl], python: contextvars.Context | None = None) -> None:
+        """Allows the program's own tools; the caller's tools take precedence. python: the context
+        of the run's caller, in which pieces of the program's source run."""
         self._own.update((tool.name, tool) for tool in tools)
+        self._python = python or contextvars.copy_context()
 
     def check(self, nodes: Iterable[Node]) -> None:
         """Raises ToolError for the first call whose tool is not allowed, or does not match."""
@@ -66,6 +71,7 @@ class Tools:
         """The tools of one call of a map; its effects follow those before the map."""
         tools = Tools(self._allowed)
         tools._own, tools.order = self._own, self.order.part(mark)
+        tools._python = self._python
         return tools
 
     def resolve(self, node: Node) -> ToolImpl:
@@ -91,7 +97,7 @@ class Tools:
 
     def piece(self, node: Node) -> Callable[..., Any]:
         """The Python of a piece of the program's source."""
-        return self._own[node.text("name")].call
+        return functools.partial(self._python.run, self._own[node.text("name")].call)
 
     async def call(self, run: Caller, node: Node) -> Any:
         """Makes the call of a node when it is its turn; returns its value."""

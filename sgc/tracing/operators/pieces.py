@@ -127,7 +127,17 @@ def _is_sure(piece: Piece, gives: Type, values: Sequence[Any]) -> bool:
     """Whether a piece certainly gives data, or nothing and changes nothing that it is given."""
     if piece.is_statement and not piece.writes:
         return not any(map(is_changeable, values))
-    return gives != OBJECT
+    is_truth = gives == types.BOOL or gives.item == types.BOOL
+    return gives != OBJECT and (not is_truth or _is_truth(piece.plain))
+
+
+def _is_truth(plain: ast.AST) -> bool:
+    """Whether an expression of the type bool gives True or False itself: a comparison may give
+    anything, as numpy's do."""
+    value = getattr(plain, "value", plain)
+    if isinstance(value, ast.Compare):
+        return all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in value.ops)
+    return isinstance(value, (ast.UnaryOp, ast.Call))
 
 
 def _given_in_python(found: InPython, values: Sequence[Any]) -> Type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,11 +17,12 @@ from typing import Any
 from sgc.core.places import is_users_module
 from sgc.ir.types import Type
 from sgc.runtime.executor.interface.tools import ToolImpl
+from sgc.tracing.code.trees import tree_of
 from sgc.tracing.kinds.row_types import RecordType, holds_states
 from sgc.tracing.pieces.forms import is_operand
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.piece import Piece, is_tested
 from sgc.tracing.values.abstract_list import type_of
 
 MAX_PIECES = 20
@@ -135,6 +136,11 @@ def in_python(
     made: MakesFunction,
 ) -> InPython:
     """A piece that runs in Python. names: the globals of its function."""
+    tree = tree_of(piece.filename)
+    if isinstance(piece.plain, ast.Compare) and tree is not None and is_tested(piece.node, tree):
+        # Only its truth is used, so it may give what is no bool.
+        negated = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), piece.plain))
+        piece = replace(piece, plain=ast.fix_missing_locations(negated))
     line, column, *_ = piece.place
     name = f"{Path(piece.filename).stem}:{line}:{column}"
     impl = ToolImpl(name, ast.unparse(piece.node), made(piece, names))

@@ -164,13 +164,13 @@ def _listed(plain: ast.AST, parent: ast.AST | None, node: ast.AST) -> ast.AST:
 
 def _tested(plain: ast.AST, tree: Tree, node: ast.AST) -> ast.AST:
     """What is only tested, as a bool: it holds no operand, and shows no order of a set."""
-    if not isinstance(plain, (ast.BoolOp, ast.BinOp, ast.Call)) or not _is_tested(node, tree):
+    if not isinstance(plain, (ast.BoolOp, ast.BinOp, ast.Call)) or not is_tested(node, tree):
         return plain
     negated = ast.copy_location(ast.UnaryOp(ast.Not(), plain), node)
     return ast.copy_location(ast.UnaryOp(ast.Not(), negated), node)
 
 
-def _is_tested(node: ast.AST, tree: Tree) -> bool:
+def is_tested(node: ast.AST, tree: Tree) -> bool:
     """Whether nothing but the truth of an expression is used."""
     parent = tree.parents.get(node)
     while isinstance(parent, ast.BoolOp):
