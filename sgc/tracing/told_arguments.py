@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.core.shapes import holds_objects
 from sgc.ir import types
-from sgc.ir.graph import Guard
+from sgc.ir.graph import Guard, Param, Value
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import KIND
 from sgc.tracing.callees import Wanted
-from sgc.tracing.kinds.row_types import told_type
+from sgc.tracing.kinds.row_types import plain, told_type
 from sgc.tracing.object_arguments import made_of
 from sgc.tracing.values.abstract_json import refuse_patterns
 from sgc.tracing.values.known_json import argument
@@ -60,3 +60,13 @@ def told(
     objects = {n: made_of(session, function, arguments[n], schemas[n]) for n in sorted(others)}
     session.note(objects, function)
     return {**arguments, **{n: argument(arguments[n], text) for n, text in data.items()}, **objects}
+
+
+def param_of(parameter: Parameter, session: TraceSession) -> Param:
+    """A parameter of the graph, with the type that its use in the trace gave it."""
+    type_ = parameter.type
+    if parameter.name in session.images and type_ == types.TEXT:
+        type_ = types.MEDIA
+    elif not parameter.is_typed:
+        type_ = session.retyped.get(parameter.name, type_)
+    return Param(Value(parameter.name, plain(type_)), parameter.default_operand)

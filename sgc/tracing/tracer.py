@@ -19,7 +19,7 @@ from sgc.errors import (
     VerifyError,
 )
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Loc, Param, Value
+from sgc.ir.graph import Block, Graph, Loc
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
 from sgc.tracing import told_arguments
@@ -28,7 +28,6 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.convert.source import function_of
-from sgc.tracing.kinds import row_types
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
@@ -55,7 +54,7 @@ from sgc.tracing.watch.hook import watch
 from sgc.tracing.watch.objects import refuse_changed_rest
 
 if TYPE_CHECKING:
-    from sgc.lang.signature import Parameter
+    pass
 
 
 def trace(
@@ -420,7 +419,7 @@ class _Trace:
                 raise Pieced
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
-        params = tuple(_param(parameter, session) for parameter in self._free)
+        params = tuple(told_arguments.param_of(parameter, session) for parameter in self._free)
         guards = guards_of(self.function, self._bound) + told_arguments.guards_of(self._schemas)
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
@@ -429,15 +428,6 @@ class _Trace:
 def takes_first(exploration: Exploration) -> bool:
     """Whether a join takes the first children: the interpreter might take others."""
     return any(node.op == "join_first" for each in exploration.segments for node in each.nodes)
-
-
-def _param(parameter: Parameter, session: TraceSession) -> Param:
-    type_ = parameter.type
-    if parameter.name in session.images and type_ == types.TEXT:
-        type_ = types.MEDIA
-    elif not parameter.is_typed:
-        type_ = session.retyped.get(parameter.name, type_)
-    return Param(Value(parameter.name, row_types.plain(type_)), parameter.default_operand)
 
 
 def _difference(function: Definition, first: Graph, second: Graph) -> TraceError:
