@@ -28,9 +28,9 @@ PART = """
 def p(s, q):
     s += q + sgc.gen("a", max_tokens=2)
     kept = ()
-    for n in range(9):
-        s += sgc.gen(f"x{n}", max_tokens=2)
-        if s[f"x{n}"] == "keep":
+    for n in "bcdefghij":
+        s += sgc.gen(n, max_tokens=2)
+        if s[n] == "keep":
             kept = (kept, n)
 """
 WHOLE = "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n"

@@ -288,9 +288,9 @@ def test_what_the_interpreter_cannot_go_on_from_is_not_left_to_it():
         group += "child 1:" + sgc.gen("x")
         group.join(mode="first")
         words = []
-        for i in range(9):
-            s += sgc.gen(f"y{i}")
-            words.append("a" if s[f"y{i}"] == "yes" else "b")
+        for name in "bcdefghij":
+            s += sgc.gen(name)
+            words.append("a" if s[name] == "yes" else "b")
         s += "".join(words)
 
     with pytest.raises(TraceError, match="a join that takes the first children"):

@@ -248,7 +248,7 @@ def test_values_that_differ_in_every_row_are_not_each_compiled(scripted):
     @sgc.function
     def program(s, q, names):
         for name in names:
-            s += name + sgc.gen("a" + name, max_tokens=1)
+            s += name + sgc.gen(name, max_tokens=1)
         s += q + sgc.select("c", choices=[*names])
 
     rows = [{"q": "q", "names": [f"{i}", "x"]} for i in range(20)]

@@ -70,7 +70,7 @@ def test_a_value_is_part_of_the_signature_only_where_tracing_needs_it(compiled):
         for message in history:
             s += message["content"]
         for topic in topics:
-            s += topic + sgc.gen("about_" + topic, max_tokens=4)
+            s += topic + sgc.gen(topic, max_tokens=4)
 
     rows = [{"history": row["history"], "topics": ["a", "b"]} for row in ROWS[:100]]
     p.run_batch(rows, backend=Endpoint(ScriptedBackend(lambda prompt, sampling: "a")))
