@@ -288,20 +288,20 @@ def diamonds(n: int) -> sgc.Function:
 def test_diamonds_in_a_row_are_linear():
     report = Report()
     graph = trace(diamonds(12), budget=BUDGET, is_full=True, report=report)
-    assert report.n_runs < 12 * 12  # the names set in one arm begin wider blocks; else 13
+    assert report.n_runs < 12 * 12
     assert len(graph.blocks) < 12 * 8
-    assert ops(graph)["branch"] == 12
+    assert ops(graph)["branch"] <= 12  # fewer where turns are one loop
     agree(diamonds(4), ["yes", "no"], q="x")
 
 
 def test_a_budget_ends_in_the_interpreter_or_is_an_error():
     @sgc.function
     def wild(s, q: str):
-        words = []
-        for i in range(12):
-            s += sgc.gen(f"x{i}")
-            words.append("a" if s[f"x{i}"] == "yes" else "b")
-        s += "".join(words)
+        nested = ()
+        for _ in range(12):  # paths that nest it differently do not merge
+            s += sgc.gen("x")
+            nested = (nested, "a") if s["x"] == "yes" else ("b", nested)
+        s += "end" if nested else ""
 
     graph = trace(wild, budget=Budget(runs=10))
     assert ops(graph)["deopt"] > 0
