@@ -225,7 +225,8 @@ class _Trace:
         self._stopped = self._spent = None
         while True:
             self._left = None
-            exploration = Exploration(budget, asked, is_merging, kept)
+            nearest = self.sites.is_nearest_first
+            exploration = Exploration(budget, asked, is_merging, kept, nearest)
             try:
                 return self._explored(exploration, is_full, report, style)
             except NamesAsked:

@@ -12,7 +12,7 @@ from corpus.outcomes import CORPUS, KINDS, measured, programs, recorded
 # Some that compile soon.
 QUICK = (
     "agents/refund_approval", "chat/mock_interview", "judges/reference_grading",
-    "search/self_ask", "tools_and_data/text_to_sql",
+    "rag/map_rerank_qa", "search/self_ask", "tools_and_data/text_to_sql",
 )  # fmt: skip
 
 

@@ -174,8 +174,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     for n in errors:  # else the values are not copied: who holds one is counted
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
     held = [name in found.given for name in found.inputs]
-    kept_too = session.held.count
-    owned = [*map(is_owned, values, held, repeat(frame), repeat(kept_too))] if found.changes else []
+    owned = [*map(is_owned, values, held, repeat(frame), repeat(session))] if found.changes else []
     try:
         code = session.piece_code(found, values, frame.f_globals)
     except (NotData, CodeError) as error:
@@ -192,6 +191,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
+        if why and session.sites.turn_round():
+            session.end(Pieced(why))
         if why:
             hint = "change a copy of it that one variable has; or " + INTERPRET
             where = str(user_loc() or "")

@@ -96,8 +96,9 @@ class Exploration:
         asked: Collection[str | None] = (),
         is_merging: bool = True,
         kept: Iterable[str] = (),
+        is_nearest_first: bool = True,
     ) -> None:
-        self.namer = Namer()
+        self.namer, self._is_nearest_first = Namer(), is_nearest_first
         self.is_merging = is_merging
         self.kept = set(kept)  # the labels of leaves that are not widened
         self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
@@ -110,9 +111,7 @@ class Exploration:
         self.left: list[Unexplored] = []
         # The segments that the entry leads to; None: to be found anew.
         self._reached: dict[int, Segment] | None = {self.entry.number: self.entry}
-        self.n_runs = 0
-        self.n_nodes = 0
-        self.work = 0
+        self.n_runs = self.n_nodes = self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
         self.path: Path | None = None  # of the current run
         self.blamed: set[str] = set()  # symbols that stopped a trace
@@ -211,17 +210,19 @@ class Exploration:
 
     def _next(self, path: Path) -> Unexplored | None:
         """The next reachable arm to explore after a run: a wider segment may have made others
-        unreachable."""
+        unreachable. If the nearest to the entry comes first, what is around an inner loop is
+        widened before the loop is explored, and not once more for each wider state.
+        """
         if self._reached is None:
             self._reached = reached_from(self.entry)
         else:  # a run only adds what follows its own segments
             reached_from(*path.built, known=self._reached)
-        reached = self._reached
-        for n in range(len(self.left) - 1, -1, -1):
-            if self.left[n].arm.number in reached:
-                return self.left.pop(n)
-        self.left.clear()
-        return None
+        reached = [n for n, each in enumerate(self.left) if each.arm.number in self._reached]
+        if not reached:
+            self.left.clear()
+            return None
+        nearest = min(reached, key=lambda n: self.left[n].n_nodes)
+        return self.left.pop(nearest if self._is_nearest_first else reached[-1])
 
     def needed(self) -> set[str]:
         """The labels of widened leaves whose values stopped the run; of all widened leaves, if none
@@ -271,8 +272,7 @@ class Path:
             if segment.widened is not None
         }
         self._answers = answers
-        self._n_nodes = 0
-        self.n_answered = 0
+        self._n_nodes = self.n_answered = 0
         self._n_before = len(segments)
         self.segments = [*segments, arm]
         self.is_publishing = False
@@ -331,10 +331,10 @@ class Path:
         explored = self.exploration
         then, orelse = explored.segment(), explored.segment()
         self.current.end = Branch(test, then, orelse, loc)
-        before = tuple(self.segments)
-        explored.left.append(Unexplored(before, (*self._answers, False), orelse))
+        before, n_nodes = tuple(self.segments), sum(len(each.nodes) for each in self.segments)
+        explored.left.append(Unexplored(before, (*self._answers, False), orelse, n_nodes))
         if len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1 and explored.spent():
-            explored.left.append(Unexplored(before, (*self._answers, True), then))
+            explored.left.append(Unexplored(before, (*self._answers, True), then, n_nodes))
             return None  # else a loop that does not merge would run for ever
         self._answers = (*self._answers, True)
         self.n_answered += 1

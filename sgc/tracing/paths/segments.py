@@ -108,11 +108,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Unexplored:
-    """An arm that no run has taken yet: the segments and answers that lead to it."""
+    """An arm that no run has taken yet: the segments and answers that lead to it, and how many
+    nodes those have."""
 
     segments: tuple[Segment, ...]
     answers: tuple[bool, ...]
     arm: Segment
+    n_nodes: int
 
 
 def views(snapshot: Snapshot) -> tuple[View, ...]:

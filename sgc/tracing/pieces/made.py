@@ -79,7 +79,8 @@ class Sites:
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
     why lists hold streams themselves, and not what is left when they end; late_names: of variables
     whose names are known only at run time, by their function and whether a fork's child has them;
-    in_python: the pieces that run in Python, if there may be some.
+    in_python: the pieces that run in Python, if there may be some; is_nearest_first: whether
+    exploring takes the arm that is nearest to the entry next, else the latest.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -95,6 +96,13 @@ class Sites:
     streams_told: TraceError | None = None
     late_names: dict[tuple[str, bool], dict[NamePattern, Type | None]] = field(default_factory=dict)
     in_python: PiecesInPython | None = None
+    is_nearest_first: bool = True
+
+    def turn_round(self) -> bool:
+        """Explores the latest arm first from now on; returns whether it did not before. Loops are
+        then left in their widest states first, in whose lists nothing else holds the items."""
+        before, self.is_nearest_first = self.is_nearest_first, False
+        return before
 
     @property
     def may_take(self) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import repeat
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
+from sgc.core.symbols import Symbol
+from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
 from sgc.tracing.pieces.changes import merged_names, taken_names
@@ -17,6 +19,16 @@ from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
 _OWN = "__sgc_"
+
+
+class Holders(Protocol):
+    """What a session knows of who refers to a value: references that the tracer itself keeps, and
+    values of the graph that nothing else holds."""
+
+    @property
+    def held(self) -> Holdings: ...
+
+    def is_given(self, symbol: Symbol) -> bool: ...
 
 
 def is_changeable(value: Any) -> bool:
@@ -64,11 +76,9 @@ def is_flat(value: Any) -> bool:
     return not any(map(is_changeable, _parts(value)))
 
 
-def is_owned(
-    value: Any, is_attribute: bool, frame: FrameType, n_held: Callable[[Any], int]
-) -> bool:
+def is_owned(value: Any, is_attribute: bool, frame: FrameType, holders: Holders) -> bool:
     """Whether only one variable of a frame, or one attribute, refers to a value, and only the value
-    to its parts. n_held: how many references to a value the tracer itself keeps.
+    to its parts.
 
     It counts references, so it must be called by `map` on the caller's `*values`, which no other
     name of the caller refers to.
@@ -79,20 +89,22 @@ def is_owned(
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
     # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
-    n_allowed += n_over * _N_OF_NAME + n_held(value)
-    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value, n_held)
+    n_allowed += n_over * _N_OF_NAME + holders.held.count(value)
+    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value, holders)
 
 
-def _are_parts_owned(value: Any, n_held: Callable[[Any], int]) -> bool:
-    return all(_is_part_owned(sys.getrefcount(part), part, n_held) for part in _parts(value))
+def _are_parts_owned(value: Any, holders: Holders) -> bool:
+    return all(_is_part_owned(sys.getrefcount(part), part, holders) for part in _parts(value))
 
 
-def _is_part_owned(n_references: int, part: Any, n_held: Callable[[Any], int]) -> bool:
-    if isinstance(part, AbstractList):
-        return False  # others may have the same list of the graph
+def _is_part_owned(n_references: int, part: Any, holders: Holders) -> bool:
     if not is_changeable(part):
         return True
-    return n_references <= _N_OF_PART + n_held(part) and _are_parts_owned(part, n_held)
+    if n_references > _N_OF_PART + holders.held.count(part):
+        return False
+    if isinstance(part, AbstractList):  # others may have the same list of the graph
+        return holders.is_given(part.symbol)
+    return _are_parts_owned(part, holders)
 
 
 def _parts(value: Any) -> Iterator[Any]:

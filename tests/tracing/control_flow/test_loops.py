@@ -168,6 +168,31 @@ def test_what_grows_in_a_loop_is_work():
     assert report.work < 80_000
 
 
+def test_what_is_around_an_inner_loop_is_widened_before_the_loop_is_explored():
+    """Else the inner loops are explored once more for each state of the outer one."""
+
+    @sgc.function
+    def program(s, words: list[str], need: list[str]):
+        said, counts = [], {"a": 0, "b": 0}
+        for word in words:
+            s += word + sgc.gen("x", max_tokens=3)
+            missing = [each for each in need if each not in said]
+            if not missing:
+                break
+            for each in missing:
+                if each == s["x"]:
+                    counts["a"] += 1
+                elif each == word:
+                    counts["b"] += 1
+            said.append(s["x"])
+        return [counts["a"], counts["b"], said]
+
+    report = Report()
+    trace(program, report=report, is_full=True)
+    assert report.work < 120_000
+    agree(program, YES_NO, words=["yes", "b", "no"], need=["yes", "no", "b"])
+
+
 def test_a_while_with_a_call_in_its_condition():
     def more(s):
         s += sgc.gen("x")

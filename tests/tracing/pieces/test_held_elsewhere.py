@@ -189,13 +189,39 @@ def names_meet(s, a):
     return {a: 1, s__a_: 2}, {a: value_000_}
 
 
+def a_row_is_a_variables_too(s, a):
+    row = a.split("a")
+    rows = [row, a.split("b")]
+    rows.sort(key=lambda each: sorted(set(each)))
+    row.append("new")
+    return row, rows
+
+
+def a_row_was_taken_before(s, a):
+    rows = [a.split("a"), a.split("b")]
+    first = rows[0]
+    rows.sort(key=lambda each: sorted(set(each)))
+    first.append("new")
+    rows[0].append("x")
+    return first, rows
+
+
+def a_row_is_a_dicts_too(s, a):
+    found = {"k": a.split("a")}
+    rows = [found["k"], ["b"]]
+    rows.sort(key=lambda each: sorted(set(each)))
+    rows[0].append("x")
+    return found, rows
+
+
 BODIES = [
     a_helper_changes_it, an_error_comes_in_the_middle, an_update_ends_in_the_middle,
     an_update_beside_a_stream_ends, a_dict_holds_the_list,
     the_list_was_put_somewhere, a_helper_gives_it_back, two_names_are_one, a_method_is_passed,
     reading_adds_a_key, a_box_holds_it, a_list_of_outside_is_changed, an_operator_changes_it,
     a_default_is_kept, a_default_is_of_then, a_name_is_a_pattern_too, two_objects_are_asked_for,
-    what_is_put_logs, names_meet,
+    what_is_put_logs, names_meet, a_row_is_a_variables_too, a_row_was_taken_before,
+    a_row_is_a_dicts_too,
 ]  # fmt: skip
 # Of which a run always says that it cannot go on.
 SAID = [two_names_are_one, a_dict_holds_the_list, *shared_bodies.SAID]
@@ -242,6 +268,22 @@ def test_a_list_made_for_one_use_is_held_once_in_each_turn():
     from control_flow import agree
 
     agree(sorts_slices, POOL, xs=["x", "y", "z"])
+
+
+@sgc.function
+def sorts_rows(s, q: str):
+    s += q + sgc.gen("a", max_tokens=9)
+    rows = [s["a"].split(","), q.split(",")]
+    rows.sort(key=lambda row: sorted(set(row)))
+    rows[0].append("x")
+    s += str(rows) + sgc.gen("z", max_tokens=2)
+    return rows
+
+
+def test_a_list_of_lists_known_only_at_run_time_is_changed_if_nothing_else_has_these():
+    from control_flow import agree
+
+    agree(sorts_rows, POOL, q="b,a")
 
 
 def test_what_is_formatted_into_a_text_is_in_no_other_value():
