@@ -8,6 +8,7 @@ import threading
 import time
 import types
 from collections import Counter, deque
+from typing import NamedTuple
 
 import pytest
 
@@ -288,3 +289,18 @@ def test_a_number_that_a_model_gives_is_not_waited_for(scripted):
 
     assert same(program, scripted(), "x")[1] != "compiled"
     assert len(program.explain().splitlines()) == 2  # with its way out
+
+
+class Pair(NamedTuple):
+    first: str
+    second: int = 1
+
+
+def test_named_tuples_are_compiled(scripted):
+    @sgc.function
+    def program(s, q):
+        s += q + sgc.gen("a", max_tokens=1)
+        pair = Pair(s["a"])
+        s += pair.first * pair.second
+
+    assert program("x", backend=scripted()).how == "compiled"

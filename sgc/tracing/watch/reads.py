@@ -72,7 +72,8 @@ def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
         is_ours = _is_users(sys.modules.get(value.__module__))
         return "class", list(_members(name, value)) if is_ours else []
     if isinstance(value, types.BuiltinFunctionType):
-        is_free = value.__self__ is None or isinstance(value.__self__, types.ModuleType)
+        # A method of a class, such as the `tuple.__new__` of a named tuple, has no state either.
+        is_free = value.__self__ is None or isinstance(value.__self__, (types.ModuleType, type))
         return ("builtin", []) if is_free else (None, [])
     if isinstance(value, enum.Enum):
         return digest(f"{type(value).__qualname__}.{value.name}"), []
