@@ -25,7 +25,7 @@ from sgc.core.stops import stop
 from sgc.tracing.code.calling import note_call
 from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
-from sgc.tracing.operators.lookups import contains, getting
+from sgc.tracing.operators.lookups import contains, getting, member_of
 from sgc.tracing.operators.models import of_pydantic
 from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.records import LOOKING
@@ -65,7 +65,7 @@ def callee(function: Any) -> Any:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
-        return of_pydantic(function) or _known(function)
+        return of_pydantic(function) or member_of(function) or _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is MethodDescriptorType:

@@ -5,9 +5,11 @@ If all values are data of one type, a look-up is one node of the graph; else eac
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
@@ -27,6 +29,8 @@ _ROWS = (list, tuple)
 
 def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
+    if isinstance(whole, enum.EnumType):
+        whole = whole if type(key) is str and not is_abstract(text(key)) else {**whole.__members__}
     kind, key = type(whole), text(key)
     if isinstance(key, AbstractJson) and kind in _MAPS and _is_record(whole):
         key = _text_of(key, "{}[a]")
@@ -39,6 +43,40 @@ def item(whole: Any, key: Any) -> Any:
     if kind is str and _is_index(key):
         return seeing(whole, key.session)[key]
     return whole[key]
+
+
+def member_of(kind: type) -> Callable[..., Any] | None:
+    """`kind(value)` of an enumeration, by a decision for each member; None for another class."""
+    if not isinstance(kind, enum.EnumType) or issubclass(kind, enum.Flag):
+        return None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value = text(args[0]) if len(args) == 1 and not kwargs else None
+        if not is_abstract(value) or not kind.__members__:
+            return kind(*args, **kwargs)
+        _refuse_many(kind.__members__)
+        for each in kind:
+            if type(each._value_) in _KEYS and compared(each._value_) == value:
+                return each
+        return _missing(kind, value)
+
+    return call
+
+
+def _missing(kind: Any, value: Any) -> Any:
+    """What an enumeration gives for a value that no member has."""
+    own, session = kind._missing_.__func__, current_session()
+    assert session is not None
+    found = None
+    if own is not enum.Enum._missing_.__func__:  # type: ignore[attr-defined]
+        found = session.entered(own)(kind, value)
+    if isinstance(found, kind):
+        return found
+    if found is None:
+        raise ValueError(f"{value!r} is not a valid {kind.__qualname__}")
+    raise TypeError(
+        f"error in {kind.__name__}._missing_: returned {found!r} instead of None or a valid member"
+    )
 
 
 def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
