@@ -45,7 +45,7 @@ def item(whole: Any, key: Any) -> Any:
     return whole[key]
 
 
-def member_of(kind: type) -> Callable[..., Any] | None:
+def member_of(kind: Any) -> Callable[..., Any] | None:
     """`kind(value)` of an enumeration, by a decision for each member; None for another class."""
     if not isinstance(kind, enum.EnumType) or issubclass(kind, enum.Flag):
         return None

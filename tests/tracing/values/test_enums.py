@@ -102,7 +102,7 @@ def out_of_json(s, q: str):
 @sgc.function
 def in_a_loop(s, q: str):
     found = []
-    for n in range(4):
+    for _ in range(4):
         s += sgc.gen("a", max_tokens=9)
         if s["a"] in ("red", "blue", "1"):
             found.append(Mood(s["a"]).value)
