@@ -47,15 +47,17 @@ def item(whole: Any, key: Any) -> Any:
 
 def member_of(kind: Any) -> Callable[..., Any] | None:
     """`kind(value)` of an enumeration, by a decision for each member; None for another class."""
-    if not isinstance(kind, enum.EnumType) or issubclass(kind, enum.Flag):
+    is_enumeration = isinstance(kind, enum.EnumType) and not issubclass(kind, enum.Flag)
+    if not is_enumeration:
         return None
+    members: dict[str, Any] = {**kind.__members__}
 
     def call(*args: Any, **kwargs: Any) -> Any:
         value = text(args[0]) if len(args) == 1 and not kwargs else None
-        if not is_abstract(value) or not kind.__members__:
+        if not is_abstract(value) or not members:
             return kind(*args, **kwargs)
-        _refuse_many(kind.__members__)
-        for each in kind:
+        _refuse_many(members)
+        for each in members.values():
             if type(each._value_) in _KEYS and compared(each._value_) == value:
                 return each
         return _missing(kind, value)
