@@ -29,7 +29,7 @@ from sgc.tracing.values.computing import computed
 # Among a stream's names, where merging finds them: its own list, and a child's of its trunk.
 OWN, OF_TRUNK = f"{CLOSE}own", f"{CLOSE}trunk"
 _KINDS = frozenset({Kind.TEXT, Kind.CHOICE, Kind.INT, Kind.FLOAT, Kind.BOOL})
-_HINT = f"use plain names for it; or {INTERPRET}"
+PLAIN_NAMES = f"use plain names for it; or {INTERPRET}"
 
 
 class LateNames(Ending):
@@ -51,7 +51,7 @@ class LateNames(Ending):
             return False
         options = (name,) if not has_marker(name) else None if is_set else self._options_of(name)
         if options is None:
-            return True
+            return self.sites.may_name_late
         return any(each.may_be(option) for each in self._patterns(state) for option in options)
 
     @unhooked
@@ -75,7 +75,10 @@ class LateNames(Ending):
         operand = self.operand(value) if isinstance(value, Symbol) else self.scalar(value)
         type_ = self.type_of(operand)
         if type_.kind not in _KINDS:
-            stop(f"a name made of a value known only at run time is given {_shown(type_)}", _HINT)
+            stop(
+                f"a name made of a value known only at run time is given {_shown(type_)}",
+                PLAIN_NAMES,
+            )
         named = self.late_name(name)
         self._note(state, name, type_)
         items = (named, operand)
@@ -96,7 +99,7 @@ class LateNames(Ending):
 
     def refuse_late(self, state: Stream, what: str) -> None:
         if self.late_names(state) is not None:
-            stop(f"{what} where names are made of values known only at run time", _HINT)
+            stop(f"{what} where names are made of values known only at run time", PLAIN_NAMES)
 
     # -- what there may be -----------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.convert.source import function_of
+from sgc.tracing.late_names import PLAIN_NAMES
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
@@ -124,9 +125,9 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
         except Pieced:
             pass
         except TraceError as error:
-            if trace.may_leave(error):
+            if trace.may_name(error) or trace.may_leave(error):
                 continue
-            told = trace.sites.told.get(error.where, error)
+            told = trace.told_of(error)
             told.needs = error.needs or frozenset(trace.sizes)
             raise told from error
 
@@ -172,6 +173,7 @@ class _Trace:
     _left: TraceError | None = None  # why a path is left to the interpreter
     _spent: TraceError | None = None  # that the budget did not suffice
     _last: TraceSession | None = None  # of the last run
+    _unnamed: TraceError | None = None  # why names must be known
 
     def __init__(
         self,
@@ -198,6 +200,19 @@ class _Trace:
             if p.name not in bound
         ]
         self._schemas = schemas_of(self._free, wanted)
+
+    def may_name(self, error: TraceError) -> bool:
+        """After a stop, whether names that are made of values of the run may be plain ones, once
+        these values are known: in a loop of few turns they can be."""
+        if self._unnamed is not None or error.hint != PLAIN_NAMES:
+            return False
+        self._unnamed, self.sites.may_name_late = error, False
+        self.sites.late_names.clear()
+        return True
+
+    def told_of(self, error: TraceError) -> TraceError:
+        """The error to raise."""
+        return self._unnamed or self.sites.told.get(error.where, error)
 
     def may_leave(self, error: TraceError) -> bool:
         """After a stop, whether the interpreter can take what follows stops from now on."""

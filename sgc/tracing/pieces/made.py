@@ -79,8 +79,9 @@ class Sites:
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
     why lists hold streams themselves, and not what is left when they end; late_names: of variables
     whose names are known only at run time, by their function and whether a fork's child has them;
-    in_python: the pieces that run in Python, if there may be some; is_nearest_first: whether
-    exploring takes the arm that is nearest to the entry next, else the latest.
+    may_name_late: whether there may be some, else a value in a name must be known; in_python: the
+    pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
+    arm that is nearest to the entry next, else the latest.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Sites:
     outside: dict[int, Any] = field(default_factory=dict)
     streams_told: TraceError | None = None
     late_names: dict[tuple[str, bool], dict[NamePattern, Type | None]] = field(default_factory=dict)
+    may_name_late: bool = True
     in_python: PiecesInPython | None = None
     is_nearest_first: bool = True
 

@@ -7,6 +7,7 @@ from control_flow import agree, agree_saved, replying
 
 import sgc
 from sgc.errors import ProgramRaised, TraceError, UnknownVariable
+from sgc.ir.text.printer import to_text
 from sgc.programs.program import Program
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
@@ -231,3 +232,18 @@ REFUSED = (
 def test_refused_at_its_line(function, why):
     with pytest.raises(TraceError, match=rf"test_late_names.py:\d+: .*{why}"):
         trace(function, is_full=True)
+
+
+@sgc.function
+def counts_its_names(s, q: str):
+    """Over few known turns the names are plain, if what the program does with them needs it."""
+    for i in range(4):
+        s += sgc.gen(f"x{i}", max_tokens=3)
+        if s[f"x{i}"] == "no":
+            s += q
+    s += ",".join(f"{name}={value}" for name, value in s.variables().items())
+
+
+def test_names_of_few_turns_are_plain_where_they_must_be_known():
+    graph = agree(counts_its_names, ("yes", "no", "maybe"), q="x")
+    assert " named=" not in to_text(graph)
