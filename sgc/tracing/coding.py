@@ -119,6 +119,15 @@ class Coding(Merging):
         (symbol,) = self.emit("evaluate", [("v", type_)], code=Lit(code.code), args=operands)
         return Ref(symbol.name)
 
+    def operands(self, value: Any) -> Operand:
+        if isinstance(value, AbstractList):
+            stop(
+                f"{self.name_of(value.symbol)} is a list known only at run time, and each of its "
+                "items is needed",
+                hint="write a list of known length, such as [xs[0], xs[1]]; or " + INTERPRET,
+            )
+        return super().operands(value)
+
     def _ended_operand(self, value: EndedState) -> Operand:
         items = tuple(map(self.operand, value.parts.values()))
         fields: dict[str, Operand] = {"keys": tuple(map(Lit, value.parts)), "items": items}

@@ -229,6 +229,20 @@ def slices(s, q: str, n: int, m: int):
     return kept, known, known[m:n], rows[n:], [1, 2.5, "x", None][:n], known[::-1][n:]
 
 
+def test_a_list_of_stops_must_have_a_known_length() -> None:
+    @sgc.function
+    def of_a_list(s, xs: list[str]):
+        s += sgc.gen("a", stop=xs)
+
+    @sgc.function
+    def of_items(s, xs: list[str]):
+        s += sgc.gen("a", stop=[xs[0], "."])
+
+    with pytest.raises(TraceError, match=r"test_lists.py:\d+: xs is a list known only at run time"):
+        of_a_list.compile()
+    of_items.compile()
+
+
 def test_slices_of_known_lists_by_numbers_known_only_at_run_time():
     program = slices.compile()
     for n in (-4, -1, 0, 1, 2, 9):
