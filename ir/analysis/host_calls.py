@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sgc.ir.graph import Block, Graph, Lit, Node
 from sgc.ir.op_specs import Flag
+from sgc.ir.ops import ops_with
 
 MAX_SHOWN = 60
 MAX_LINES = 5  # that are shown
@@ -63,7 +64,10 @@ def _cut(block: Block, known: Collection[tuple[str, str]]) -> Block:
 
 
 def _is_piece(node: Node) -> bool:
-    return Flag.HOST in node.flags and Flag.LOGGED not in node.flags
+    return node.op in _PIECES
+
+
+_PIECES = ops_with(Flag.HOST) - ops_with(Flag.LOGGED)  # every node of every run is looked at
 
 
 def _key(node: Node) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.core.call_stack import CallStack
 from sgc.core.markers import has_marker
@@ -95,6 +95,22 @@ class Stream:
         raise NotImplementedError
 
 
+class Late(Protocol):
+    """Variables of streams whose names are known only at run time."""
+
+    def late_variable(self, state: Stream, name: str) -> Any:
+        """The value of one. Raises UnknownVariable."""
+        ...
+
+    def has_late(self, state: Stream, name: str) -> bool: ...
+
+    def set_late(self, state: Stream, name: str, value: Any) -> None: ...
+
+    def late_name(self, name: str) -> Operand:
+        """The operand for such a name."""
+        ...
+
+
 class Session(ABC):
     """A program being built, node by node, in the order Python runs it."""
 
@@ -145,23 +161,11 @@ class Session(ABC):
         """Called when a stream begins."""
         return None
 
-    def is_late(self, state: Stream, name: object, is_set: bool = False) -> bool:
-        """Whether a name is known only at run time, or may be one that is. A choice's texts are
-        known where it is read; is_set: where it is set, it is one name."""
-        return False
-
-    def late_variable(self, state: Stream, name: str) -> Any:
-        raise NotImplementedError
-
-    def has_late(self, state: Stream, name: str) -> bool:
-        raise NotImplementedError
-
-    def set_late(self, state: Stream, name: str, value: Any) -> None:
-        raise NotImplementedError
-
-    def late_name(self, name: str) -> Operand:
-        """The operand for such a name."""
-        raise NotImplementedError
+    def late(self, state: Stream, name: object, is_set: bool = False) -> Late | None:
+        """What knows a name that is known only at run time, or that may be one that is; None for
+        another. A choice's texts are known where it is read; is_set: where it is set, it is one
+        name."""
+        return None
 
     def refuse_late(self, state: Stream, what: str) -> None:
         """Stops a trace where all variables of a stream are needed, if it has such names."""

@@ -138,8 +138,9 @@ def _sample(
     state: Stream, op: str, name: str | None, type_: types.Type, fields: dict[str, Operand]
 ) -> None:
     if name is not None:
-        is_late = isinstance(name, str) and has_marker(name)
-        fields["name"] = state.session.late_name(name) if is_late else Lit(checked_name(name))
+        late = state.session.late(state, name, is_set=True)
+        is_late = late is not None and has_marker(name)
+        fields["name"] = late.late_name(name) if late and is_late else Lit(checked_name(name))
     given = fields.get("name")
     results = [("s", types.STREAM), (name if name and isinstance(given, Lit) else op, type_)]
     stream = Ref(state.symbol.name)

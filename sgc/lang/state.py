@@ -158,8 +158,9 @@ class ProgramState(Stream):
     # -- names --------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
-        if self.session.is_late(self, name):
-            return self.session.late_variable(self, name)
+        late = self.session.late(self, name)
+        if late is not None:
+            return late.late_variable(self, name)
         if name not in self._names:
             self.session.await_name(self._names, name)
         if name not in self._names:
@@ -178,13 +179,14 @@ class ProgramState(Stream):
         self.set_derived(self._settable(name), value)
 
     def _settable(self, name: Any) -> str:
-        return name if self.session.is_late(self, name, is_set=True) else checked_name(name)
+        return checked_name(name) if self.session.late(self, name, is_set=True) is None else name
 
     def set_derived(self, name: str | None, value: Any) -> None:
         """Sets a name to a value of any kind."""
         self.session.note_set(self)
-        if self.session.is_late(self, name, is_set=True):
-            self.session.set_late(self, name, value)  # type: ignore[arg-type]
+        late = self.session.late(self, name, is_set=True)
+        if late is not None and name is not None:
+            late.set_late(self, name, value)
             return
         self._names[name] = value
         self._own[name] = None
@@ -198,14 +200,14 @@ class ProgramState(Stream):
 
     def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
         """Sets a name to the result of a sampling op; if it is hidden, only its meta info."""
-        if not self.session.is_late(self, name, is_set=True):
+        if self.session.late(self, name, is_set=True) is None:
             self._generated[name] = value
         if not is_hidden:
             self.set_derived(name, value)
 
     def __contains__(self, name: object) -> bool:
-        if isinstance(name, str) and self.session.is_late(self, name):
-            return self.session.has_late(self, name)
+        if isinstance(name, str) and (late := self.session.late(self, name)) is not None:
+            return late.has_late(self, name)
         self.session.note_asked((name,) if isinstance(name, str) else ())
         return name in self._names
 

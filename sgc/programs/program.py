@@ -319,7 +319,7 @@ def _with_python(
     # A value that tracing needs is not known in Python either before the run.
     is_noted = noting is not None and noting.noted and not error.needs
     if is_noted:
-        with suppress(TraceError):
+        with suppress(TraceError):  # the first error, which needs no such pieces, is told
             return traced(bind, How(False, PiecesInPython(is_sure=not leaves)))
     if not leaves:
         raise error

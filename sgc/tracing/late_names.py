@@ -46,7 +46,10 @@ class LateNames(Ending):
             names[OWN] = self.emit("list", [("names", PAIRS)], items=())[0]
             state._own[OWN] = None
 
-    def is_late(self, state: Stream, name: object, is_set: bool = False) -> bool:
+    def late(self, state: Stream, name: object, is_set: bool = False) -> LateNames | None:
+        return self if self._is_late(state, name, is_set) else None
+
+    def _is_late(self, state: Stream, name: object, is_set: bool) -> bool:
         if not isinstance(name, str):
             return False
         options = (name,) if not has_marker(name) else None if is_set else self._options_of(name)

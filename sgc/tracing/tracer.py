@@ -9,15 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.markers import Style
 from sgc.core.places import is_users_own, own_texts
 from sgc.core.symbols import Symbol
-from sgc.errors import (
-    TraceError,
-    VerifyError,
-)
+from sgc.errors import TraceError, VerifyError
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Loc
 from sgc.ir.verify import verify
@@ -53,9 +50,6 @@ from sgc.tracing.watch.addresses import refuse_addresses
 from sgc.tracing.watch.guards import guards_of
 from sgc.tracing.watch.hook import watch
 from sgc.tracing.watch.objects import refuse_changed_rest
-
-if TYPE_CHECKING:
-    pass
 
 
 def trace(
@@ -415,10 +409,8 @@ class _Trace:
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
         places = [*stopped_at(stopped.__traceback__)]
-        if not any(
-            is_users_own(f.f_code, f.f_globals) for f, _ in places
-        ):  # a library has handled it
-            places = [*session.stopped_places]
+        if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):
+            places = [*session.stopped_places]  # a library has handled it
         with session.active():
             piece = chosen(session, places)
         if piece is not None:

@@ -98,10 +98,7 @@ def _data_copy(value: Any, depth: int = MAX_DEPTH) -> Any:
     if kind in (list, tuple):
         return kind(_data_copy(item, depth - 1) for item in value)
     if kind is dict:
-        keys = (_data_copy(key, depth - 1) for key in value)
-        return dict(
-            zip(keys, (_data_copy(each, depth - 1) for each in value.values()), strict=True)
-        )
+        return {_data_copy(k, depth - 1): _data_copy(each, depth - 1) for k, each in value.items()}
     raise NoData(f"takes or gives a {kind.__name__}")
 
 
