@@ -231,7 +231,7 @@ def test_compiling_runs_none(library: Any, tmp_path: Path) -> None:
         "y = a_library.same(x, xs)\ns += str(len(y))",  # gives its argument
     ],
 )
-def test_what_is_no_data_is_left_to_the_interpreter(
+def test_what_is_no_data_ends_a_run_and_a_call_is_interpreted(
     library: Any, tmp_path: Path, line: str
 ) -> None:
     body = f"{BEFORE}xs = [x, 'b']\n{line}\ns += sgc.gen('z', max_tokens=2) + xs[-1 * len(xs)]"
