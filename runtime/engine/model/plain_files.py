@@ -1,4 +1,4 @@
-"""Loads a `plain_llama` model from a folder, if it knows every setting and every tensor there.
+"""Loads a model of `plain_llama.py` from a folder, if every setting and every tensor is known.
 
 It returns None for everything else, which transformers then handles: other families, settings not
 listed here, missing or additional tensors or other shapes, adapters, quantized or sharded weights.
@@ -8,7 +8,7 @@ Only safetensors are read.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,55 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
          "num_attention_heads", "num_key_value_heads", "max_position_embeddings")  # fmt: skip
-FIXED = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu"}
-OPTIONAL = {"head_dim", "attention_bias", "mlp_bias", "rope_theta", "rope_parameters",
-            "rope_scaling", "dtype", "torch_dtype"}  # fmt: skip
+OPTIONAL = {"rope_theta", "rope_parameters", "rope_scaling", "dtype", "torch_dtype"}
 # Settings of training, of calling the model and of the tokenizer's ids: no logit depends on them.
 UNUSED = {"_name_or_path", "attention_dropout", "initializer_range", "pretraining_tp",
           "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
           "pad_token_id"}  # fmt: skip
-KNOWN = {*SIZES, *FIXED, *OPTIONAL, *UNUSED, "rms_norm_eps", "tie_word_embeddings"}
+KNOWN = {*SIZES, *OPTIONAL, *UNUSED, "hidden_act", "architectures", "model_type", "rms_norm_eps",
+         "tie_word_embeddings"}  # fmt: skip
+FULL = "full_attention"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A family of models. optional: settings that others have not; biases: which products have one,
+    None if the settings ask for what the family's plain model has not."""
+
+    make: type[plain.LlamaForCausalLM]
+    optional: frozenset[str]
+    biases: Callable[[Json], Json | None]
+
+
+def _llama_biases(values: Json) -> Json | None:
+    has_bias = values.get("attention_bias", False)
+    return {
+        "attention_bias": has_bias,
+        "output_bias": has_bias,
+        "mlp_bias": values.get("mlp_bias", False),
+    }
+
+
+def _qwen2_biases(values: Json) -> Json | None:
+    kinds = values.get("layer_types")
+    is_full = kinds is None or kinds == [FULL] * values["num_hidden_layers"]
+    if not is_full or values.get("use_sliding_window", False) is not False:
+        return None
+    return {"attention_bias": True, "output_bias": False, "mlp_bias": False}
+
+
+KINDS = {
+    "llama": Kind(
+        plain.LlamaForCausalLM,
+        frozenset({"head_dim", "attention_bias", "mlp_bias"}),
+        _llama_biases,
+    ),
+    "qwen2": Kind(
+        plain.Qwen2ForCausalLM,
+        frozenset({"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"}),
+        _qwen2_biases,
+    ),
+}
 
 _Tensors = Mapping[str, torch.Tensor]
 
@@ -43,6 +84,7 @@ class PlainFiles:
     """A folder whose settings are all known. dtype: the type to convert its weights to."""
 
     path: Path
+    kind: Kind
     config: plain.LlamaConfig
     dtype: torch.dtype
 
@@ -54,19 +96,20 @@ class PlainFiles:
         tensors = _read_tensors(self.path, shapes_of(self.config))
         if tensors is None:
             return None
-        return build(self.config, {key: t.to(self.dtype) for key, t in tensors.items()})
+        of_dtype = {key: t.to(self.dtype) for key, t in tensors.items()}
+        return self.kind.make(self.config, *build(self.config, of_dtype))
 
 
 def find_plain(folder: Path, dtype: str) -> PlainFiles | None:
     """dtype: "auto" is what the config.json says. Reads no weights."""
     values = read_json(folder / "config.json")
-    config = read_config(values)
+    kind, config = kind_of(values), read_config(values)
     name = values.get("dtype", values.get("torch_dtype")) if dtype == "auto" else dtype
     path = folder / WEIGHTS
     is_alone = path.is_file() and not any((folder / other).exists() for other in OTHERS)
-    if config is None or not isinstance(name, str) or name not in DTYPES or not is_alone:
+    if kind is None or config is None or not isinstance(name, str) or name not in DTYPES:
         return None
-    return PlainFiles(path, config, DTYPES[name])
+    return PlainFiles(path, kind, config, DTYPES[name]) if is_alone else None
 
 
 def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> _Tensors | None:
@@ -80,28 +123,34 @@ def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> _Tensors
     return tensors if is_plain else None
 
 
+def kind_of(values: Json) -> Kind | None:
+    """The family that a config.json names, if it is known and says the same everywhere."""
+    name = values.get("model_type")
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    is_one = kind is not None and values.get("architectures") == [kind.make.__name__]
+    return kind if is_one and values.get("hidden_act") == "silu" else None
+
+
 def read_config(values: Json) -> plain.LlamaConfig | None:
     """The settings of a config.json, or None if one is missing, unknown or of another type."""
-    rope_theta = _rope_theta(values)
-    is_known = values.keys() <= KNOWN and all(values.get(k) == v for k, v in FIXED.items())
-    is_known = is_known and not {"dtype", "torch_dtype"} <= values.keys()
+    kind, rope_theta = kind_of(values), _rope_theta(values)
     sizes = {key: values.get(key) for key in SIZES}
-    switches = {
-        "attention_bias": values.get("attention_bias", False),
-        "mlp_bias": values.get("mlp_bias", False),
-        "tie_word_embeddings": values.get("tie_word_embeddings"),
-    }
     eps, pad = values.get("rms_norm_eps"), values.get("pad_token_id")
     if (
-        not is_known
+        kind is None
+        or not values.keys() <= KNOWN | kind.optional
+        or {"dtype", "torch_dtype"} <= values.keys()
         or rope_theta is None
         or not all(type(size) is int and size > 0 for size in sizes.values())
-        or not all(type(switch) is bool for switch in switches.values())
         or type(eps) is not float
         or not (pad is None or (type(pad) is int and 0 <= pad < values["vocab_size"]))
         or values["hidden_size"] % values["num_attention_heads"]
         or values["num_attention_heads"] % values["num_key_value_heads"]
     ):
+        return None
+    biases = kind.biases(values)
+    switches = {**(biases or {}), "tie_word_embeddings": values.get("tie_word_embeddings")}
+    if biases is None or not all(type(switch) is bool for switch in switches.values()):
         return None
     head_dim = values.get("head_dim")
     if head_dim is None:
@@ -135,7 +184,7 @@ def shapes_of(config: plain.LlamaConfig) -> dict[str, tuple[int, ...]]:
         "self_attn.q_proj": (q, hidden, config.attention_bias),
         "self_attn.k_proj": (kv, hidden, config.attention_bias),
         "self_attn.v_proj": (kv, hidden, config.attention_bias),
-        "self_attn.o_proj": (hidden, q, config.attention_bias),
+        "self_attn.o_proj": (hidden, q, config.output_bias),
         "mlp.gate_proj": (inner, hidden, config.mlp_bias),
         "mlp.up_proj": (inner, hidden, config.mlp_bias),
         "mlp.down_proj": (hidden, inner, config.mlp_bias),
@@ -157,8 +206,8 @@ def shapes_of(config: plain.LlamaConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def build(config: plain.LlamaConfig, tensors: _Tensors) -> plain.LlamaForCausalLM:
-    """Builds the model. tensors: those of `shapes_of`, of one dtype."""
+def build(config: plain.LlamaConfig, tensors: _Tensors) -> tuple[plain.Body, plain.Projection]:
+    """The model's body and head. tensors: those of `shapes_of`, of one dtype."""
 
     def projection(name: str) -> plain.Projection:
         return plain.Projection(tensors[f"{name}.weight"], tensors.get(f"{name}.bias"))
@@ -180,4 +229,4 @@ def build(config: plain.LlamaConfig, tensors: _Tensors) -> plain.LlamaForCausalL
     layers = [layer(f"model.layers.{i}") for i in range(config.num_hidden_layers)]
     body = plain.Body(embedding, layers, norm("model.norm"), plain.Rotary(config))
     head = embedding if config.tie_word_embeddings else projection("lm_head")
-    return plain.LlamaForCausalLM(config, body, head)
+    return body, head

@@ -1,9 +1,10 @@
-"""A Llama in plain torch operations, as transformers' eager classes compute it, bit for bit.
+"""A Llama or a Qwen2 in plain torch operations, as transformers' eager classes compute it, bit for
+bit.
 
-Importing transformers takes longer than the rest of an engine's start, and for a Llama this file
-holds all that it computes. `plain_files.py` builds the model if it knows all its settings. The
-model runs whole sequences, for `self_check.py`; requests run on `fused.py`, which takes its weights
-by the names of transformers' modules.
+Importing transformers takes longer than the rest of an engine's start, and for these this file
+holds all that they compute. `plain_files.py` builds the model if it knows all its settings. The
+model runs whole sequences, for `self_check.py`; requests run on `native.py` or `fused.py`, which
+take its weights by the names of transformers' modules.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class LlamaConfig:
-    """The settings, by their names in config.json."""
+    """The settings, by their names in config.json. attention_bias: of Q, K and V; output_bias: of
+    attention's output."""
 
     vocab_size: int
     hidden_size: int
@@ -33,6 +35,7 @@ class LlamaConfig:
     rope_theta: float
     tie_word_embeddings: bool
     attention_bias: bool
+    output_bias: bool
     mlp_bias: bool
 
     def get_text_config(self) -> LlamaConfig:
@@ -86,6 +89,7 @@ class Attention:
     v_proj: Projection
     o_proj: Projection
     head_dim: int
+    sliding_window: ClassVar[None] = None
 
     @property
     def scaling(self) -> float:
@@ -141,7 +145,7 @@ class Body:
 
 
 class LlamaForCausalLM:
-    """Named like transformers' class: `fused.py` tells the family by the class name."""
+    """Named like transformers' class, as its subclass is: `families` tells the family by it."""
 
     def __init__(self, config: LlamaConfig, body: Body, lm_head: Projection) -> None:
         self.config = config
@@ -157,7 +161,7 @@ class LlamaForCausalLM:
 
     def in_float32(self) -> LlamaForCausalLM:
         """A copy."""
-        return LlamaForCausalLM(self.config, _in_float32(self.model), _in_float32(self.lm_head))
+        return type(self)(self.config, _in_float32(self.model), _in_float32(self.lm_head))
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """tokens: [n_sequences, n_tokens], whole. Returns [n_sequences, n_tokens, vocab]."""
@@ -166,6 +170,10 @@ class LlamaForCausalLM:
         for layer in self.model.layers:
             x = layer(x, rope)
         return self.lm_head(self.model.norm(x))
+
+
+class Qwen2ForCausalLM(LlamaForCausalLM):
+    """A Llama whose Q, K and V have biases, if none of its layers has a sliding window."""
 
 
 def _tensors(part: Any) -> Iterator[Tensor]:

@@ -1,4 +1,4 @@
-"""A Llama without transformers is transformers' own, bit for bit, or is left to it."""
+"""A Llama or a Qwen2 without transformers is transformers' own, bit for bit, or is left to it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,18 @@ MADE: dict[str, dict[str, Any]] = {
     "one kv head": {"num_key_value_heads": 1, "rms_norm_eps": 1e-5},
     "rope": {"rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}},
 }
+QWEN2: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "tied": {"tie_word_embeddings": True, "rms_norm_eps": 1e-5},
+    "a window that no layer uses": {"sliding_window": 24, "max_window_layers": 1},
+}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def save(folder: Path, dtype: str = "float32", **changes: Any) -> Path:
+def save(folder: Path, dtype: str = "float32", family: str = "Llama", **changes: Any) -> Path:
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(**{**SIZES, **changes})
-    model = transformers.LlamaForCausalLM(config).to(DTYPES[dtype])
+    config = getattr(transformers, f"{family}Config")(**{**SIZES, **changes})
+    model = getattr(transformers, f"{family}ForCausalLM")(config).to(DTYPES[dtype])
     for parameter in model.parameters():  # biases and norms that do something
         if parameter.ndim == 1:
             torch.nn.init.normal_(parameter, mean=1.0, std=0.3)
@@ -78,6 +83,12 @@ def assert_is_transformers_own(folder: Path, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
 def test_made_models_give_the_same_logits(tmp_path: Path, name: str, dtype: str) -> None:
     assert_is_transformers_own(save(tmp_path, **MADE[name]), dtype)
+
+
+@pytest.mark.parametrize("name", QWEN2)
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
+def test_a_qwen2_gives_the_same_logits(tmp_path: Path, name: str, dtype: str) -> None:
+    assert_is_transformers_own(save(tmp_path, family="Qwen2", **QWEN2[name]), dtype)
 
 
 @pytest.mark.parametrize("saved", ["bfloat16", "float16"])
@@ -137,6 +148,31 @@ def test_settings_that_are_not_known_are_left_to_transformers(tmp_path: Path, na
     assert find_plain(tmp_path, "auto") is not None
     edit(tmp_path, **LEFT_TO_TRANSFORMERS[name])
     assert find_plain(tmp_path, "auto") is None
+
+
+QWEN2_LEFT_TO_TRANSFORMERS: dict[str, dict[str, Any]] = {
+    "windows": {"use_sliding_window": True},
+    "a layer with a window": {"layer_types": ["full_attention", "sliding_attention"]},
+    "kinds of more layers": {"layer_types": ["full_attention"] * 3},
+    "a setting of Llama": {"attention_bias": True},
+    "the class of Llama": {"architectures": ["LlamaForCausalLM"]},
+    "the type of Llama": {"model_type": "llama"},
+    "layers that are no number": {"num_hidden_layers": "2"},
+}
+
+
+@pytest.mark.parametrize("name", QWEN2_LEFT_TO_TRANSFORMERS)
+def test_what_a_qwen2_has_beyond_a_llama_is_left_to_transformers(tmp_path: Path, name: str) -> None:
+    save(tmp_path, family="Qwen2")
+    assert find_plain(tmp_path, "auto") is not None
+    edit(tmp_path, **QWEN2_LEFT_TO_TRANSFORMERS[name])
+    assert find_plain(tmp_path, "auto") is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_plain_qwen2_is_served_by_its_name(tmp_path: Path, dtype: str) -> None:
+    runner = load_model(str(save(tmp_path, dtype, "Qwen2")), pool_tokens=9)
+    assert (runner.name, runner.vocab_size) == ("Qwen2ForCausalLM", 199)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors.index.json", "adapter_config.json"])
