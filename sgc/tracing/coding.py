@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 from types import FrameType
 from typing import Any
 
@@ -86,6 +87,14 @@ class Coding(Merging):
         if self.is_outside_changed():
             return self.sites.note(made(self.originals, piece, values, names, self.sites.classes))
         return made_again(self.sites, self.originals, piece, values, names)
+
+    def draw_late(self, generator: Random) -> None:
+        """Traces the program anew with a generator's state as a value of the graph, if the program
+        makes it."""
+        place = self.events.seeded_at(generator)
+        if place and place not in self.sites.drawn:
+            self.sites.drawn.add(place)
+            self.end(Pieced(f"{place} makes a generator that draws otherwise on each path"))
 
     def characters(self, text: str) -> Iterator[str]:
         if self.max_turns:  # turns of loops in loops are counted together

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from itertools import compress
+from random import Random
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -56,6 +57,10 @@ class Merging(MapRecorder):
     @abstractmethod
     def end(self, error: BaseException) -> NoReturn:
         """Ends this run of the program, even if a handler of the program swallows the error."""
+
+    @abstractmethod
+    def draw_late(self, generator: Random) -> None:
+        """Traces the program anew with a generator's state as a value of the graph."""
 
     @abstractmethod
     def look_for_growing(self, frame: FrameType) -> None:
@@ -116,6 +121,7 @@ class Merging(MapRecorder):
                 self.end(PathEnd())
             return
         narrow, widening, view = wider
+        self._refuse_drawn(reader, widening)
         widened = self._widen(reader, snapshot, widening)
         snapshot = Reader(self).read(frames, self.loops, last)
         self.path.replace(narrow, snapshot, view, widened, loc)
@@ -132,6 +138,13 @@ class Merging(MapRecorder):
             self.path.exploration.keep(leaves[number].label)
             return True
         return False
+
+    def _refuse_drawn(self, reader: Reader, widening: Widening) -> None:
+        """Ends the trace if the paths differ in what a generator has drawn."""
+        for number, _, _ in widening.leaves:
+            holder = reader.places[number][0].holder
+            if type(holder) is Random:
+                self.draw_late(holder)
 
     def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
         """Widens the state: names become maybe not set, leaves any value of their types, and facts

@@ -206,7 +206,7 @@ TRACING = (
     *_of(
         "sgc/tracing/operators/lookups.py", CONVERTED,
         ('if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):', "if False:"),
-        ("if found == n), items[-1])", "if found != n), items[-1])"),
+        ("if index == n), items[-1])", "if index != n), items[-1])"),
     ),
     *_of(
         "sgc/tracing/operators/percent.py", CONVERTED,

@@ -15,6 +15,7 @@ from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.kinds.row_types import (
     OBJECT,
+    RANDOM,
     OptionalType,
     RecordType,
     RowType,
@@ -188,7 +189,7 @@ class Cells:
             cell = self.of_type(type_.of)
             cell.kinds.add("None")
             return cell
-        return self.any()
+        return self.holding("Random") if type_ == RANDOM else self.any()
 
     def type_of(self, cell: Cell) -> Type:
         """The type of a cell's values; OBJECT if it is not clear, or has too many parts."""

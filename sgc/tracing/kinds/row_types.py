@@ -76,6 +76,14 @@ class NothingType(ObjectType):
 
 
 NOTHING = NothingType(Kind.JSON)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomType(ObjectType):
+    """The type of a generator of random numbers."""
+
+
+RANDOM = RandomType(Kind.JSON)
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 

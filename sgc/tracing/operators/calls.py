@@ -78,6 +78,8 @@ def callee(function: Any) -> Any:
         return caching(function)
     if kind is MethodType and type(function.__func__) is functools._lru_cache_wrapper:
         return functools.partial(caching(function.__func__), function.__self__)
+    if kind is MethodType and type(function.__self__) in STANDING:
+        return getattr(STANDING[type(function.__self__)](function.__self__), function.__name__)
     if kind is MethodType and type(function.__func__) is FunctionType:
         watched = of_pydantic(function)
         if watched is not None:

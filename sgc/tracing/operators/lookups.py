@@ -16,7 +16,13 @@ from sgc.ir.types import Kind
 from sgc.tracing.kinds.row_types import OBJECT, joined_item
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.operators.texts import compared, is_plain, seeing, text
-from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, AbstractText, is_abstract
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    is_abstract,
+)
 from sgc.tracing.values.abstract_list import argument, type_of
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
@@ -134,7 +140,7 @@ def getting(method: Any) -> Callable[..., Any]:
                 return default
         if not _is_looked_up(key) or not _is_plain(whole):
             return method(key, default)
-        type_ = _one_type([*whole.values(), default]) if _is_record(whole) else None
+        type_ = one_type([*whole.values(), default]) if _is_record(whole) else None
         if type_ is not None and isinstance(key, AbstractText):
             return computed(key.session, "get", whole, key, default, type_=type_)
         return _decided(whole, key, lambda: default)
@@ -185,7 +191,7 @@ def _is_record(whole: dict[Any, Any]) -> bool:
 
 
 def _value(whole: dict[Any, Any], key: Any) -> Any:
-    type_ = _one_type([*whole.values()]) if _is_record(whole) and type(key) is not int else None
+    type_ = one_type([*whole.values()]) if _is_record(whole) and type(key) is not int else None
     if type_ is not None and isinstance(key, AbstractText):
         return attempted(key.session, "item", whole, key, type_=type_, errors=("KeyError",))
 
@@ -205,7 +211,7 @@ def _decided(whole: dict[Any, Any], key: Any, missing: Callable[[], Any]) -> Any
 
 
 def _at(items: Sequence[Any], index: Any) -> Any:
-    type_ = _one_type(items)
+    type_ = one_type(items)
     given = [*items] if type_ is not None else [*range(len(items))]
     try:
         found = attempted(
@@ -215,11 +221,28 @@ def _at(items: Sequence[Any], index: Any) -> Any:
         if type(items) is tuple:
             error.args = (error.args[0].replace("list index", "tuple index"),)
         raise
-    if type_ is not None:
-        return found
+    return found if type_ is not None else _by_number(items, found)
+
+
+def picked(items: Any, index: Any) -> Any:
+    """`items[index]` for an abstract index that is among them."""
+    if isinstance(items, AbstractList):
+        return items.sure_item(index)
+    if type(items) is range:
+        return items.start + index * items.step
+    if isinstance(items, str):
+        return seeing(items, index.session)[index]
+    type_ = one_type(items)
+    if type_ is None:
+        return _by_number(items, index)
+    return computed(index.session, "item", [*items], index, type_=type_)
+
+
+def _by_number(items: Sequence[Any], index: Any) -> Any:
+    """The item at an index, by a decision for each."""
     _refuse_many(items)
     ways = iter(items[:-1])
-    return next((each for n, each in enumerate(ways) if found == n), items[-1])
+    return next((each for n, each in enumerate(ways) if index == n), items[-1])
 
 
 def _refuse_many(ways: Collection[Any]) -> None:
@@ -232,7 +255,7 @@ def _refuse_many(ways: Collection[Any]) -> None:
         )
 
 
-def _one_type(values: Sequence[Any]) -> types.Type | None:
+def one_type(values: Sequence[Any]) -> types.Type | None:
     """The type that all values have, if they have one and the graph can hold it."""
     found = {type_of(value) for value in values if _is_data(value)}
     kinds = {each.kind for each in found}

@@ -21,14 +21,16 @@ from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_names import BUILTINS
 from sgc.ir.code_types import MAX_TYPE
-from sgc.ir.graph import Lit
+from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import frozen
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     OBJECT,
+    RANDOM,
     OptionalType,
     RecordType,
     RowType,
@@ -313,6 +315,9 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
         before = given[name]
         if not is_changeable(before) and name not in found.writes:
             return before
+        if name not in found.rebound and isinstance(before, AbstractRandom):
+            before.becomes(value.symbol)
+            return before
         if name not in found.rebound and isinstance(before, AbstractList):
             session.note_changed(before.symbol)
             before.symbol = value.symbol  # so every reference to it has the new value
@@ -335,7 +340,7 @@ def _evaluated(
     gives: str = "",
     is_several: bool = False,
 ) -> Symbol:
-    fields: dict[str, Any] = {"args": tuple(map(session.operand, code.args))}
+    fields: dict[str, Any] = {"args": tuple(_operand(session, arg) for arg in code.args)}
     if gives not in ("", annotation_of(plain(type_))):  # the graph's own type does not tell it
         fields["gives"] = Lit(gives)
     if changed:
@@ -345,6 +350,14 @@ def _evaluated(
     (value,) = session.emit("evaluate", [("v", type_)], code=Lit(code.code), **fields)
     session.raise_failed(value)
     return value  # type: ignore[no-any-return]
+
+
+def _operand(session: Any, value: Any) -> Operand:
+    """An argument of code, which may draw from a generator."""
+    if type(value) is AbstractRandom:
+        return Ref(value.symbol.name)
+    found: Operand = session.operand(value)
+    return found
 
 
 def _given_type(value: Any) -> Type:
@@ -366,4 +379,4 @@ def _type(of: Type) -> Type:
         return optional(_type(of.of))
     if isinstance(of, RecordType):
         return of.with_row(map(_type, of.row))
-    return of if of in (types.INT, types.FLOAT, types.BOOL) else OBJECT
+    return of if of in (types.INT, types.FLOAT, types.BOOL, RANDOM) else OBJECT

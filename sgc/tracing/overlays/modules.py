@@ -9,10 +9,13 @@ import json
 import re
 import types as pytypes
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from sgc.core.stops import stop
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.operators.calls import KNOWING, STANDING
+from sgc.tracing.overlays.drawing import Drawing, generator
 from sgc.tracing.overlays.json import JSON_FUNCTIONS
 from sgc.tracing.overlays.regex import RE_FUNCTIONS, SeeingPattern
 from sgc.tracing.values.abstract import is_abstract
@@ -57,6 +60,8 @@ def _register() -> None:
             if isinstance(value, pytypes.FunctionType):
                 KNOWING[value] = _function(value)
     STANDING[re.Pattern] = SeeingPattern
+    KNOWING[Random] = generator
+    STANDING[Random] = STANDING[AbstractRandom] = Drawing
 
 
 def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:

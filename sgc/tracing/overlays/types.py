@@ -6,12 +6,14 @@ Each is a subclass with a metaclass, so that code that takes a type (`isinstance
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -80,6 +82,8 @@ def is_instance(value: Any, *of: type) -> bool:
         return issubclass(list, of)
     if isinstance(value, TracedTold):
         return is_told(value, of)
+    if type(value) is AbstractRandom:
+        return issubclass(Random, of)
     return isinstance(value, of)
 
 

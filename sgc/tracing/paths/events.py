@@ -7,7 +7,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from sgc.core.places import IS_OWN, is_users
+from sgc.core.places import IS_OWN, is_users, user_loc
 from sgc.tracing.paths.errors import refuse_ours
 from sgc.tracing.paths.left import Left
 
@@ -40,7 +40,8 @@ class Events:
     def __init__(self) -> None:
         self.root: FrameType | None = None
         self._left = Left()
-        self._seeded: dict[int, Random] = {}  # generators that the program has made with a seed
+        # Generators that the program has made with a seed, and where, by id.
+        self._seeded: dict[int, tuple[Random, str]] = {}
 
     def start(self) -> None:
         """Looks from now on, where nothing else watches the program's lines."""
@@ -58,13 +59,17 @@ class Events:
         generator, seed = frame.f_locals["self"], frame.f_locals["a"]
         is_made = frame.f_back is not None and frame.f_back.f_code is _MAKING
         is_own = is_made or self.is_seeded(generator)  # else something outside may draw from it
-        self._seeded.pop(id(generator), None)
+        _, made_at = self._seeded.pop(id(generator), (None, str(user_loc() or "")))
         if type(generator) is Random and seed is not None and is_own:
-            self._seeded[id(generator)] = generator
+            self._seeded[id(generator)] = generator, made_at
 
     def is_seeded(self, generator: Any) -> bool:
         """Whether what a generator draws is the same in every run of the program."""
         return id(generator) in self._seeded
+
+    def seeded_at(self, generator: Any) -> str:
+        """The line where the program made a generator with a seed; empty if it did not."""
+        return self._seeded[id(generator)][1] if self.is_seeded(generator) else ""
 
     def end(self) -> None:
         """Stops the trace at the program's end, if it has left a generator that waits."""

@@ -7,6 +7,7 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import holds_states
 from sgc.tracing.kinds.sets import order_is_fixed
@@ -42,7 +43,9 @@ def plain_key(key: Any) -> Any:
 def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value can be an operand in the graph."""
     if is_abstract(value):
-        is_one = isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
+        is_one = isinstance(
+            value, (str, AbstractNumber, AbstractList, AbstractJson, AbstractRandom)
+        )
         return is_one and not (isinstance(value, AbstractList) and holds_states(value.symbol.type))
     kind = type(value)
     if kind in _SCALARS:

@@ -14,6 +14,7 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.types import Type
 from sgc.runtime.executor.code.mutation import may_mutate
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT
@@ -81,7 +82,8 @@ class Sites:
     whose names are known only at run time, by their function and whether a fork's child has them;
     may_name_late: whether there may be some, else a value in a name must be known; in_python: the
     pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
-    arm that is nearest to the entry next, else the latest.
+    arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
+    random numbers whose state is known only at run time.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -99,6 +101,7 @@ class Sites:
     may_name_late: bool = True
     in_python: PiecesInPython | None = None
     is_nearest_first: bool = True
+    drawn: set[str] = field(default_factory=set)
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are
@@ -193,6 +196,8 @@ def made(
     maker = _Maker(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
+        if type(value) is AbstractRandom and name not in piece.changes:
+            raise NotData("a random.Random is used otherwise than to draw")
         maker.take(name, value)
     own = originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
@@ -33,7 +34,7 @@ class Holders(Protocol):
 
 def is_changeable(value: Any) -> bool:
     """Whether a value, or an item of a tuple or frozenset, is a mutable object."""
-    if isinstance(value, AbstractList):
+    if isinstance(value, (AbstractList, AbstractRandom)):
         return True
     if is_record(value):
         return not form_of(value) or any(map(is_changeable, parts_of(value).values()))
@@ -192,7 +193,9 @@ _LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict
 
 def unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> str:
     """Why code may not change a value that others may see; empty if it may."""
-    if isinstance(value, AbstractList):
+    if isinstance(value, AbstractRandom):
+        is_free = owned or not is_rebound
+    elif isinstance(value, AbstractList):
         is_free = session.is_given(value.symbol) and (owned or not is_rebound)
     else:
         is_free = owned or not is_changeable(value)

@@ -7,7 +7,6 @@ import types as pytypes
 from abc import abstractmethod
 from collections import Counter, OrderedDict, defaultdict, deque
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.places import innermost_user_loc
@@ -107,8 +106,6 @@ class ObjectReader(ValueReader):
         elif kind is partial:
             self._tokens.append(kind)
             self._value((value.func, value.args, value.keywords))
-        elif kind is Random:
-            self._tokens.append((kind, value.getstate()))
         elif isinstance(value, tuple):
             self._value(kind)
             self._value(tuple(value))

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from enum import Enum
 from itertools import takewhile
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker
@@ -17,9 +18,11 @@ from sgc.tracing.code.frames import (
     Opaque,
 )
 from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     NOTHING,
+    OBJECT,
     RecordType,
     StateType,
     is_unchangeable,
@@ -130,6 +133,8 @@ class ValueReader:
             self._again(value, Place(holder, key))
         elif holder is not None and kind in _JSONS:
             self._json(value, Place(holder, key))
+        elif kind is AbstractRandom or kind is Random:
+            self._random(value)
         else:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
@@ -205,6 +210,26 @@ class ValueReader:
         leaf = Leaf(value.symbol.type, (value.symbol,), place.label, tokens, slots, is_own=is_own)
         self._leaves.append(leaf)
         self.places.append([place])
+
+    def _random(self, value: Random) -> None:
+        """Reads a generator of random numbers; if the program has made it, paths on which it has
+        drawn otherwise may merge where its state is a value of the graph."""
+        self._seen[id(value)] = self._leaf_number()
+        self._keep.append(value)
+        if isinstance(value, AbstractRandom):
+            self._tokens.append(AbstractRandom)
+            self._value(value.symbol)
+            return
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._tokens.append((Random, value.getstate()))
+        made_at = self._session.events.seeded_at(value)
+        self._leaves.append(
+            Leaf(
+                OBJECT, (), made_at, (n_tokens, n_tokens + 1), (n_slots, n_slots),
+                shape=(self._tokens[-1],),
+            )
+        )  # fmt: skip
+        self.places.append([Place(value if made_at else None, made_at)])
 
     def _view(self, value: Any) -> None:
         if isinstance(value, AbstractList) and self._session.view_state(value.symbol):

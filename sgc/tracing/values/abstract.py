@@ -6,6 +6,7 @@ node, and a test a decision; any other operation stops the trace with the user's
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from sgc.core.markers import has_marker
@@ -13,6 +14,7 @@ from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
 from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType, StateType
 from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject, seen
 from sgc.tracing.values.abstract_list import AbstractList
@@ -97,7 +99,7 @@ def is_abstract(value: Any) -> bool:
     return issubclass(type(value), _ABSTRACT) or marked(value)
 
 
-_ABSTRACT = (AbstractText, AbstractNumber, AbstractList)
+_ABSTRACT = (AbstractText, AbstractNumber, AbstractList, AbstractRandom)
 
 
 def marked(text: Any) -> bool:
@@ -117,4 +119,6 @@ def python_type(value: Any) -> type:
         )
     if isinstance(value, AbstractList):
         return list
+    if type(value) is AbstractRandom:
+        return Random
     return value.python if isinstance(value, AbstractNumber) else type(value)

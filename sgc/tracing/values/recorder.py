@@ -22,7 +22,8 @@ class Recorder(Session):
     current path; None for a program without decisions. facts: outcomes of tests on this path.
     sites: the pieces that become code. copies: results of code that may share parts with others.
     made: the ops and fields that gave values, by their names.
-    has_untyped: whether the type of a value out of JSON was tested.
+    has_untyped: whether the type of a value out of JSON was tested. events: what a trace function
+    sees of the program.
     """
 
     is_tracing = True
@@ -38,6 +39,7 @@ class Recorder(Session):
     defaulting: set[str]
     made: dict[str, Any]
     has_untyped: bool = False
+    events: Any
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:

@@ -173,8 +173,8 @@ def _shuffles(rng: Any, items: Any = (), *args: Any) -> None:
 
 
 _DRAWS = """
-choice expovariate gauss lognormvariate normalvariate paretovariate randint random randrange
-triangular uniform weibullvariate
+betavariate choice expovariate gammavariate gauss lognormvariate normalvariate paretovariate randint
+random randrange triangular uniform vonmisesvariate weibullvariate
 """
 METHODS[Random] = {
     **{name: bounded_method(Random, name, lambda *args, **kwargs: charge(6), checked)
