@@ -63,13 +63,15 @@ def _draw(rng: Random, name: str, *args: Any, **named: Any) -> Any:
         if how is None:
             return getattr(rng, name)(*args, **named)  # stops the trace
         return how(rng, name, *args, **named)
-    if how is not None and _is_late(name, args, named):
-        session: Any = current_session()
+    session: Any = current_session()
+    if how is not None and not session.events.is_seeded(rng):
+        session.meet_surroundings("draws a random number")
+    elif how is not None and _is_late(args, named):
         session.draw_late(rng)
     return getattr(rng, name)(*args, **named)
 
 
-def _is_late(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+def _is_late(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Whether what is drawn depends on values known only at run time; the items that are drawn
     from do not matter."""
     given = (*args, *named.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from random import Random
 from types import CodeType
 from typing import Any
 
@@ -148,8 +147,6 @@ def _shown(tokens: Shape, snapshot: Snapshot) -> str:
         return "an object that another variable has too"
     if kind == "stream":
         return f"a stream of {first[1]}"
-    if kind is Random:
-        return "a random.Random"
     if isinstance(kind, CodeType) or not isinstance(kind, type):
         return "a function" if kind == "function" else "a value"
     return _of_kind(kind, first)
