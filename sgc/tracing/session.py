@@ -175,6 +175,13 @@ class TraceSession(LateNames):
         if self.path is not None and self.path.is_fresh:
             self._stopped_at = self.path.current, len(self.path.current.nodes)
 
+    def forget_frames(self) -> None:
+        """Drops the frames of a run that is over: they hold its values, which hold this session."""
+        self.loops = self.events.root = None
+        for error in (self.ended, self._stopped):
+            if error is not None:
+                error.__traceback__ = None
+
     def leave(self, error: TraceError, loc: Loc) -> bool:
         """Lets the interpreter go on where the trace stopped, if all before is right; whether it
         is."""

@@ -259,6 +259,8 @@ class _Trace:
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
+            if self._last is not None:
+                vars(self._last).clear()
             session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers
@@ -290,6 +292,7 @@ class _Trace:
                 return
             finally:
                 loops.stop()
+                session.forget_frames()
             path.stop()
 
         spent = exploration.run(once)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import islice
 
 import pytest
@@ -11,7 +12,9 @@ import sgc
 from sgc import gen
 from sgc.core.places import own_texts
 from sgc.errors import TraceError, TurnsExceeded
-from sgc.ir.graph import Graph
+from sgc.ir import types
+from sgc.ir.graph import Graph, Lit, Node, Value
+from sgc.ir.types import Kind, Type
 from sgc.programs.explain import findings
 from sgc.runtime.executor.code import fuel
 from sgc.runtime.executor.run.options import RunOptions
@@ -19,6 +22,7 @@ from sgc.tracing import session
 from sgc.tracing.checking import check
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.rounds import LENGTHS, rounds
+from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.tracer import trace
 
 
@@ -138,3 +142,29 @@ def test_explain_tells_of_a_bound_that_only_compiled_runs_have():
     (found,) = (each for each in findings(trace(bounded(7))) if "TurnsExceeded" in each.what)
     assert "after 7 turns" in found.what
     assert "sgc.turns" in found.advice
+
+
+NESTED = Type(Kind.LIST, item=Type(Kind.LIST, item=types.INT))
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_of"),
+    [
+        (types.TEXT, lambda value: isinstance(value, str)),
+        (types.INT, lambda value: type(value) is int),
+        (types.FLOAT, lambda value: type(value) is float),
+        (types.BOOL, lambda value: type(value) is bool),
+        (types.JSON, lambda value: isinstance(value, dict)),
+        (Type(Kind.LIST, item=types.TEXT), lambda value: all(type(each) is str for each in value)),
+        (NESTED, lambda value: all(type(n) is int for inner in value for n in inner)),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Type) else "",
+)
+def test_a_scripted_tool_gives_what_its_type_says(
+    type_: Type, is_of: Callable[[Any], bool]
+) -> None:
+    node = Node("tool", (Value("v", type_),), (("name", Lit("look")), ("signature", Lit(""))))
+    call = ScriptedTools(3, ("a", "b c", "")).find(node).call
+    results = [asyncio.run(call(n)) for n in range(60)]
+    assert all(map(is_of, results))
+    assert len({repr(each) for each in results}) > 1

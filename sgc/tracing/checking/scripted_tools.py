@@ -101,12 +101,13 @@ class ScriptedTools:
         return self.texts[drawn % len(self.texts)]
 
     def _value(self, type_: Type, drawn: int) -> Any:
+        if type_.kind is Kind.LIST:
+            return [self._value(type_.item or TEXT, drawn // 4 + n) for n in range(drawn % 4)]
         text = self._text(drawn)
         values: dict[Kind, Any] = {
             Kind.INT: (3, 1, 17)[drawn % 3],
             Kind.FLOAT: (0.5, 0.0, 1.0)[drawn % 3],
             Kind.BOOL: drawn % 2 == 0,
-            Kind.LIST: [self._value(type_.item or TEXT, drawn + n) for n in range(drawn % 4)],
             Kind.JSON: {"text": text, "number": drawn % 5},
         }
         return values.get(type_.kind, text)

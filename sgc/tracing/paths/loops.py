@@ -81,6 +81,10 @@ class Loops:
         sys.settrace(self._before)
         if self._had_gc:
             gc.enable()
+        # Frames hold the run's values, which hold its session, which holds this.
+        self._root = self.frame = None
+        for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
+            found.clear()  # type: ignore[attr-defined]
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         if IS_OWN[frame.f_globals.get("__name__", "")]:
