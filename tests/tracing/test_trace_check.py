@@ -160,9 +160,7 @@ NESTED = Type(Kind.LIST, item=Type(Kind.LIST, item=types.INT))
     ],
     ids=lambda value: str(value) if isinstance(value, Type) else "",
 )
-def test_a_scripted_tool_gives_what_its_type_says(
-    type_: Type, is_of: Callable[[Any], bool]
-) -> None:
+def test_a_scripted_tool_gives_what_its_type_says(type_, is_of):
     node = Node("tool", (Value("v", type_),), (("name", Lit("look")), ("signature", Lit(""))))
     call = ScriptedTools(3, ("a", "b c", "")).find(node).call
     results = [asyncio.run(call(n)) for n in range(60)]

@@ -15,6 +15,7 @@ from sgc.errors import ProgramError
 from sgc.ir.analysis.dependencies import places, uses
 from sgc.ir.graph import Graph, Loc, Node
 from sgc.ir.op_specs import Flag
+from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.interface.records import held_parts, record_of
 
 _FIXED = (str, int, float, bool, type(None), bytes, complex, range)
@@ -135,6 +136,7 @@ def changeable(values: Iterable[Any]) -> dict[int, Any]:
     return found
 
 
+@made_once
 def used_once(graph: Graph) -> frozenset[_Key]:
     """The nodes that make a value which one function alone gets, itself or in a list or record,
     once for each time that it is made.

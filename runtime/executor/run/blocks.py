@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sgc.errors import AppendError, ForkError, ProgramError, TurnsExceeded, raised_as
-from sgc.ir.graph import Block, Graph, Node, Operand, Ref
+from sgc.ir.graph import Block, Graph, Node, Operand, Ref, Value, operand_refs
+from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.map_places import Maps
-from sgc.runtime.executor.run.schedule import made_once
 from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run may execute
@@ -66,16 +66,20 @@ class Flow:
         if found is None:
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            found = tuple(_renamed(node, names) for node in shape.block.nodes)
+            found = tuple(_renamed(node, places, names) for node, places in shape.rows)
             self._kept[key] = found
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A block with the names that it uses from outside and those that it defines."""
+    """A block with the names that it uses from outside and those that it defines.
+
+    rows: its nodes, with the places of the fields in which each refers to values.
+    """
 
     block: Block
+    rows: tuple[tuple[Node, tuple[int, ...]], ...]
     uses: tuple[str, ...]
     defines: tuple[str, ...]
     params: tuple[str, ...]
@@ -86,7 +90,12 @@ class _Shape:
         inside = frozenset(defines)
         used = dict.fromkeys(name for node in block.nodes for name in node.refs())
         uses = tuple(name for name in used if name not in inside)
-        return _Shape(block, uses, defines, tuple(param.name for param in block.params))
+        params = tuple(param.name for param in block.params)
+        return _Shape(block, tuple(map(_row, block.nodes)), uses, defines, params)
+
+
+def _row(node: Node) -> tuple[Node, tuple[int, ...]]:
+    return node, tuple(n for n, (_, operand) in enumerate(node.fields) if operand_refs(operand))
 
 
 @made_once
@@ -195,13 +204,16 @@ async def _awaited(run: Walked, operand: Operand) -> Any:
     return run.values.operand(operand)
 
 
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+def _renamed(node: Node, places: tuple[int, ...], names: Mapping[str, str]) -> Node:
     results = tuple(
-        replace(value, name=names[value.name]) if value.name in names else value
+        Value(names[value.name], value.type) if value.name in names else value
         for value in node.results
     )
-    fields = tuple((key, _renamed_operand(operand, names)) for key, operand in node.fields)
-    return replace(node, results=results, fields=fields)
+    fields = [*node.fields]
+    for place in places:
+        key, operand = fields[place]
+        fields[place] = key, _renamed_operand(operand, names)
+    return Node(node.op, results, tuple(fields), node.loc)
 
 
 def _renamed_operand(operand: Operand, names: Mapping[str, str]) -> Operand:

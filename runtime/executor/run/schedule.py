@@ -7,19 +7,14 @@ nodes of an interpreted program are added one by one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
-from typing import Generic, TypeVar
 
 from sgc.ir.graph import Node, Ref
+from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.run.cuts import awaited
 from sgc.runtime.executor.run.stream_order import StreamOrder
 from sgc.runtime.executor.run.values import Values
-
-MAX_MADE = 64
-A = TypeVar("A")
-R = TypeVar("R")
 
 # Ops whose place in the order of the program matters.
 NOTED = frozenset({"publish", "tool", "stream", "fork", "open_fork", "child", "map"})
@@ -34,34 +29,6 @@ class Plan:
     waiting: Mapping[str, tuple[int, ...]]
     noted: tuple[Node, ...]  # nodes whose place a run notes before they start
     is_in_order: bool  # whether it returns, and publishes streams in the order in which they begin
-
-
-class _Same(Generic[A]):
-    """A dict key that compares an object by identity, and keeps it alive so its id stays unique."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, of: A) -> None:
-        self.of = of
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.of is other.of
-
-    def __hash__(self) -> int:
-        return id(self.of)
-
-
-def made_once(make: Callable[[A], R]) -> Callable[[A], R]:
-    """Caches a function's last results by the identity of its argument: comparing programs by value
-    would cost more than it saves.
-    """
-    kept = lru_cache(MAX_MADE)(lambda same: make(same.of))
-
-    @wraps(make)
-    def found(of: A) -> R:
-        return kept(_Same(of))
-
-    return found
 
 
 @made_once
