@@ -10,14 +10,13 @@ failed. `runs/row_iterator.py` returns the rows to the caller.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sgc.core.garbage import fewer_collections
 from sgc.errors import BackendError, SgcError, UsageError
 from sgc.ir.graph import Graph
 from sgc.planning.room import Room
@@ -35,6 +34,11 @@ ORDERS = ("plan", "given")
 # Rows that are returned in the given order are reordered only within windows of this many, because
 # a finished row is held until the rows before it are finished.
 WINDOW = 4096
+# A batch keeps the results of its rows, and each full collection of garbage scans all of them: with
+# Python's thresholds that was half the time of 10,000 small rows. This is above what rows under way
+# hold, about a hundred objects each; else every wave of rows would be scanned. Rows leave nearly no
+# cycles behind.
+NEW_OBJECTS = 200_000
 
 
 class Compiled(Protocol):
@@ -175,7 +179,7 @@ class Batch:
 
         feeding = asyncio.ensure_future(feed())
         try:
-            with _fewer_collections:
+            with fewer_collections(NEW_OBJECTS):
                 await asyncio.wait({feeding, failed}, return_when=asyncio.FIRST_COMPLETED)
             (feeding if feeding.done() else failed).result()
         finally:
@@ -256,40 +260,6 @@ def _outcome(call: Callable[[], RunResult]) -> RunResult | BaseException:
         return call()
     except BaseException as error:
         return error
-
-
-class _FewerCollections:
-    """Makes Python's garbage collector run less often while batches run.
-
-    A batch keeps the results of its rows, and each full collection scans all of them again: with
-    Python's thresholds that was half the time of 10,000 small rows. The number of new objects that
-    triggers a collection is raised above the number that rows under way hold, about a hundred each;
-    else every wave of rows would be scanned. Rows leave nearly no cycles behind.
-    """
-
-    ALLOCATIONS = 200_000
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_inside = 0
-        self._before = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._n_inside += 1
-            if self._n_inside == 1:
-                self._before = gc.get_threshold()
-                if 0 < self._before[0] < self.ALLOCATIONS:
-                    gc.set_threshold(self.ALLOCATIONS, *self._before[1:])
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._n_inside -= 1
-            if self._n_inside == 0:
-                gc.set_threshold(*self._before)
-
-
-_fewer_collections = _FewerCollections()
 
 
 def checked_rows(rows: Any) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sgc.core.garbage import fewer_collections
 from sgc.core.markers import Style
 from sgc.core.places import is_users_own, own_texts
 from sgc.core.symbols import Symbol
@@ -92,7 +93,7 @@ def trace(
     callees = Callees(function, traced)
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
-        with InPlace() as in_place:
+        with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             trace = _Trace(wanted, is_strict, callees, in_place, leaves, in_python)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
@@ -156,6 +157,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 
 
 WORK_KEPT = 200_000
+NEW_OBJECTS = 20_000  # between two collections of garbage: most objects of a trace stay to its end
 MAX_KEPT = 4
 
 
@@ -217,7 +219,10 @@ class _Trace:
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program without decisions; raises HasDecisions if there is one."""
         session, given = self._session(is_silent, style)
-        self._run(session, given)
+        try:
+            self._run(session, given)
+        finally:
+            session.forget_frames()
         return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
 
     def explored(
@@ -252,6 +257,8 @@ class _Trace:
                 kept |= needed
                 self._stopped = self._stopped or error
                 budget = replace(budget, work=min(budget.work, WORK_KEPT))
+            finally:
+                exploration.path = None  # which refers to it
 
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style

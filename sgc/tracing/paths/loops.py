@@ -55,7 +55,7 @@ class Loops:
         is_asked: Callable[[int], bool],
         events: Events,
     ) -> None:
-        self._root = root
+        self._root: FrameType | None = root
         self._entry, self._n_states = entry, n_states
         self._at_statement, self._is_asked = at_statement, is_asked
         self._before_line = before_line
