@@ -176,9 +176,11 @@ class TraceSession(LateNames):
             self._stopped_at = self.path.current, len(self.path.current.nodes)
 
     def forget_frames(self) -> None:
-        """Drops the frames of a run that is over: they hold its values, which hold this session."""
+        """Drops the frames of a run that is over: they hold its values, which hold this session.
+        What generators do as they are freed is no part of the run, and ends without a word."""
+        kept, self.ended = (self.ended, self._stopped), GeneratorExit()
         self.loops = self.events.root = None
-        for error in (self.ended, self._stopped):
+        for error in kept:
             if error is not None:
                 error.__traceback__ = None
 
@@ -554,7 +556,8 @@ class TraceSession(LateNames):
 
     def _refuse_ended(self) -> None:
         if self.ended is not None:
-            raise_at_next_line(self.ended, self.events.root)
+            if self.events.root is not None:  # the run goes on
+                raise_at_next_line(self.ended, self.events.root)
             raise self.ended
 
     @unhooked

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +19,7 @@ from sgc.ir.verify import verify
 from sgc.tracing.callees import Callees, Wanted, joined_type, narrowed
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.paths.facts import Facts, fact_of
+from sgc.tracing.paths.loops import Loops
 from sgc.tracing.session import TraceSession
 from sgc.tracing.snapshots.leaves import is_same
 from sgc.tracing.snapshots.snapshot import Part, Snapshot, match
@@ -322,3 +325,35 @@ def test_a_fault_of_the_tracer_is_no_error_of_the_program(monkeypatch):
     monkeypatch.setattr(TraceSession, "compute", fails)
     with pytest.raises(TraceError, match="a fault of its own"):
         trace(program)
+
+
+# -- runs --
+
+
+@sgc.function
+def four_tests(s, q: str):
+    for word in ("a", "b", "c", "d"):
+        if word in q:
+            s += word
+    s += q + sgc.gen("x")
+
+
+def test_what_a_run_of_a_trace_holds_is_freed_as_it_ends(monkeypatch):
+    alive: weakref.WeakSet[Loops] = weakref.WeakSet()
+    most, start = [], Loops.start
+
+    def started(self: Loops) -> None:
+        alive.add(self)
+        most.append(len(alive))
+        start(self)
+
+    monkeypatch.setattr(Loops, "start", started)
+    monkeypatch.setattr(gc, "enable", lambda: None)  # by counting references alone
+    gc.disable()
+    try:
+        trace(four_tests)
+    finally:
+        monkeypatch.undo()
+        gc.enable()
+    assert len(most) > 8
+    assert max(most) <= 2
