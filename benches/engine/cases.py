@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,15 @@ from shapes import SHAPES, Shape, chats
 from texts import rows
 
 OURS = "sgc"
+N_VARIANTS = 2  # of a peer's cases of a task
 PROBE = Shape(n_chats=1, n_turns=1, n_shared=0, n_own=32, n_out=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """variable: the environment variable that names its Python, None for this one; ways_to_select:
-    None if it runs no programs.
+    None if it runs no programs; options: of its driver; rival: the engine of ours that it is
+    compared with, if that runs; is_usual: whether it runs if no peers are named.
     """
 
     name: str
@@ -30,16 +32,30 @@ class Peer:
     variable: str | None
     ways_to_select: tuple[str, ...] | None = ("score",)
     wants_priming: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    rival: str = OURS
+    is_usual: bool = True
 
     @property
     def python(self) -> str | None:
         return os.environ.get(self.variable) if self.variable else sys.executable
 
 
+def _ours(name: str, *flags: str) -> Peer:
+    return Peer(name, "sgc_engine.py", None, options={"serve": list(flags)}, is_usual=False)
+
+
+INT8 = f"{OURS}-int8"
+LLAMA = Peer("llama.cpp", "llama_cpp_engine.py", "SGC_PEER_LLAMA_CPP", None)
 PEERS = [
     Peer(OURS, "sgc_engine.py", None),
+    _ours(INT8, "--weights", "int8"),
+    _ours(f"{OURS}-int8-kv", "--weights", "int8", "--kv", "int8"),
+    _ours(f"{OURS}-deterministic", "--deterministic"),
     Peer("vllm", "vllm_engine.py", "SGC_PEER_VLLM", ("score", "first")),
     Peer("openvino", "openvino_engine.py", "SGC_PEER_OPENVINO", ("choice",), wants_priming=True),
+    LLAMA,
+    replace(LLAMA, name="llama.cpp-q8", options={"kind": "q8_0"}, rival=INT8, is_usual=False),
     Peer("transformers", "transformers_engine.py", None, None),
 ]
 
@@ -61,12 +77,28 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A peer, with the options of a command; the name is for the report."""
+    """A peer, with the options of a command; the name is for the report. n_busy: processes that
+    keep a core each busy meanwhile."""
 
     name: str
     peer: str
     variant: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+    n_busy: int = 0
+
+    def pair(self, n_busy: int, rep: int) -> list[Case]:
+        """The case alone and beside busy processes, which of them is first in turn; the case, if
+        there are to be none."""
+        if n_busy == 0:
+            return [self]
+        name, variant = beside(self.name), self.variant + N_VARIANTS
+        both = [self, replace(self, name=name, variant=variant, n_busy=n_busy)]
+        return both[:: -1 if rep % 2 else 1]
+
+
+def beside(name: str) -> str:
+    """The name of a case beside busy processes."""
+    return f"{name} beside"
 
 
 def tasks(

@@ -47,6 +47,10 @@ class PeerProcess:
         threading.Thread(target=self._read, daemon=True).start()
         self._halts = self._is_halted = False
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self, command: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Waits until the driver has loaded and made one token; returns its facts and times."""
         with _Watch(self._process.pid) as watch:
@@ -54,6 +58,8 @@ class PeerProcess:
             facts = self._receive(timeout_s)
             self._receive(timeout_s)
             facts["first_token_s"] = time.perf_counter() - self.started_at
+        found = watch.found()
+        facts |= {"cpu_s": found["cpu_s"], "others_cores": found["others_cores"]}
         before = cpu_s(tree(self._process.pid))
         time.sleep(IDLE_S)
         facts["idle_cores"] = (cpu_s(tree(self._process.pid)) - before) / IDLE_S
@@ -155,6 +161,7 @@ class _Watch:
         others_s = max(0.0, self._busy_s - self._cpu_s)
         return {
             "peak_rss_mb": self.peak_mb,
+            "cpu_s": self._cpu_s,
             "cores": self._cpu_s / self._wall_s,
             "others_cores": others_s / self._wall_s,
         }
@@ -193,6 +200,16 @@ def rss_mb(pids: Sequence[int]) -> float:
         with contextlib.suppress(OSError):
             pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * PAGE_MB
+
+
+def peak_mb(pids: Sequence[int]) -> float:
+    """The sum of the most memory that each has had at once."""
+    kb = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            kb += sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return kb / 1024
 
 
 def _stat(pid: int) -> list[str]:

@@ -2,12 +2,14 @@
 
     python -P benches/engine/peers.py [--models S,M] [--workloads W1,W2,W3,W4,W5] [--reps 5]
         [--peers sgc,vllm,…] [--folder FOLDER] [--out FILE.json] [--options 'vllm={"…": …}']
+        [--beside 1]
 
-A peer is there if its environment variable names a Python that has it: SGC_PEER_VLLM or
-SGC_PEER_OPENVINO; README.md says how to make them. All peers are loaded, one
+A peer is there if its environment variable names a Python that has it: SGC_PEER_VLLM,
+SGC_PEER_OPENVINO or SGC_PEER_LLAMA_CPP; README.md says how to make them. All peers are loaded, one
 after another, then answer in turn, so that each repetition's ratio to ours is of the same
 moments of the machine. Prompts are new in each repetition and the same for all. Greedy, the
-end token ignored, exact lengths; W5 is programs, and their JSON ends where its regular
+end token ignored, exact lengths. With `--beside 1` each is measured twice, once while another
+process keeps a core busy. W5 is programs, and their JSON ends where its regular
 expression does. A peer that fails is reported, and the rest goes on.
 """
 
@@ -22,20 +24,23 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
 import models
-from cases import OURS, PEERS, Case, Peer, Task, cases, probe, tasks
+from busy import busy_processes
+from cases import OURS, PEERS, Case, Peer, Task, beside, cases, probe, tasks
 from peer_process import PeerFailed, PeerProcess, PeerRefused
 from shapes import SHAPES
 from summary import plot, summary, table
 from texts import N_WORDS_OF
 
 DRIVERS = Path(__file__).resolve().parent / "peers"
-LEFT_OUT = "W5 on transformers: no 64 programs in flight, no regular expressions"
+LEFT_OUT = "W5 on transformers and llama.cpp: no client of programs"
+RIVALS = {peer.name: peer.rival for peer in PEERS}
 
 
 @dataclass
@@ -61,9 +66,21 @@ class Run:
             "missing": self.missing,
             "failures": self.failures,
             "peers": self.peers,
-            "summary": {model: summary(found, OURS) for model, found in self.results.items()},
+            "summary": {model: self.summary_of(model) for model in self.results},
             "results": self.results,
         }
+
+    def summary_of(self, model: str) -> dict[str, dict[str, Any]]:
+        """A rival that is not there is our usual engine; a case beside busy processes is compared
+        with ours beside them."""
+        found = self.results[model]
+        ran = {row["peer"]: row for row in found}
+        rivals = {}
+        for name, row in ran.items():
+            rival = RIVALS[row["engine"]]
+            rival = rival if rival in ran else OURS
+            rivals[name] = beside(rival) if row["n_busy"] else rival
+        return summary(found, rivals, {beside(name): name for name in ran})
 
     def save(self) -> None:
         out = self.arguments.out
@@ -100,7 +117,7 @@ def wanted_peers(run: Run) -> list[Peer]:
 
 
 def start(run: Run, model: str, peer: Peer, folder: Path) -> PeerProcess | None:
-    options = run.arguments.options.get(peer.name, {})
+    options = {**peer.options, **run.arguments.options.get(peer.name, {})}
     command = [str(peer.python), "-P", str(DRIVERS / peer.driver), "--model", str(folder)]
     log = run.arguments.folder / f"{peer.name}.log"
     process = PeerProcess([*command, "--options", json.dumps(options)], log)
@@ -122,9 +139,10 @@ def repeat(run: Run, model: str, processes: dict[str, PeerProcess], rep: int) ->
     for index, task in enumerate(made):
         ways = cases(task, list(processes))
         turn = (rep + index) % max(1, len(ways))
-        for case in ways[turn:] + ways[:turn]:
-            if case.peer in processes:
-                measure(run, model, processes, rep, task, case)
+        for each in ways[turn:] + ways[:turn]:
+            for case in each.pair(asked.beside, rep + index):
+                if case.peer in processes:
+                    measure(run, model, processes, rep, task, case)
 
 
 def measure(
@@ -133,7 +151,8 @@ def measure(
     """Measures one reply, which is kept unless it is a warm-up; stops a peer that failed."""
     try:
         command = {**task.command(case.variant), **case.extra}
-        answer = processes[case.peer].ask(command, run.arguments.timeout)
+        with busy_processes(case.n_busy):
+            answer = processes[case.peer].ask(command, run.arguments.timeout)
     except (PeerFailed, PeerRefused) as error:
         run.note_failure(model, case.name, f"{task.name}, repetition {rep}", error)
         if isinstance(error, PeerFailed):
@@ -146,7 +165,8 @@ def measure(
         file=sys.stderr,
     )
     if rep >= 0:
-        named = {"workload": task.name, "peer": case.name, "rep": rep, "variant": case.variant}
+        named: dict[str, Any] = {"workload": task.name, "peer": case.name, "rep": rep}
+        named |= {"variant": case.variant, "engine": case.peer, "n_busy": case.n_busy}
         loaded = {"load_1_min": os.getloadavg()[0]}
         run.results[model].append({**named, "value": value, "unit": task.unit, **answer, **loaded})
 
@@ -170,6 +190,8 @@ def _shown(arguments: argparse.Namespace) -> list[str]:
         shown += ["--programs", ",".join(arguments.programs), "--rows", str(arguments.rows)]
     shown += ["--peers", ",".join(arguments.peers)]
     shown += ["--reps", str(arguments.reps), "--warmups", str(arguments.warmups)]
+    if arguments.beside:
+        shown += ["--beside", str(arguments.beside)]
     if arguments.divisor != 1:
         shown += ["--divisor", str(arguments.divisor)]
     return shown
@@ -179,11 +201,12 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=_listed, default=["S", "M"])
     parser.add_argument("--workloads", type=_listed, default=[*SHAPES, "W5"])
-    parser.add_argument("--peers", type=_listed, default=[peer.name for peer in PEERS])
+    parser.add_argument("--peers", type=_listed, default=[p.name for p in PEERS if p.is_usual])
     parser.add_argument("--programs", type=_listed, default=list(N_WORDS_OF), help="of W5")
     parser.add_argument("--rows", type=int, default=64, help="of each program of W5")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--warmups", type=int, default=1, help="repetitions that are not counted")
+    parser.add_argument("--beside", type=int, default=0, help="so many busy processes, and none")
     parser.add_argument("--divisor", type=int, default=1, help="so many times fewer chats, to try")
     parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--timeout", type=float, default=600.0, help="of a command, in seconds")
@@ -214,7 +237,9 @@ def main() -> None:
     report = run.report()
     for model, found in report["summary"].items():
         print(f"model {model}\n{table(found)}")
-    if run.arguments.out is not None:
+    if run.arguments.out is not None and not find_spec("matplotlib"):
+        print("matplotlib is not there, so there is no plot", file=sys.stderr)
+    elif run.arguments.out is not None:
         with_results = {model: found for model, found in report["summary"].items() if found}
         plot(with_results, OURS, run.arguments.out.with_suffix(".png"))
 

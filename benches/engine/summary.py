@@ -6,6 +6,7 @@ A result is one reply of a driver with its "workload", "peer" and "rep". `peers.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,38 @@ N_COLUMNS = 4
 Result = dict[str, Any]
 
 
-def summary(results: list[Result], ours: str) -> dict[str, dict[str, Any]]:
-    """{workload: {peer: figures}}; "times": our value over the peer's, above 1 if we are faster."""
+def summary(
+    results: list[Result], rivals: Mapping[str, str], alone: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """{workload: {peer: figures}}. rivals: which of ours each peer is compared with; "times": our
+    value over the peer's, above 1 if we are faster. alone: what a case beside busy processes is
+    without them; "kept": the share of its rate that it keeps."""
     found: dict[str, dict[str, Any]] = {}
     for workload in dict.fromkeys(each["workload"] for each in results):
-        of = [each for each in results if each["workload"] == workload]
-        ours_by_rep = {each["rep"]: each for each in of if each["peer"] == ours}
+        rows: dict[str, dict[int, Result]] = {}
+        for each in results:
+            if each["workload"] == workload:
+                rows.setdefault(each["peer"], {})[each["rep"]] = each
         found[workload] = {
-            peer: _figures([each for each in of if each["peer"] == peer], ours_by_rep, peer == ours)
-            for peer in sorted({each["peer"] for each in of}, key=lambda name: (name != ours, name))
+            peer: _figures(rows[peer], rows.get(rivals[peer], {}), peer == rivals[peer])
+            | _kept(rows[peer], rows.get(alone.get(peer, ""), {}))
+            for peer in sorted(rows, key=lambda name: (name not in rivals.values(), name))
         }
     return found
 
 
-def _figures(rows: list[Result], ours: dict[int, Result], is_ours: bool) -> dict[str, Any]:
+def _kept(beside: Mapping[int, Result], alone: Mapping[int, Result]) -> dict[str, Any]:
+    ratios = [row["value"] / alone[rep]["value"] for rep, row in beside.items() if rep in alone]
+    if not ratios:
+        return {}
+    kept, interval = paired_ratio(np.array(ratios))
+    return {"kept": kept, "kept_95": interval}
+
+
+def _figures(
+    by_rep: Mapping[int, Result], ours: Mapping[int, Result], is_ours: bool
+) -> dict[str, Any]:
+    rows = list(by_rep.values())
     values = [row["value"] for row in rows]
     figures = {
         "unit": rows[0]["unit"],
@@ -104,6 +123,9 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             if "times" in figures:
                 low, high = figures["times_95"]
                 times = f"   ours is {figures['times']:g} times it ({low:g} to {high:g})"
+            if "kept" in figures:
+                low, high = figures["kept_95"]
+                times += f"   keeps {figures['kept']:.0%} ({low:.0%} to {high:.0%})"
             if "valid_share" in figures:
                 times += f"   {figures['valid_share']:.0%} valid"
             lines.append(
