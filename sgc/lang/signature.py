@@ -63,11 +63,17 @@ class Parameter:
 
     @property
     def default_operand(self) -> Operand | None:
-        if not self.has_default:
+        if not self.has_default or self.has_data:
             return None
         if isinstance(self.default, (list, tuple)):
             return tuple(map(Lit, self.default))
         return Lit(self.default)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the default is data that no operand is; its schema has it then."""
+        is_empty = isinstance(self.default, list) and not self.default
+        return bool(self.schema) and type(self.default) in (list, dict) and not is_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +94,10 @@ class Signature:
 
     @property
     def optional(self) -> frozenset[str]:
-        """The parameters whose default is None, and which other arguments of a known type have."""
+        """The parameters of data whose default is None or data: its value may say more than its
+        type."""
         found = (each for each in self.parameters if each.schema and each.has_default)
-        return frozenset(each.name for each in found if each.default is None)
+        return frozenset(each.name for each in found if each.default is None or each.has_data)
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -305,6 +312,7 @@ def _described(parameter: inspect.Parameter, annotation: Any) -> Parameter | Non
     schema = shapes.of_annotation(annotation) if annotation is not parameter.empty else None
     is_empty = isinstance(default, list) and not default
     is_kept = not has_default or is_empty or default is None or type(default) in _TYPES
+    is_kept = is_kept or (schema is not None and not shapes.holds_objects(schema))
     if schema is None or not is_kept or (has_default and misfit(default, schema) is not None):
         return None
     return Parameter(

@@ -11,7 +11,7 @@ from sgc.ir import types
 from sgc.ir.graph import Guard, Param, Value
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
-from sgc.runtime.executor.interface.argument_shapes import KIND
+from sgc.runtime.executor.interface.argument_shapes import KIND, with_default
 from sgc.tracing.callees import Wanted
 from sgc.tracing.kinds.row_types import plain, told_type
 from sgc.tracing.object_arguments import made_of
@@ -42,8 +42,13 @@ def type_of(parameter: Parameter, schemas: Mapping[str, str]) -> Type:
     return types.JSON if holds_objects(schema) else told_type(schema)
 
 
-def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:
-    return tuple(Guard(KIND, name, schema) for name, schema in schemas.items())
+def guards_of(schemas: Mapping[str, str], free: Iterable[Parameter]) -> tuple[Guard, ...]:
+    """Guards of the arguments, with the defaults that are data."""
+    data = {p.name: p.default for p in free if p.has_default and p.has_data}
+    return tuple(
+        Guard(KIND, name, with_default(schema, data[name]) if name in data else schema)
+        for name, schema in schemas.items()
+    )
 
 
 def told(

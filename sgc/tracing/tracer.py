@@ -438,7 +438,8 @@ class _Trace:
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(told_arguments.param_of(parameter, session) for parameter in self._free)
-        guards = guards_of(self.function, self._bound) + told_arguments.guards_of(self._schemas)
+        told = told_arguments.guards_of(self._schemas, self._free)
+        guards = guards_of(self.function, self._bound) + told
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
 

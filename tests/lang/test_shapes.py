@@ -113,7 +113,7 @@ def test_parameters_have_the_types_of_their_annotations():
     found = {p.name: (str(p.type), p.is_static) for p in p.signature.parameters}
     assert found == {
         "a": ("list[json]", False), "b": ("list[list[text]]", False), "c": ("choice", False),
-        "d": ("list[json]", False), "e": ("json", False), "f": ("text", True),
+        "d": ("list[json]", False), "e": ("json", False), "f": ("json", False),
         "g": ("list[text]", False),
     }  # fmt: skip
     assert p.signature.parameters[2].type == types.choice_of(("x", "y"))

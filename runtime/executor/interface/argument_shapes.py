@@ -2,13 +2,15 @@
 
 A compiled program holds the annotation as a JSON schema of a few keywords, in a guard of kind
 "argument", so that a file without source checks it too. Types are exact: True is no int, a
-defaultdict no dict. An int is accepted for a float, as in annotations.
+defaultdict no dict. An int is accepted for a float, as in annotations. The schema also has the
+argument's default, if that is a list or dict.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +21,7 @@ from sgc.runtime.executor.interface.failures import class_name
 KIND = "argument"  # of a guard: its value is the schema
 MAX_NESTING = 100  # as in `guards.py`
 _MAX_SHOWN = 60
+_DEFAULT = "default"
 _NAMES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -51,6 +54,22 @@ def schemas_of(graph: Graph) -> dict[str, Any]:
 def parsed(schema: str) -> Any:
     """Parses a guard's schema; the result is shared and must not be changed."""
     return json.loads(schema)
+
+
+def with_default(schema: str, value: Any) -> str:
+    """A schema that has an argument's default."""
+    return json.dumps({**parsed(schema), _DEFAULT: value})
+
+
+def default_of(schema: Any) -> Any:
+    """A new copy of the default in a schema; one that does not fit is not copied, as a run
+    refuses it."""
+    value = _tuples(schema[_DEFAULT], schema)
+    return deepcopy(value) if misfit(value, schema) is None else value
+
+
+def has_default(schema: Any) -> bool:
+    return _DEFAULT in schema
 
 
 def problem(name: str, value: Any, schema: Any) -> str:

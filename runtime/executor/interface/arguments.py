@@ -9,7 +9,13 @@ from typing import Any
 from sgc.errors import ArgumentError
 from sgc.ir.graph import Graph, Lit, Operand, Param
 from sgc.ir.types import Kind, Type
-from sgc.runtime.executor.interface.argument_shapes import lowered, problem, schemas_of
+from sgc.runtime.executor.interface.argument_shapes import (
+    default_of,
+    has_default,
+    lowered,
+    problem,
+    schemas_of,
+)
 from sgc.runtime.executor.interface.media import Media
 
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
@@ -27,6 +33,9 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises ArgumentError, which lists every missing, surplus and wrongly typed argument.
     """
     names = [param.value.name for param in graph.params]
+    schemas = schemas_of(graph)
+    data = {name: default_of(schema) for name, schema in schemas.items() if has_default(schema)}
+    given = {**{name: data[name] for name in names if name in data}, **given}
     problems = [
         f"missing argument {p.value.name!r} ({p.value.type})"
         for p in graph.params
@@ -41,7 +50,6 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in names
     ]
     values: dict[str, Any] = {}
-    schemas = schemas_of(graph)
     for param in graph.params:
         name, expected = param.value.name, param.value.type
         if name in given:

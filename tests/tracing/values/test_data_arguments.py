@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -13,9 +14,10 @@ import pytest
 from control_flow import outcome, replying
 
 import sgc
-from sgc.errors import ArgumentError, TraceError
+from sgc.errors import ArgumentError, SgcWarning, TraceError
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
+from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.run.options import RunOptions
 
 HISTORY = [
@@ -252,6 +254,68 @@ def test_a_compiled_program_takes_no_data_that_does_not_fit(case, tmp_path):
         with pytest.raises(ArgumentError) as caught:
             each.run_once(row, RunOptions(), replying(1, ["a"]))
         assert message in str(caught.value)
+
+
+BANK = [{"q": "1 + 1?", "a": "2"}, {"q": "2 + 2?", "a": "4"}]
+
+
+@sgc.function
+def with_defaults(
+    s,
+    name: str,
+    bank: list[dict[str, str]] = BANK,
+    book: dict[str, str] = {"a": "b"},  # noqa: B006
+    pairs: list[tuple[str, int]] = [("a", 1)],  # noqa: B006
+    none: dict[str, int] = {},  # noqa: B006
+):
+    for row in bank:
+        s += name + row["q"] + sgc.gen("r", max_tokens=4)
+        if row["a"] in s["r"]:
+            s += "right"
+    for word, number in pairs:
+        s += word + str(number + 1) + book.get(word, "-")
+    s += f"{len(none)} {none}"
+
+
+@pytest.mark.parametrize("row", [
+    {}, {"bank": []}, {"bank": BANK[:1], "book": {}}, {"pairs": [("b", 2)], "none": {"x": 1}},
+])  # fmt: skip
+def test_defaults_that_are_data_are_taken_where_no_argument_is_given(row, tmp_path):
+    program = with_defaults.compile()
+    assert len(program.graph.params) == 5
+    program.save(tmp_path / "p.sgir")
+    for seed in range(4):
+        runs = [
+            outcome(
+                partial(
+                    each.run_once, {"name": "n", **row}, RunOptions(seed=seed),
+                    replying(seed, ["2", "4 ", "no"]),
+                )
+            )
+            for each in (with_defaults, program, sgc.load(tmp_path / "p.sgir"))
+        ]  # fmt: skip
+        assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_default_whose_value_tracing_needs_is_fixed():
+    @sgc.function
+    def program(s, q: str, names: list[dict] = BANK):
+        for child, row in zip(s.fork(len(names)), names, strict=True):
+            child += row["q"] + sgc.gen("r", max_tokens=4)
+
+    with pytest.warns(SgcWarning, match="names of program is fixed to its default"):
+        found = program.compile()
+    assert [each.value.name for each in found.graph.params] == ["q"]
+
+
+def test_a_default_in_a_file_that_does_not_fit_is_refused():
+    graph = with_defaults.compile().graph
+    guards = tuple(
+        replace(each, value=each.value.replace('"default": {}', '"default": {"a": "b"}'))
+        for each in graph.guards
+    )
+    with pytest.raises(ArgumentError, match=r"none\['a'\] must be int, found str 'b'"):
+        bind_arguments(replace(graph, guards=guards), {"name": "n"})
 
 
 def test_data_that_holds_itself_is_refused():
