@@ -275,12 +275,16 @@ class Coding(Merging):
     @unhooked
     def before_adding(self, symbol: Symbol) -> None:
         """Makes the statement code, if it can be: then the key is added as in Python."""
-        if symbol.name not in self.defaulting:
-            return
+        if symbol.name in self.defaulting:
+            self.before_changing()
+
+    @unhooked
+    def before_changing(self) -> None:
+        """Makes the statement code, if it can be: then what it changes is changed as in Python."""
         piece = chosen(self, now_at(self.events.root))
         if piece is not None and piece.changes and len(self.sites.pieces) < MAX_PIECES:
             self.sites.pieces[piece.key] = piece
-            self.end(Pieced(f"{piece.key} may add keys"))
+            self.end(Pieced(f"{piece.key} may change what it is given"))
 
     def _wait(self, piece: Piece | None) -> None:
         if piece is not None:

@@ -257,6 +257,15 @@ class AbstractJson(AbstractList):
         code = f"def piece({', '.join(names)}):\n    return {expression}"
         return self.session.seen(self.session.coded(code, (self, *others), type_))
 
+    def _in_place(self, sign: str, other: Any) -> Any:
+        """An operation that changes a list in place, and gives a new text or number: code that may
+        not change a list which others may hold."""
+        if self.told() is not None or not _is_data(other):
+            self._changed()
+        self.session.before_changing()
+        code = f"def piece(a, b):\n    a {sign}= b\n    return a"
+        return self.session.seen(self.session.coded(code, (self, other), OBJECT))
+
     def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
         """A frame's operation as code, with this value, `a`, on the right of another one, `b`."""
         if type(left) is list:
@@ -272,9 +281,7 @@ class AbstractJson(AbstractList):
             hint="make a dict of what you need, {key: v[key]}; or " + INTERPRET,
         )
 
-    __ior__ = __iand__ = __ixor__ = __isub__ = __itruediv__ = __ifloordiv__ = __imod__ = _changed
-    __ipow__ = __ilshift__ = __irshift__ = _changed
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
+    __setitem__ = __delitem__ = append = extend = insert = remove = _changed
     pop = clear = sort = reverse = update = setdefault = popitem = _changed
 
     def __round__(self, *n: Any) -> Any:
@@ -319,10 +326,16 @@ def _reflected(expression: str) -> Callable[..., Any]:
     return lambda self, left: self._right_of(expression, left, sys._getframe(1))
 
 
+def _extending(sign: str) -> Callable[..., Any]:
+    return lambda self, other: self._in_place(sign, other)
+
+
 _SIGNS = {
     "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "pow": "**", "and": "&", "or": "|",
     "xor": "^", "lshift": "<<", "rshift": ">>",
 }  # fmt: skip
+for _name, _sign in {**_SIGNS, "add": "+", "mod": "%"}.items():
+    setattr(AbstractJson, f"__i{_name}__", _extending(_sign))
 _OPERATIONS = {
     **{name: f"a {sign} b" for name, sign in _SIGNS.items()},
     "mod": "a % b", "divmod": "divmod(a, b)", "rdivmod": "divmod(b, a)",

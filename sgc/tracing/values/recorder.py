@@ -134,6 +134,11 @@ class Recorder(Session):
         """Called before a key is read of a value, which adds it to a `defaultdict`."""
 
     @abstractmethod
+    def before_changing(self) -> None:
+        """Called before an operation that changes some values in place: if its statement can be
+        code, the trace starts anew with it."""
+
+    @abstractmethod
     def characters(self, text: str) -> Iterator[str]:
         """The characters of an abstract text, for a loop that begins."""
 
