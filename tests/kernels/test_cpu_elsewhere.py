@@ -20,12 +20,13 @@ from sgc.kernels.cpu.trust import own_folder
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 HERE = Path(__file__).parent
-# Products, the pool, attention, and whole programs.
+# Products, the pool, attention, pages and weights in eight bits, and whole programs.
 TESTED = [
     HERE / "test_cpu_products.py",
     HERE / "test_cpu_threads.py",
     *(HERE.parent / "engine" / "core" / "model" / f"test_{name}.py"
-      for name in ("cpu_attention", "deterministic", "self_check")),
+      for name in ("cpu_attention", "cpu_pages_of_int8", "eight_bits", "deterministic",
+                   "self_check")),
 ]  # fmt: skip
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
 BUILD_S = 900.0

@@ -26,16 +26,15 @@ from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel, max_c
 # So many reach several tiles of rows and of keys, and trunks that rows share. More of a large model
 # would take seconds.
 _N_TOKENS, _N_TOKENS_OF_LARGE = 112, 80
-_LARGE = 10**9
+_LARGE = 2 * 10**8
 # Relative, at this quantile of the positions: rounding may send a token to another expert, so
 # in half precision a few positions may differ.
 _EXACT = (1e-4, 1.0)
 # Eight bits err about as much as bfloat16 does; a wrong page or mask gives an error of about 1.
 _EIGHT_BITS = (0.3, 0.75)
 _MAX_ERROR = {torch.float32: _EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16: (1e-2, 0.9)}
-# In half precision a model of no more weights is held to its own error, which is measured against
+# In half precision a model that is not large is held to its own error, which is measured against
 # float32 on its first tokens: two that err as much differ by up to twice that.
-_MEASURED = 2 * 10**8
 _N_MEASURED = 24
 _TIMES_OWN = 3.0
 _N_TWINS = 3  # rows that share all pages but their last
@@ -55,7 +54,7 @@ class OwnAnswers:
 
 def own_answers(model: Any) -> OwnAnswers:
     n_weights = sum(weight.numel() for weight in model.parameters())
-    most = _N_TOKENS if n_weights < _LARGE else _N_TOKENS_OF_LARGE
+    most = _N_TOKENS if n_weights <= _LARGE else _N_TOKENS_OF_LARGE
     n = _length(model.config.get_text_config(), most)
     vocab_size = int(model.get_output_embeddings().weight.shape[0])
     rng = np.random.default_rng(0)
@@ -64,7 +63,7 @@ def own_answers(model: Any) -> OwnAnswers:
     batch = torch.from_numpy(np.stack([first, second]))
     logits = own_logits(model, batch)
     right = torch.cat([logits[0], logits[1, n // 2 :]]).float()
-    is_measured = model.dtype in (torch.bfloat16, torch.float16) and n_weights <= _MEASURED
+    is_measured = model.dtype in (torch.bfloat16, torch.float16) and n_weights <= _LARGE
     error = _own_error(model, batch[:1, :_N_MEASURED], right) if is_measured else None
     return OwnAnswers(first, second, right, error)
 

@@ -17,7 +17,7 @@ from sgc.runtime.engine.model.decoders.decoder import (
     Mlp,
     Product,
 )
-from sgc.runtime.engine.model.decoders.packed import page_out
+from sgc.runtime.engine.model.decoders.unmapping import unmap
 
 _PLAIN = {
     Activation.SILU: Epilogue.SILU,
@@ -85,8 +85,7 @@ class _Layers:
         biases = [bias for product in products for bias in product.biases]
         packed = self.writer.pack(weights, biases, are_pairs=len(products) == 2, in_dtype=in_dtype)
         if not is_read_elsewhere:
-            for weight in weights:
-                page_out(weight)
+            unmap(weights)
         return packed
 
     def _attend(self, index: int, attention: Attention, h: Buffer) -> Buffer:

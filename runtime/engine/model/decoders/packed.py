@@ -8,9 +8,6 @@ packed.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import sys
 from typing import Any
 
 import torch
@@ -18,12 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sgc.runtime.engine.model.decoders.decoder import Product
+from sgc.runtime.engine.model.decoders.unmapping import unmap
 
 # Any number above a few gives the layout that suits both few rows and many.
 _ROWS_HINT = 64
-
-
-_MADV_PAGEOUT = 21
 
 
 def can_pack(dtype: torch.dtype) -> bool:
@@ -59,8 +54,7 @@ class Linear:
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
         linear = cls(weight, torch.cat(biases) if biases else None)
         if linear._is_packed and not is_read_elsewhere:
-            for weight in weights:
-                page_out(weight)
+            unmap(weights)
         return linear
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -116,15 +110,3 @@ def pack_linears(model: Any) -> None:
             if type(child) is nn.Linear and child.weight.dtype == torch.bfloat16:
                 is_tied = child.weight is model.get_input_embeddings().weight
                 setattr(parent, name, PackedModule(child, is_tied))
-
-
-def page_out(weight: Tensor) -> None:
-    """Tells the system that a weight is no longer read. It mostly lies in a mapped file, which
-    other weights keep mapped and which would otherwise stay in memory beside the packed weights."""
-    if sys.platform != "linux":
-        return
-    start, end = weight.data_ptr(), weight.data_ptr() + weight.nbytes
-    start, end = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
-    if start < end:  # only advice: it may be refused, and changes no content
-        madvise = ctypes.CDLL(None).madvise
-        madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_PAGEOUT)
