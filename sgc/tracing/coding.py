@@ -186,6 +186,8 @@ class Coding(Merging):
         """A block parameter takes the place of a symbol, which may be a view or have some."""
         if symbol.name in self.defaulting:
             self.defaulting.add(wide.name)
+        if symbol.name in self.numbers:
+            self.numbers.add(wide.name)
         if symbol.name in self.views:
             self.views[wide.name] = self.views[symbol.name]
         self.views |= {view: wide.name for view, of in self.views.items() if of == symbol.name}

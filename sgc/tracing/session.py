@@ -125,6 +125,7 @@ class TraceSession(LateNames):
         self.max_turns: int | None = None
         self.held = Holdings()
         self.copies: set[str] = set()
+        self.numbers: set[str] = set()
         self.defaulting: set[str] = set()
         self.views: dict[str, str] = {}
         self.stale: set[str] = set()

@@ -25,6 +25,7 @@ from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList, holding
+from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.computing import attempted, computed, formatted_by, part_by, whole
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
@@ -255,16 +256,31 @@ class AbstractJson(AbstractList):
             self.needs_type()
         names = ascii_lowercase[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
-        return self.session.seen(self.session.coded(code, (self, *others), type_))
+        made = self.session.coded(code, (self, *others), type_)
+        if isinstance(made, AbstractJson) and expression[2:-2] in _CALCULATING:
+            self._note_number(made, *others)
+        return self.session.seen(made)
 
     def _in_place(self, sign: str, other: Any) -> Any:
         """An operation that changes a list in place, and gives a new text or number: code that may
         not change a list which others may hold."""
-        if self.told() is not None or not _is_data(other):
+        is_number = self._is_number() or _is_number(other)
+        is_text = isinstance(other, str) and self.symbol.type == types.JSON
+        if self.told() is not None or not (is_number or is_text):
             self._changed()
         self.session.before_changing()
         code = f"def piece(a, b):\n    a {sign}= b\n    return a"
-        return self.session.seen(self.session.coded(code, (self, other), OBJECT))
+        made = self.session.coded(code, (self, other), OBJECT)
+        self._note_number(made, other)
+        return self.session.seen(made)
+
+    def _is_number(self) -> bool:
+        """Whether the value is likely a number: the result of calculating with one."""
+        return self.symbol.name in self.session.numbers
+
+    def _note_number(self, made: Any, other: Any) -> None:
+        if self._is_number() or _is_number(other):
+            self.session.numbers.add(made.symbol.name)
 
     def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
         """A frame's operation as code, with this value, `a`, on the right of another one, `b`."""
@@ -318,12 +334,21 @@ _OF_KINDS = {
 }  # fmt: skip
 
 
+def _is_number(value: Any) -> bool:
+    if isinstance(value, AbstractJson):
+        return value._is_number()
+    return type(value) in (int, float, bool) or isinstance(value, AbstractNumber)
+
+
 def _operation(expression: str, type_: types.Type = OBJECT) -> Callable[..., Any]:
     return lambda self, *others: self._coded(expression, *others, type_=type_)
 
 
 def _reflected(expression: str) -> Callable[..., Any]:
     return lambda self, left: self._right_of(expression, left, sys._getframe(1))
+
+
+_CALCULATING = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
 
 def _extending(sign: str) -> Callable[..., Any]:

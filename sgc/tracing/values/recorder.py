@@ -21,6 +21,7 @@ class Recorder(Session):
     map. images: values used as images. retired: streams that are published already. path: the
     current path; None for a program without decisions. facts: outcomes of tests on this path.
     sites: the pieces that become code. copies: results of code that may share parts with others.
+    numbers: values of unknown type that are likely numbers.
     made: the ops and fields that gave values, by their names.
     has_untyped: whether the type of a value out of JSON was tested. events: what a trace function
     sees of the program.
@@ -36,6 +37,7 @@ class Recorder(Session):
     facts: Any
     sites: Any
     copies: set[str]
+    numbers: set[str]
     defaulting: set[str]
     made: dict[str, Any]
     has_untyped: bool = False

@@ -8,6 +8,7 @@ import pytest
 from control_flow import agree, agree_or_refuse
 
 import sgc
+from sgc.errors import TraceError
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
 
@@ -63,6 +64,14 @@ def over_rows(s, q: str, rows: list[dict] = [{"p": 1}, {"p": 2.5}]):  # noqa: B0
 
 
 @sgc.function
+def of_sets(s, q: str):
+    s += q + sgc.gen("a", max_tokens=40)
+    parts = {part for part in s["a"].split(",") if "n" in part}
+    parts |= {part for part in s["a"].split(" ") if "x" in part}
+    s += ",".join(sorted(parts)) + sgc.gen("b", max_tokens=3)
+
+
+@sgc.function
 def of_a_list(s, q: str):
     s += q + sgc.gen("a", max_tokens=40)
     try:
@@ -86,6 +95,10 @@ def test_numbers_are_added():
     agree(sums, pool, n=8, levels=(0, 2), q="x")
 
 
-def test_a_list_that_others_hold_is_not_changed_silently():
-    program = of_a_list.compile(opt_level=0)
-    agree_or_refuse(of_a_list, program, POOL, 24)
+def test_a_set_that_nothing_else_holds_is_changed_by_code():
+    agree(of_sets, POOL, n=16, levels=(0, 2), q="x")
+
+
+def test_a_list_that_is_likely_changed_in_place_is_refused_when_compiling():
+    with pytest.raises(TraceError, match=r"test_in_place.py:\d+.* is changed"):
+        of_a_list.compile()
