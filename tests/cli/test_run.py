@@ -99,8 +99,8 @@ def program(s, q: str):
 
 @pytest.fixture
 def small_budget(monkeypatch):
-    """Programs of few paths are over it."""
-    monkeypatch.setattr(tracer, "Budget", lambda: Budget(runs=30))
+    """Programs of few paths are over it, and soon."""
+    monkeypatch.setattr(tracer, "Budget", lambda: Budget(runs=30, nodes=100))
 
 
 @pytest.mark.usefixtures("small_budget")
