@@ -86,14 +86,16 @@ found = list(itertools.islice(items, 2))
 found = list(itertools.takewhile(lambda item: item == 1, items))
 """.strip().splitlines()
 # Items as they come; one that raises stands for itself.
-ITEMS = ("[1, 2, 3]", "[1, 2, 'x']", "[1, [], 2]", "['a', 'b', 'a']", "[('a', 1), ('b', 2), 3]",
-         "[('a', 1), ('b', 2, 3), ('c', 4)]", "[1.5, 0.1, 0.1, 0.1, 2**70, 0.1]", "[[1], [2], 'x']",
-         "['ab', 'cd', [[], 1]]", "[]")  # fmt: skip
+ITEMS = (
+    [1, 2, 3], [1, 2, "x"], [1, [], 2], ["a", "b", "a"], [("a", 1), ("b", 2), 3],
+    [("a", 1), ("b", 2, 3), ("c", 4)], [1.5, 0.1, 0.1, 0.1, 2**70, 0.1], [[1], [2], "x"],
+    ["ab", "cd", [[], 1]], [],
+)  # fmt: skip
 _MODULE = """
 import csv, functools, heapq, io, itertools, math, statistics
 from collections import Counter, OrderedDict, defaultdict, deque
 from random import Random
-def f(given, ends):
+def f(values, given, ends):
     xs, d, t, q, log = [7, 8], {{"k": 0}}, {{1, 7}}, deque([7]), []
     c, file = Counter("ab"), io.StringIO()
     found = first = second = rest = said = None
@@ -102,7 +104,7 @@ def f(given, ends):
         log.append(len(d))
         return [k, len(d)]
     def made():
-        for n, item in enumerate({items}):
+        for n, item in enumerate(values):
             log.append((n, len(xs), len(d), len(t), len(q)))
             if n == ends:
                 raise ValueError("ends")
@@ -124,10 +126,11 @@ def f(given, ends):
 
 @pytest.mark.parametrize("taker", TAKERS)
 def test_items_are_taken_as_python_takes_them(taker: str) -> None:
+    source = _MODULE.format(taker=taker)
     for items in ITEMS:
-        source = _MODULE.format(items=items, taker=taker)
-        for args in ([1, 9], [1, 2], [1, 0], [0, 9]):
-            assert by_us(source, args) == by_python(source, args), (items, args)
+        for ways in ([1, 9], [1, 2], [1, 0], [0, 9]):
+            args = [items, *ways]
+            assert by_us(source, args) == by_python(source, args), args
 
 
 ENDLESS = """
@@ -165,6 +168,6 @@ def test_items_without_an_end_are_an_error(taker: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(fuel, "MAX_STEPS", 200_000)  # so that it ends soon
     source = _MODULE.replace("import csv", "import textwrap, csv")
     source = source.replace("made() if given else iter([*made()])", "itertools.count()")
-    kind, error, said = by_us(source.format(items="[]", taker=taker), [1, 9])
+    kind, error, said = by_us(source.format(taker=taker), [[], 1, 9])
     found = error.__name__ if kind == "error" else said
     assert found in ("LimitExceeded", "NotAllowed"), said

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from control_flow import agree, replying
 
 import sgc
 from sgc.errors import ArgumentError, TraceError
+from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
+from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runtime.executor.interface.argument_shapes import schemas_of, shown
 from sgc.tracing.tracer import trace
@@ -96,6 +99,11 @@ RUNS = {
 }
 
 
+@cache
+def traced(program: Function) -> Graph:
+    return trace(program, is_full=True)
+
+
 def data(value):
     """What stands for objects where their classes are not known."""
     return json.loads(json.dumps(value, default=vars))
@@ -104,9 +112,8 @@ def data(value):
 @pytest.mark.parametrize("case", RUNS)
 def test_runs_on_objects_equal_interpreted_ones(case):
     program, name, given = RUNS[case]
-    graph = trace(program, is_full=True)
     for each in given:
-        agree(program, POOL, n=3, graph=graph, q="q", **{name: each})
+        agree(program, POOL, n=3, graph=traced(program), q="q", **{name: each})
 
 
 READ = """
@@ -124,10 +131,9 @@ def test_files_take_the_data_of_objects(tmp_path):
     """They are data themselves: the program's module is not there."""
     rows, wanted = [], []
     for program, name, given in RUNS.values():
-        graph = trace(program, is_full=True)
         for level in (0, 2):
             file = f"{name}-{level}.sgir"
-            Program(optimize(graph, level)).save(tmp_path / file)
+            Program(optimize(traced(program), level)).save(tmp_path / file)
             rows += [[file, {name: data(each), "q": "q"}] for each in given]
             runs = (
                 program.run(q="q", backend=replying(1, POOL), seed=1, **{name: each})
@@ -142,9 +148,6 @@ def test_files_take_the_data_of_objects(tmp_path):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert [json.loads(line) for line in found.stdout.splitlines()] == wanted
-
-
-SINGLE = Program(trace(single, is_full=True))
 
 
 class Longer(Mail):
@@ -170,7 +173,7 @@ OTHERS = {
 def test_other_objects_are_refused(case):
     given, message = OTHERS[case]
     with pytest.raises(ArgumentError, match=message):
-        SINGLE.run(mail=given, q="q", backend=replying(0, POOL))
+        Program(traced(single)).run(mail=given, q="q", backend=replying(0, POOL))
 
 
 def test_calls_take_what_python_takes():
@@ -252,6 +255,6 @@ def test_classes_that_data_does_not_tell_must_be_known():
 
 
 def test_their_schemas_name_their_classes():
-    found = schemas_of(trace(single, is_full=True))["mail"]
+    found = schemas_of(traced(single))["mail"]
     assert shown(found) == "Mail"
     assert list(found["properties"]) == ["sender", "body", "cc", "tags"]
