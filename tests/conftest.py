@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.tracing import tracer
 from sgc.tracing.checking import check
+from sgc.tracing.paths.explore import Budget
 
 # Tests run side by side, one on each core: more threads would wait for each other. For torch,
 # which reads it when it is imported, in this process and in those begun here.
@@ -35,9 +39,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
+    """Garbage is looked for less often than by default, which took a tenth of the time."""
+    gc.set_threshold(10_000, 20, 20)
+    _Frozen.freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    if len(sys.modules) > _Frozen.n_modules + 100:
+        _Frozen.freeze()
+
+
+class _Frozen:
     """What was imported stays: the garbage collector need not look at it again and again."""
-    gc.collect()
-    gc.freeze()
+
+    n_modules = 0
+
+    @classmethod
+    def freeze(cls) -> None:
+        gc.collect()
+        gc.freeze()
+        cls.n_modules = len(sys.modules)
 
 
 def prompt_text(prompt: Prompt) -> str:
@@ -54,6 +75,13 @@ def _short_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Compiling checks a trace on few replies, but where a test is of the check itself."""
     if "full_check" not in request.keywords:
         monkeypatch.setattr(check, "MAX_ROUNDS", 6)
+
+
+@pytest.fixture(autouse=True)
+def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many programs of tests are refused when the budget of exploring is spent: a tenth of what it
+    is by default does for them. A program that needs more says so."""
+    monkeypatch.setattr(tracer, "Budget", partial(Budget, work=100_000))
 
 
 @pytest.fixture

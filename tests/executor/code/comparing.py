@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import re
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -82,3 +85,28 @@ def by_us(source: str, args: list[Any]) -> Outcome:
         return "value", shown(run_code(source, args)), None
     except Exception as error:
         return "error", _kind(error), str(error)
+
+
+def needed(module: str, body: str) -> str:
+    """The statements of a module that a text needs: those whose names it has, and so on."""
+    parts, texts = _parts(module), []
+    used: set[str] = set()
+    read = {"", *re.findall(r"\w+", body)}
+    while used != read:
+        used = read
+        texts = [text for name, text in parts if name in used]
+        read = used.union(*(re.findall(r"\w+", text) for text in texts))
+    return "\n".join(texts)
+
+
+@cache
+def _parts(module: str) -> list[tuple[str, str]]:
+    return [(_name(part), ast.unparse(part)) for part in ast.parse(module).body]
+
+
+def _name(part: ast.stmt) -> str:
+    """The name that other statements read a statement by, if it has one."""
+    match part:
+        case ast.ClassDef(name) | ast.FunctionDef(name) | ast.Assign([ast.Name(name)]):
+            return name
+    return ""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from executor.code.comparing import needed
+
 _RUN = """
 import json, resource, sys, time
 from sgc.errors import SgcError
@@ -38,7 +40,7 @@ def check_it_is_ended(bodies: Sequence[str], head: str, n_steps: int) -> None:
     texts = [each.replace("\\n", "\n") for each in bodies]
     done = subprocess.run(
         [sys.executable, "-c", _RUN, str(n_steps)],
-        input=json.dumps([f"{head}def f(n):\n    {text}\n" for text in texts]),
+        input=json.dumps([f"{needed(head, each)}\ndef f(n):\n    {each}\n" for each in texts]),
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[3],

@@ -349,4 +349,4 @@ while True: Plain.go
 
 @pytest.mark.parametrize("n_steps", [50_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_hostile_classes_end_soon_and_take_little_memory(n_steps: int) -> None:
-    check_it_is_ended(HOSTILE, f"{HEAD}\n", n_steps)
+    check_it_is_ended(HOSTILE, HEAD, n_steps)

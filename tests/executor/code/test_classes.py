@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from pathlib import Path
 from textwrap import indent
 
 import pytest
-from executor.code.comparing import by_python, by_us
+from executor.code.comparing import by_python, by_us, needed
 
 MODULE = '''
 import collections
@@ -237,27 +235,10 @@ class Key:
 CASES = Path(__file__).with_name("class_cases.txt").read_text("utf-8").splitlines()
 
 
-def _named(part: ast.stmt) -> str:
-    """The name of a statement of the module, if other statements read it by that."""
-    match part:
-        case ast.ClassDef(name) | ast.FunctionDef(name) | ast.Assign([ast.Name(name)]):
-            return name
-    return ""
-
-
-PARTS = [(_named(part), ast.unparse(part)) for part in ast.parse(MODULE).body]
-
-
 def source(body: str) -> str:
     """A function with this body, after what it needs of the module."""
     body = body.replace("\\n", "\n")
-    used, read = set(), {"", *re.findall(r"\w+", body)}
-    while used != read:
-        used = read
-        texts = [text for name, text in PARTS if name in used]
-        read = used.union(*(re.findall(r"\w+", text) for text in texts))
-    module = "\n".join(texts)
-    return f"{module}\ndef f():\n{indent(body, '    ')}\n"
+    return f"{needed(MODULE, body)}\ndef f():\n{indent(body, '    ')}\n"
 
 
 @pytest.mark.parametrize("body", CASES)

@@ -4,6 +4,7 @@ differently do not go on as one.
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections import Counter, OrderedDict, deque
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from control_flow import agree
 
 import sgc
+from sgc.tracing.snapshots.leaves import are_iterated, n_collections
 
 REPLIES = ("yes", "no")
 # Ways to go over the items of something.
@@ -87,3 +89,14 @@ def test_a_list_that_stays_as_it_is_keeps_no_ways_apart() -> None:
         return s["a"]
 
     assert agree(program, REPLIES, q="x").n_nodes < 60
+
+
+@pytest.mark.parametrize("is_young", [True, False])
+def test_a_list_that_is_gone_over_is_known_before_and_after_a_collection(is_young: bool) -> None:
+    n_before = n_collections()
+    over, other = ["a", "b"], ["a", "b"]
+    going = iter(over)
+    assert next(going) == "a"
+    if not is_young:
+        gc.collect()
+    assert are_iterated([over, other], n_before) == [True, False]
