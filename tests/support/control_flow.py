@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tests_support import asked, results
@@ -90,6 +90,12 @@ def outcome(run: Any) -> Any:
     except Exception as error:
         return f"{type(error).__name__}: {error.args[0] if error.args else ''}"
     return results(result), asked(result)
+
+
+@cache
+def traced(function: Function) -> Graph:
+    """The whole graph of a function of a module, for all tests that run it."""
+    return trace(function, budget=Budget(), is_full=True)
 
 
 def agree(

@@ -6,11 +6,14 @@ At -O0 their requests are equal too; at higher levels passes may drop some. -O3 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
@@ -70,3 +73,18 @@ def written(tmp_path: Path, body: str, name: str = "prog.py") -> str:
 def by_c(function: Callable[..., Any], *args: Any) -> Any:
     """What a function gives that C calls where a trace cannot see it."""
     return defaultdict(partial(function, *args))[0]
+
+
+def one_in(n: int, *axes: Iterable[Any]) -> list[Any]:
+    """All combinations of parameters: one in `n` is quick, and the others are slow tests.
+
+    Each value is in a quick one if the other axes have at least `n` values.
+    """
+    made = product(*(enumerate(axis) for axis in axes))
+    return [
+        pytest.param(
+            *(value for _, value in each),
+            marks=pytest.mark.slow if sum(at for at, _ in each) % n else (),
+        )
+        for each in made
+    ]

@@ -20,7 +20,9 @@ SMALL = Budget(work=30_000)
 
 
 def told(program: Any) -> str:
-    with pytest.raises(TraceError, match=f"has more than {SMALL.work} steps of tracing: ") as stopped:
+    with pytest.raises(
+        TraceError, match=f"has more than {SMALL.work} steps of tracing: "
+    ) as stopped:
         trace(program, is_full=True, budget=SMALL)
     assert stopped.value.where
     return stopped.value.message.partition(": ")[2]

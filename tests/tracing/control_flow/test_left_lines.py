@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from control_flow import outcome, replying
 from placed_lines import PLACES, POOL, program_at, run_at
+from tests_support import one_in
 
 import sgc
 from sgc.errors import SgcWarning, TraceError
@@ -25,8 +26,7 @@ LINES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("line", LINES)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "line"), one_in(2, PLACES, LINES))
 def test_the_interpreter_goes_on_and_asks_nothing_twice(place: str, line: str) -> None:
     function = program_at(place, line, LINES)
     with pytest.raises(TraceError):

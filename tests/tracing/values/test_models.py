@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Optional
 
 import pytest
-from control_flow import agree, replying
+from control_flow import agree, replying, traced
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -29,7 +29,6 @@ from sgc.runtime.executor.code.fuel import NotAllowed
 from sgc.runtime.executor.code.library import pydantic_names
 from sgc.runtime.executor.code.run import run_code
 from sgc.tracing.pieces.classes import NoClass, user_class
-from sgc.tracing.tracer import trace
 
 POOL = (
     '{"title": "x"}',
@@ -168,19 +167,12 @@ RUNS: dict[Any, list[dict[str, Any]]] = {
     numbered: [{"q": "q"}],
     given: [{"q": "q", "ticket": TICKET, "all": PARTS}, {"q": "", "ticket": TICKET, "all": []}],
 }
-GRAPHS: dict[str, Any] = {}
-
-
-def graph_of(program):
-    if program.name not in GRAPHS:
-        GRAPHS[program.name] = trace(program, is_full=True)
-    return GRAPHS[program.name]
 
 
 @pytest.mark.parametrize("program", RUNS, ids=lambda each: each.name)
 def test_runs_equal_interpreted_ones(program):
     for each in RUNS[program]:
-        agree(program, POOL, n=10, graph=graph_of(program), **each)
+        agree(program, POOL, n=10, graph=traced(program), **each)
 
 
 READ = """
@@ -201,7 +193,7 @@ def test_files_need_no_module_of_the_program(tmp_path):
     for program, arguments in RUNS.items():
         for level in (0, 2):
             file = f"{program.name}-{level}.sgir"
-            Program(optimize(graph_of(program), level)).save(tmp_path / file)
+            Program(optimize(traced(program), level)).save(tmp_path / file)
             for seed, each in enumerate(arguments * 2):
                 as_data = json.dumps(each, default=lambda model: model.model_dump())
                 rows.append([file, seed, json.loads(as_data)])

@@ -8,17 +8,14 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import pytest
-from control_flow import agree, replying
+from control_flow import agree, replying, traced
 
 import sgc
 from sgc.errors import ArgumentError, TraceError
-from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
-from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runtime.executor.interface.argument_shapes import schemas_of, shown
 from sgc.tracing.tracer import trace
@@ -97,11 +94,6 @@ RUNS = {
         [Box(THREAD[0], 3, {"a": TAGS[0]}), Box(THREAD[1], 0, {})],
     ),
 }
-
-
-@cache
-def traced(program: Function) -> Graph:
-    return trace(program, is_full=True)
 
 
 def data(value):

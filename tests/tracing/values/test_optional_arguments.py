@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from control_flow import agree, replying
+from control_flow import agree, replying, traced
 
 import sgc
 from sgc.errors import ArgumentError, SgcWarning
-from sgc.tracing.tracer import trace
+from sgc.programs.program import Program
 
 POOL = ("a", "b")
 
@@ -40,7 +40,7 @@ GIVEN = (
 
 
 def test_one_program_takes_them_with_values_and_without():
-    graph = trace(told, is_full=True)
+    graph = traced(told)
     assert {param.value.name for param in graph.params} == {"q", "tone", "turns", "facts", "tags"}
     for given in GIVEN:
         agree(told, POOL, n=2, graph=graph, q="x", **given)
@@ -57,7 +57,7 @@ def test_a_mapped_function_has_its_defaults():
 
 def test_a_value_of_another_type_is_refused():
     with pytest.raises(ArgumentError, match="tone"):
-        told.compile().run(q="x", tone=3, backend=replying(0, POOL))
+        Program(traced(told)).run(q="x", tone=3, backend=replying(0, POOL))
 
 
 def test_where_its_value_decides_how_many_streams_there_are_it_is_fixed():

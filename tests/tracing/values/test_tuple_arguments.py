@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from control_flow import agree, replying
+from control_flow import agree, replying, traced
 
 import sgc
 from sgc.core.shapes import of_annotation
 from sgc.errors import ArgumentError
+from sgc.programs.program import Program
 from sgc.runtime.executor.interface.argument_shapes import misfit, shown, with_tuples
-from sgc.tracing.tracer import trace
 
 POOL = ("a", "b", "7")
 
@@ -51,13 +51,13 @@ BUSY = ({"x": [(1, 2.5), (3, 4)], "y": []}, {"z": [(0, 1.0)]}, {})
 
 
 def test_lists_of_tuples():
-    graph = trace(shots, is_full=True)
+    graph = traced(shots)
     for given in SHOTS:
         agree(shots, POOL, n=3, graph=graph, shots=given, q="x")
 
 
 def test_dicts_of_lists_of_tuples():
-    graph = trace(intervals, is_full=True)
+    graph = traced(intervals)
     for given in BUSY:
         for q in "xy":
             agree(intervals, POOL, n=2, graph=graph, busy=given, q=q)
@@ -74,7 +74,7 @@ REFUSED = {
 def test_other_arguments_are_refused(case):
     given, message = REFUSED[case]
     with pytest.raises(ArgumentError, match=message):
-        shots.compile().run(shots=given, q="x", backend=replying(0, POOL))
+        Program(traced(shots)).run(shots=given, q="x", backend=replying(0, POOL))
 
 
 def test_lists_from_a_file_are_taken_as_they_are():
@@ -85,7 +85,7 @@ def test_lists_from_a_file_are_taken_as_they_are():
 
 
 def test_a_compiled_program_takes_lists_out_of_json_as_the_tuples_that_they_stand_for():
-    graph = trace(intervals, is_full=True)
+    graph = traced(intervals)
     given = with_tuples(graph, {"busy": {"x": [[1, 2.5]], "y": []}, "q": "x"})
     assert given == {"busy": {"x": [(1, 2.5)], "y": []}, "q": "x"}
     wrong = {"busy": {"x": [[1, 2, 3], "no"], "y": 3}}

@@ -51,7 +51,7 @@ def _cases_made_before_anything_is_planted() -> None:
         make_case(seed)
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_planted_bugs_are_found(step: int) -> None:
     """All but one at most; a run with -s says which detector found each."""
     found: dict[str, str | None] = {}
