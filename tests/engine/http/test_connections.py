@@ -165,9 +165,10 @@ async def reading_server(
     most: int = 100,
     max_reading_bytes: int = body.MAX_READING_BYTES,
     max_string_bytes: int | None = None,
+    idle_s: float = 1.0,
 ) -> AsyncIterator[tuple[str, int]]:
     """A server that reads JSON, and says 200."""
-    connections = Connections(1.0, most)
+    connections = Connections(idle_s, most)
     reader = body.BodyReader(connections, max_reading_bytes, max_string_bytes)
 
     async def read(request: web.Request) -> web.Response:
@@ -181,7 +182,7 @@ def test_a_body_that_does_not_come_is_a_408(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(body, "READ_TIMEOUT_S", 0.2)
 
     async def main() -> None:
-        async with reading_server() as address:
+        async with reading_server(idle_s=0.3) as address:  # then it hangs up
             assert (await answered(address, HALF_A_BODY)).startswith(b"HTTP/1.1 408 ")
 
     asyncio.run(main())

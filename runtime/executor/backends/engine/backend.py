@@ -178,9 +178,10 @@ class EngineBackend(Backend):
     # Asking.
 
     async def _ask(
-        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries = RETRIES
+        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries | None = None
     ) -> pb.Reply:
         """The final reply; retries a few times if the engine has no room."""
+        retries = retries or RETRIES
         info = self._info or await self.info()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:

@@ -65,6 +65,7 @@ def test_planted_bugs_are_found(step: int) -> None:
     assert len(missed) <= 1, f"not found: {missed}"
 
 
+@pytest.mark.slow
 def test_nothing_stays_planted() -> None:
-    """And the detectors are quiet where nothing is planted."""
+    """And the detectors are quiet where nothing is planted, as `test_fuzz` says of them too."""
     assert complaint() is None
