@@ -157,7 +157,7 @@ def outcome(run: Any) -> str:
         return f"fails: {error.message}"
 
 
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_python_calls_is_the_same_compiled(made, scripted, step):
     refused = []
     for number, expression in [*enumerate(EXPRESSIONS)][::step]:
