@@ -84,13 +84,14 @@ class Ticket(Titled):
 
 @sgc.function
 def parsed(s, q: str):
-    s += q + sgc.gen("out", max_tokens=40, json_schema=Ticket)
+    s += q + sgc.gen("out", max_tokens=40)
     try:
         ticket = Ticket.model_validate_json(s["out"])
     except ValidationError as e:
         s += f"bad: {e}"
         return len(e.errors()), [(p["loc"], p["msg"]) for p in e.errors()], e.error_count()
-    s += ticket.title + ticket.shout() + ticket.priority + sgc.gen("b", max_tokens=4)
+    s += ticket.title + ticket.shout() + ticket.priority
+    s += sgc.gen("b", max_tokens=40, json_schema=Ticket)
     for part in ticket.parts:
         s += f"{part.n + 1} {part.label or 'none'}"
     data = ticket.model_dump() | {"q": q}

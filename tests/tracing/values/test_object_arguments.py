@@ -105,7 +105,7 @@ def data(value):
 def test_runs_on_objects_equal_interpreted_ones(case):
     program, name, given = RUNS[case]
     for each in given:
-        agree(program, POOL, n=3, graph=traced(program), q="q", **{name: each})
+        agree(program, POOL, n=6, graph=traced(program), q="q", **{name: each})
 
 
 READ = """

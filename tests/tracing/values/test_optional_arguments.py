@@ -43,7 +43,7 @@ def test_one_program_takes_them_with_values_and_without():
     graph = traced(told)
     assert {param.value.name for param in graph.params} == {"q", "tone", "turns", "facts", "tags"}
     for given in GIVEN:
-        agree(told, POOL, n=2, graph=graph, q="x", **given)
+        agree(told, POOL, n=4, graph=graph, q="x", **given)
 
 
 def test_a_mapped_function_has_its_defaults():

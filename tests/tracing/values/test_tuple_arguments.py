@@ -53,14 +53,14 @@ BUSY = ({"x": [(1, 2.5), (3, 4)], "y": []}, {"z": [(0, 1.0)]}, {})
 def test_lists_of_tuples():
     graph = traced(shots)
     for given in SHOTS:
-        agree(shots, POOL, n=3, graph=graph, shots=given, q="x")
+        agree(shots, POOL, n=6, graph=graph, shots=given, q="x")
 
 
 def test_dicts_of_lists_of_tuples():
     graph = traced(intervals)
     for given in BUSY:
         for q in "xy":
-            agree(intervals, POOL, n=2, graph=graph, busy=given, q=q)
+            agree(intervals, POOL, n=4, graph=graph, busy=given, q=q)
 
 
 REFUSED = {
