@@ -11,6 +11,7 @@ from sgc.errors import SgcWarning, TraceError
 from sgc.ir.file.sgir import save
 from sgc.ir.text.parser import parse
 from sgc.tracing import tracer
+from sgc.tracing.paths.explore import Budget
 
 # A way that never merges: each turn nests deeper.
 DEAD = """
@@ -38,7 +39,7 @@ WHOLE = "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n"
 
 @pytest.fixture(autouse=True)
 def _few_ways(monkeypatch):
-    monkeypatch.setattr(tracer, "Budget", functools.partial(tracer.Budget, runs=12, nodes=80))
+    monkeypatch.setattr(tracer, "Budget", functools.partial(Budget, runs=12, nodes=80))
 
 
 def test_a_file_that_could_only_fail_is_not_written(sgc_command, tmp_path):

@@ -13,6 +13,7 @@ from tests_support import asked, at_levels, results
 import sgc
 from sgc.errors import ToolError, TraceError, UnknownOutcome
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.paths.explore import Budget
 
 TOOLS = [failing_tools.fetch, failing_tools.store, failing_tools.count]
 
@@ -166,7 +167,7 @@ def test_a_deopt_feeds_the_failure_again(scripted, monkeypatch):
 
     from sgc.tracing import tracer
 
-    monkeypatch.setattr(tracer, "Budget", functools.partial(tracer.Budget, runs=9))
+    monkeypatch.setattr(tracer, "Budget", functools.partial(Budget, runs=9))
 
     @sgc.function
     def program(s, q):

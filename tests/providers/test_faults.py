@@ -61,8 +61,8 @@ class Faults:
 
 @pytest.mark.parametrize(
     ("model", "options", "n_rows"),
-    [("gpt-4o", None, 150), ("gpt-4o", ALWAYS, 100), ("claude-haiku-4-5", None, 100),
-     ("claude-haiku-4-5", ALWAYS, 100)],
+    [("gpt-4o", None, 150), ("gpt-4o", ALWAYS, 150), ("claude-haiku-4-5", None, 100),
+     ("claude-haiku-4-5", ALWAYS, 150)],
 )  # fmt: skip
 def test_every_row_ends_once_whatever_fails(serve, ask, model, options, n_rows):
     # Only a stream can say something twice.
