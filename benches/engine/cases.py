@@ -47,6 +47,7 @@ def _ours(name: str, *flags: str) -> Peer:
 
 INT8 = f"{OURS}-int8"
 LLAMA = Peer("llama.cpp", "llama_cpp_engine.py", "SGC_PEER_LLAMA_CPP", None)
+STREAMS = {"unified": False, "n_context": 40_960}
 PEERS = [
     Peer(OURS, "sgc_engine.py", None),
     _ours(INT8, "--weights", "int8"),
@@ -55,6 +56,7 @@ PEERS = [
     Peer("vllm", "vllm_engine.py", "SGC_PEER_VLLM", ("score", "first")),
     Peer("openvino", "openvino_engine.py", "SGC_PEER_OPENVINO", ("choice",), wants_priming=True),
     LLAMA,
+    replace(LLAMA, name="llama.cpp-streams", options=STREAMS, is_usual=False),
     replace(LLAMA, name="llama.cpp-q8", options={"kind": "q8_0"}, rival=INT8, is_usual=False),
     Peer("transformers", "transformers_engine.py", None, None),
 ]

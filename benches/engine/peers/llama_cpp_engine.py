@@ -7,6 +7,8 @@ that shares more with one that is being computed waits for it. Greedy. Model: FO
 beside the Hugging Face folder, or FOLDER-q8_0.gguf (`gguf_models.py`).
 
 Options: {"kind": "q8_0", "n_batch": 512, "n_context": 16384, "unified": true, "threads": 2}.
+Without `unified` each sequence has an equal part of the context for itself, which suits W2 better
+and W1 worse.
 """
 
 from __future__ import annotations
@@ -72,6 +74,16 @@ class LlamaCpp(AsyncioPeer):
         return await done
 
     async def _step_while_pending(self) -> None:
+        """Runs all requests; an error is every waiting client's."""
+        try:
+            await self._step_all()
+        except Exception as error:  # clients would wait for ever
+            pending = [each.done for each in self._sequences] + [done for *_, done in self._waiting]
+            for done in pending:
+                if done is not None:
+                    done.set_exception(error)
+
+    async def _step_all(self) -> None:
         """Steps; between steps, clients with a reply may send the next request."""
         while self._waiting or any(each.done for each in self._sequences):
             await asyncio.sleep(0)
