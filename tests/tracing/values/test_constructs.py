@@ -114,9 +114,9 @@ def made(row: str) -> tuple[Any, int]:
 
 
 def rows(of: dict[str, list[str]]) -> list[Any]:
-    """Of each kind every fourth is quick, the first among them; the others are slow tests."""
+    """Of each kind every third is quick, the first among them; the others are slow tests."""
     return [
-        pytest.param(row, id=f"{key}: {row}", marks=pytest.mark.slow if number % 4 else ())
+        pytest.param(row, id=f"{key}: {row}", marks=pytest.mark.slow if number % 3 else ())
         for key, found in of.items()
         for number, row in enumerate(found)
     ]
