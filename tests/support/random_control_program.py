@@ -10,6 +10,7 @@ from random_control_tree import Mark, Statement, rendered
 
 HEAD = """\
 import json
+import random
 from collections import defaultdict
 
 import sgc

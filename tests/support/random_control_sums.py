@@ -39,6 +39,11 @@ SUMS = (
         ('"/".join({t})', "str({t})"), is_closed=True),
     Sum("history that is cut", '""', ("{t} = ({t} + {x})[-5:]", '{t} = f"{{{t}}}|{{{q}}}"[-300:]'),
         ("{t}", "{t}[:3]"), is_closed=True),
+    Sum("draws", "random.Random(7)",
+        ("{t}.random()", 'if "e" in {x}:\n    {t}.random()', "{t}.randint(0, len({x}))",
+         "{t}.choice({x} or 'z')"),
+        ('f"{{{t}.random():.4f}}"', "str({t}.randint(0, 999))", '{t}.choice(("d", "e", "f"))'),
+        is_closed=True),
     Sum("table that grows", "{{}}", ('{t}[str(len({t}))] = {x}', '{t}["last"] = {x}'),
         ("str({t})", '"/".join({t}.values())')),
 )  # fmt: skip
