@@ -27,7 +27,7 @@ from sgc.tracing.values.abstract import (
     is_abstract,
 )
 
-MAX_SHUFFLED = 64  # items of a known list, each of which becomes a value of its own
+MAX_SHUFFLED = 16  # items of a known list, each of which becomes a value; longer ones as a whole
 _FLOATS = frozenset({
     "betavariate", "expovariate", "gammavariate", "gauss", "lognormvariate", "normalvariate",
     "paretovariate", "random", "uniform", "vonmisesvariate", "weibullvariate",

@@ -141,7 +141,22 @@ def seeded_again(s, q: str):
         s += str(rng.betavariate(1 + turn, 2))[:5]
 
 
+@sgc.function
+def of_a_long_list(s, q: str, seed: int = 2):
+    deck = [f"{n}" for n in range(1, 14)] * 4
+    random.Random(seed).shuffle(deck)
+    cards = iter(deck)
+    hand = [next(cards), next(cards)]
+    for _ in range(8):
+        s += q + ",".join(hand) + sgc.gen("a", max_tokens=4)
+        if "a" not in s["a"] or sum(map(int, hand)) > 40:
+            break
+        hand.append(next(cards))
+    s += f"{len(hand)} {deck[:3]}"
+
+
 PROGRAMS = (
+    of_a_long_list,
     in_a_branch, as_long_as_asked, of_a_seed, from_the_reply, caught, held_by_objects,
     given_to_helpers, seeded_again,
 )  # fmt: skip
