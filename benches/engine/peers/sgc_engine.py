@@ -18,9 +18,6 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 from protocol import Chats, Tally, serve
 
-from sgc.runtime.executor.backends.engine.backend import EngineBackend
-from sgc.runtime.executor.interface.backend import Sampling, TokenRun
-
 START_TIMEOUT_S = 300.0
 
 
@@ -34,6 +31,9 @@ class SgcEngine:
         command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", folder]
         command += ["--listen", self.uri, *options.get("serve", [])]
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        # The client is imported while the server starts, as `sgc.Runtime` does it.
+        from sgc.runtime.executor.backends.engine.backend import EngineBackend
+
         self._wait(socket)
         self._loop = asyncio.new_event_loop()
         self._backend = EngineBackend(self.uri)
@@ -57,6 +57,8 @@ class SgcEngine:
         return tally
 
     async def _chat(self, turns: list[dict[str, Any]], tally: Tally) -> int:
+        from sgc.runtime.executor.interface.backend import Sampling, TokenRun
+
         history: list[int] = []
         first_id = -1
         for turn in turns:
