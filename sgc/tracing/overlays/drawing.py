@@ -64,7 +64,7 @@ def _draw(rng: Random, name: str, *args: Any, **named: Any) -> Any:
             return getattr(rng, name)(*args, **named)  # stops the trace
         return how(rng, name, *args, **named)
     session: Any = current_session()
-    if how is not None and not session.events.is_seeded(rng):
+    if how not in (None, _seed) and not session.events.is_seeded(rng):
         session.meet_surroundings("draws a random number")
     elif how is not None and _is_late(args, named):
         session.draw_late(rng)
