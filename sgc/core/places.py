@@ -94,7 +94,7 @@ def _loc(code: CodeType, line: int) -> Loc:
     """A line with its function's name: some Pythons run a comprehension as a function of its own,
     whose name is left out."""
     names = code.co_qualname.split(".")
-    while len(names) > 2 and names[-1] in _COMPREHENSIONS:
+    while len(names) > 2 and names[-1] in COMPREHENSIONS:
         del names[-2:]  # with its `<locals>`
     return Loc(os.path.basename(code.co_filename), line, names[-1])
 
@@ -108,7 +108,7 @@ def innermost_user_loc(error: BaseException) -> Loc | None:
     return found
 
 
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def innermost_user_line(error: BaseException) -> str:

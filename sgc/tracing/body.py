@@ -15,13 +15,12 @@ from sgc.errors import (
     UnknownVariable,
 )
 from sgc.interpreter.bodies import run_body
-from sgc.ir.graph import Lit, Ref
 from sgc.lang.definition import Definition
+from sgc.tracing.failing import fail, message_of
 from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import told
 from sgc.tracing.values.abstract import INTERPRET, stop
-from sgc.tracing.values.tool_failures import TracedTold
 from sgc.tracing.watch.guards import plain
 
 
@@ -39,7 +38,7 @@ def run_traced(
         run_body(function, session, arguments)
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
-        _fail(session, error, _message(error))
+        _fail(session, error, message_of(error))
     except ForkError as error:
         _fail(session, error, error.message)
     except AppendError as error:
@@ -56,11 +55,11 @@ def run_traced(
         ) from error
     except Exception as error:
         if session.path is not None:
-            _fail(session, error, _message(error))
+            _fail(session, error, message_of(error))
             return
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: "
-            + session.shown(_message(error)),
+            + session.shown(message_of(error)),
             where=innermost_user_line(error),
         ) from error
 
@@ -74,27 +73,10 @@ def _fail(session: TraceSession, error: Exception, message: str) -> None:
             hint=INTERPRET,
         ) from error
     path = session.path
-    told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:
         raise error
-    with session.active(), session.located(innermost_user_loc(error)):
-        of = {"failed": session.operand(told["value"])} if told else {}
-        name = type(error).__name__
-        if told:
-            failed = of["failed"]
-            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] == "tool"
-            name = "ToolError" if is_tool else "Exception"
-        session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
-    session.is_over = True
-
-
-def _message(error: Exception) -> str:
-    """An error's message, which may be an abstract text."""
-    if isinstance(error, SgcError) and not isinstance(error, TracedTold):
-        return error.message
-    if len(error.args) == 1 and isinstance(error.args[0], str):
-        return error.args[0]
-    return str(error)
+    with session.active():
+        fail(session, error, message, innermost_user_loc(error))
 
 
 def copied(value: Any) -> Any:

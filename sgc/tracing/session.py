@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,8 +28,9 @@ from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.calling import Calls
-from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.code.handlers import ends_program, is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.failing import fail_aside
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.kinds.text_types import Known, domain, known_text
@@ -465,16 +467,14 @@ class TraceSession(LateNames):
         return symbol
 
     @unhooked
-    def attempt(self, fn: str, *args: Any) -> Any:
-        """None if the function succeeds on this path, else the error's abstract message.
-
-        It is a decision: both paths are traced.
-        """
+    def attempt(self, fn: str, *args: Any, raising: Callable[[Any], NoReturn] | None = None) -> Any:
         operands = tuple(self.operand(arg) for arg in args)
         ok, why = self.emit(
             "attempt", [("ok", types.BOOL), ("why", types.TEXT)], fn=Lit(fn), args=operands
         )
-        return None if self.decide(ok) else abstract(why, self)
+        said = abstract(why, self)
+        fails = None if raising is None else partial(raising, said)
+        return None if self.decide(ok, fails) else said
 
     def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
         self.is_testing = True
@@ -499,8 +499,7 @@ class TraceSession(LateNames):
             return outer(self._types.get(operand.name, types.JSON))
         return super().type_of(operand)
 
-    def decide(self, test: Symbol) -> bool:
-        """The outcome that this run takes for a test known only at run time."""
+    def decide(self, test: Symbol, raising: Callable[[], NoReturn] | None = None) -> bool:
         if self.is_testing:
             stop(
                 "the predicate of a join decides something itself",
@@ -521,6 +520,8 @@ class TraceSession(LateNames):
         answer = self.path.answer(test, user_loc() if was_fresh else None)
         if answer is None:
             self.end(PathEnd())
+        if was_fresh and raising is not None and ends_program():
+            fail_aside(self, fact, raising)
         self.facts[fact] = answer
         if self.path.is_fresh and not was_fresh:
             self.retired = self.path.retired()

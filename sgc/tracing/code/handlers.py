@@ -10,13 +10,14 @@ import dis
 import functools
 from collections.abc import Iterator
 from contextlib import _GeneratorContextManager, nullcontext, suppress
-from inspect import CO_VARARGS, CO_VARKEYWORDS
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from sgc.core.places import program_frames
+from sgc.core.places import COMPREHENSIONS, is_users, program_frames
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
+from sgc.tracing.code.frames import called
 from sgc.tracing.code.operator_names import OR_NONE
 
 _SKIPPED = frozenset({"EXTENDED_ARG", "NOP", "CACHE", "PUSH_EXC_INFO"})
@@ -28,6 +29,29 @@ Load = tuple[str, Any]
 def is_caught() -> bool:
     """Whether something in the program may handle an error raised at its current place."""
     return any(True for frame in program_frames() for _ in _targets(frame))
+
+
+def ends_program() -> bool:
+    """Whether an error raised at the program's current place surely ends it: nothing handles it,
+    and each frame is called by a call that names it. Python itself handles some errors of others:
+    a loop over an object ends at an IndexError of its `__getitem__`.
+    """
+    inner: FrameType | None = None
+    for frame in program_frames():
+        is_plain = is_users(frame) and not frame.f_code.co_flags & _SUSPENDED
+        if not is_plain or any(True for _ in _targets(frame)):
+            return False
+        if inner is not None and not _is_called(frame, inner):
+            return False
+        inner = frame
+    return inner is not None
+
+
+_SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+
+
+def _is_called(frame: FrameType, inner: FrameType) -> bool:
+    return inner.f_code.co_name in COMPREHENSIONS or called(frame, inner.f_code) is not None
 
 
 def handled_classes() -> list[type]:

@@ -276,6 +276,17 @@ class Path:
         self._n_before = len(segments)
         self.segments = [*segments, arm]
         self.is_publishing = False
+        self._may_be_cut = True  # where the budget is spent
+
+    @classmethod
+    def beside(cls, path: Path, first: Unexplored, item: Unexplored) -> Path:
+        """A path to an arm, taken where another path is: just behind its last test, whose other arm
+        is `first`. It repeats what follows that test.
+        """
+        found = cls(path.exploration, item.segments, item.answers, item.arm)
+        found._n_nodes, found.n_answered = first.n_nodes, len(first.answers)
+        found._may_be_cut = False
+        return found
 
     @property
     def is_fresh(self) -> bool:
@@ -333,7 +344,8 @@ class Path:
         self.current.end = Branch(test, then, orelse, loc)
         before, n_nodes = tuple(self.segments), sum(len(each.nodes) for each in self.segments)
         explored.left.append(Unexplored(before, (*self._answers, False), orelse, n_nodes))
-        if len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1 and explored.spent():
+        is_asked = self._may_be_cut and len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1
+        if is_asked and explored.spent():
             explored.left.append(Unexplored(before, (*self._answers, True), then, n_nodes))
             return None  # else a loop that does not merge would run for ever
         self._answers = (*self._answers, True)

@@ -61,9 +61,14 @@ def attempted(
     """
     given = [_given(session, arg) for arg in args]
     if not _never_fails(session, fn, given):
-        why = session.attempt(fn, *given)
+        names = errors or FUNCTIONS[fn].errors
+
+        def raising(why: Any) -> NoReturn:
+            _raise(session, names, why, fn, given)
+
+        why = session.attempt(fn, *given, raising=raising)
         if why is not None:
-            _raise(session, errors or FUNCTIONS[fn].errors, why, fn, given)
+            raising(why)
     return computed(session, fn, *given, type_=type_)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from sgc.core.session import Session
@@ -145,15 +145,16 @@ class Recorder(Session):
         """The characters of an abstract text, for a loop that begins."""
 
     @abstractmethod
-    def attempt(self, fn: str, *args: Any) -> Any:
+    def attempt(self, fn: str, *args: Any, raising: Callable[[Any], NoReturn] | None = None) -> Any:
         """None if the function succeeds on this path, else the error's abstract message.
 
-        It is a decision: both paths are traced.
+        It is a decision: both paths are traced. raising: raises Python's error, by that message.
         """
 
     @abstractmethod
-    def decide(self, test: Symbol) -> bool:
-        """The outcome that this run takes for a test known only at run time."""
+    def decide(self, test: Symbol, raising: Callable[[], NoReturn] | None = None) -> bool:
+        """The outcome that this run takes for a test known only at run time. raising: raises the
+        error that follows if it is false."""
 
     @abstractmethod
     def listed(self, value: Any) -> Any:

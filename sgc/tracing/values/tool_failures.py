@@ -5,7 +5,7 @@ that the handlers distinguish.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.failures import Told, can_be_one, lowest, made_told
 from sgc.core.places import is_ours
@@ -158,8 +158,17 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
     kind_of = [("ok", types.BOOL), ("why", types.TEXT), ("kind", types.TEXT),
                ("classes", types.list_of(types.TEXT))]  # fmt: skip
     ok, why, kind, classes = session.emit("outcome", kind_of, value=Ref(value.name))
-    if session.decide(ok):
-        return
+
+    def raising() -> NoReturn:
+        _raise(session, value, why, kind, classes)
+
+    if not session.decide(ok, raising):
+        raising()
+
+
+def _raise(
+    session: Recorder, value: Symbol, why: Symbol, kind: Symbol, classes: Symbol
+) -> NoReturn:
     # A row is read item by item, and what failed has none.
     failed = Symbol(value.name, plain(value.type))
     code, given = session.code_of(value) or ("", ())
