@@ -291,6 +291,11 @@ class Session(ABC):
         """Forks into a number of streams known only at run time; only traces meet such numbers."""
         raise NotImplementedError
 
+    def large_fork(self, stream: Any, size: int) -> Any:
+        """A fork as one into a number of streams known only at run time; None if it is none. A
+        trace makes it so where exploring each of many children takes too long."""
+        return None
+
     def note_size(self, size: Any) -> frozenset[str]:
         """Notes a number, known only at run time, of streams or texts; returns the arguments that
         it is made of. Only traces meet such numbers."""

@@ -113,6 +113,9 @@ class ProgramState(Stream):
             raise UsageError(f"fork takes a whole number, found {shown(size)}", where=here())
         if not 1 <= size <= MAX_CHILDREN:
             raise fork_error(size)
+        opened = self.session.large_fork(self, size)
+        if opened is not None:
+            return opened  # type: ignore[no-any-return]
         results = [("s", types.STREAM)] * (size + 1)
         symbols = self.session.emit("fork", results, stream=Ref(self.symbol.name), n=Lit(size))
         self.symbol = symbols[0]

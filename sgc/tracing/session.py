@@ -319,6 +319,11 @@ class TraceSession(LateNames):
     def open_fork(self, stream: ProgramState, size: Any) -> OpenFork:
         return open_fork(self, stream, size)
 
+    def large_fork(self, stream: ProgramState, size: int) -> OpenFork | None:
+        if self.path is None or not self.sites.forks.is_open(size):
+            return None
+        return OpenFork(self, stream, self.compute("int", size))
+
     def note_size(self, size: Any) -> frozenset[str]:
         if not isinstance(size, AbstractNumber):
             whole(size)  # stops the trace, or raises Python's own error

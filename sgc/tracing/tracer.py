@@ -120,7 +120,7 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
         except Pieced:
             pass
         except TraceError as error:
-            if trace.may_name(error) or trace.may_leave(error):
+            if trace.sites.forks.keep() or trace.may_name(error) or trace.may_leave(error):
                 continue
             told = trace.told_of(error)
             told.needs = error.needs or frozenset(trace.sizes)
@@ -157,6 +157,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 
 
 WORK_KEPT = 200_000
+OPENED_AFTER = 0.1  # the share of the steps after which large forks are opened
 NEW_OBJECTS = 20_000  # between two collections of garbage: most objects of a trace stay to its end
 MAX_KEPT = 4
 
@@ -263,11 +264,13 @@ class _Trace:
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style
     ) -> Graph:
+        budget = exploration.budget
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
-            if self._last is not None:
-                vars(self._last).clear()
+            is_late = exploration.work > OPENED_AFTER * budget.work
+            if is_late and self.sites.forks.open():
+                raise Pieced
             session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers

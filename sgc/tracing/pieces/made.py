@@ -19,6 +19,7 @@ from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.sets import order_seen
+from sgc.tracing.paths.large_forks import LargeForks
 from sgc.tracing.pieces.changes import (
     DECIDING,
     changed_roots,
@@ -83,7 +84,7 @@ class Sites:
     may_name_late: whether there may be some, else a value in a name must be known; in_python: the
     pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
     arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
-    random numbers whose state is known only at run time.
+    random numbers whose state is known only at run time; forks: into many streams.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -102,6 +103,7 @@ class Sites:
     in_python: PiecesInPython | None = None
     is_nearest_first: bool = True
     drawn: set[str] = field(default_factory=set)
+    forks: LargeForks = field(default_factory=LargeForks)
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are

@@ -1,0 +1,40 @@
+"""Forks into many streams, whose children cost too much to explore one by one."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+LARGE = 8  # streams
+
+
+class _Are(Enum):
+    NONE = "none"  # none was met
+    EXPLORED = "explored"  # each child is explored
+    OPEN = "open"  # a loop begins the children, as where their number is not known
+    KEPT = "kept"  # each child is explored: the program cannot be traced otherwise
+
+
+class LargeForks:
+    """What becomes of the large forks of a program."""
+
+    def __init__(self) -> None:
+        self._are = _Are.NONE
+
+    def is_open(self, size: int) -> bool:
+        """Whether a fork into so many streams is traced as if the number were not known."""
+        if size >= LARGE and self._are is _Are.NONE:
+            self._are = _Are.EXPLORED
+        return size >= LARGE and self._are is _Are.OPEN
+
+    def open(self) -> bool:
+        """Opens them from now on; returns whether that changes something."""
+        return self._turn(_Are.EXPLORED, _Are.OPEN)
+
+    def keep(self) -> bool:
+        """Leaves them as they are, for good; returns whether they were open."""
+        return self._turn(_Are.OPEN, _Are.KEPT)
+
+    def _turn(self, before: _Are, after: _Are) -> bool:
+        is_so = self._are is before
+        self._are = after if is_so else self._are
+        return is_so
