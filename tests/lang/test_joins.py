@@ -287,14 +287,13 @@ def test_what_the_interpreter_cannot_go_on_from_is_not_left_to_it():
         group = s.fork(2)
         group += "child 1:" + sgc.gen("x")
         group.join(mode="first")
-        words = []
         for name in "bcdefghij":
             s += sgc.gen(name)
-            words.append("a" if s[name] == "yes" else "b")
-        s += "".join(words)
+            if s[name] == "yes":
+                s += "why?" + sgc.gen("why")
 
     with pytest.raises(TraceError, match="a join that takes the first children"):
-        trace(sgc.function(wild), budget=Budget(runs=10))
+        trace(sgc.function(wild), budget=Budget(runs=4))
 
 
 def test_wrong_use():
