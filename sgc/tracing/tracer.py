@@ -157,7 +157,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 
 
 WORK_KEPT = 200_000
-OPENED_AFTER = 0.1  # the share of the steps after which large forks are opened
+OPENED_AFTER = 20_000  # steps, after which large forks are opened
 NEW_OBJECTS = 20_000  # between two collections of garbage: most objects of a trace stay to its end
 MAX_KEPT = 4
 
@@ -264,12 +264,10 @@ class _Trace:
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style
     ) -> Graph:
-        budget = exploration.budget
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
-            is_late = exploration.work > OPENED_AFTER * budget.work
-            if is_late and self.sites.forks.open():
+            if exploration.work > OPENED_AFTER and self.sites.forks.open():
                 raise Pieced
             session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
@@ -308,7 +306,7 @@ class _Trace:
         spent = exploration.run(once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
-        if spent and self.sites.take_waiting():
+        if spent and (self.sites.forks.open() or self.sites.take_waiting()):
             raise Pieced
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
             # The graph ends there, and values before it are widened.
