@@ -46,7 +46,7 @@ SPENT_EVERY = 16  # tests of one run between two checks of the budget
 REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
 APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
-PATIENCE = 10_000  # steps, after which two such paths are widened
+PATIENCE = 30_000  # steps, after which two such paths are widened
 
 
 class PathEnd(BaseException):
