@@ -193,9 +193,9 @@ def test_what_is_around_an_inner_loop_is_widened_before_the_loop_is_explored(mon
 
     agree(program, YES_NO, words=["yes", "b", "no"], need=["yes", "no", "b"])
     nearest_first, latest_first = Report(), Report()
-    trace(program, report=nearest_first, is_full=True)
+    trace(program, budget=Budget(), report=nearest_first, is_full=True)
     monkeypatch.setattr(tracer, "Sites", partial(Sites, is_nearest_first=False))
-    trace(program, report=latest_first, is_full=True)
+    trace(program, budget=Budget(), report=latest_first, is_full=True)
     assert nearest_first.work < 0.75 * latest_first.work  # how many they are depends on the Python
 
 
