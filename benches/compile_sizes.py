@@ -12,11 +12,13 @@ import argparse
 import json
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 from long_program import desk
 
 import sgc
@@ -105,8 +107,11 @@ def measured(program: Any, n_reps: int) -> dict[str, Any]:
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        print("no plot: matplotlib is not installed")
+        return
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
