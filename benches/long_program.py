@@ -16,6 +16,7 @@ TEAMS = {
     "question": "support",
     "complaint": "managers",
 }
+ARTICLES = ["Refunds take five days.", "Restart the device to mend most problems."]
 PRIORITIES = ["low", "normal", "urgent"]
 MAX_DRAFTS = 3
 
@@ -38,13 +39,13 @@ class Ticket:
 @sgc.tool
 def search(query: str) -> list[str]:
     """Articles that match a query."""
-    raise NotImplementedError
+    return [article for article in ARTICLES if query.lower() in article.lower()]
 
 
 @sgc.tool
 def order_status(number: str) -> dict[str, str]:
     """What is known of an order."""
-    raise NotImplementedError
+    return {"number": number, "state": "sent"}
 
 
 def order_number(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from sgc.core.places import user_loc
-from sgc.errors import SgcError
+from sgc.errors import SgcError, TraceError
 from sgc.ir.graph import Lit, Loc, Operand, Ref
 from sgc.tracing.paths.explore import Path
 from sgc.tracing.paths.facts import Fact, Facts
@@ -81,7 +81,7 @@ def fail_aside(session: Failing, fact: Fact, raising: Callable[[], NoReturn]) ->
 def _end(session: Failing, aside: Path, raising: Callable[[], NoReturn]) -> None:
     try:
         raising()
-    except SgcError:
+    except (AssertionError, TraceError):  # a fault of the tracer, or a refusal
         raise
     except Exception as error:
         fail(session, error, message_of(error), user_loc())
