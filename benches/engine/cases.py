@@ -53,6 +53,7 @@ PEERS = [
     _ours(INT8, "--weights", "int8"),
     _ours(f"{OURS}-int8-kv", "--weights", "int8", "--kv", "int8"),
     _ours(f"{OURS}-deterministic", "--deterministic"),
+    _ours(f"{OURS}-no-lookup", "--no-lookup"),
     Peer("vllm", "vllm_engine.py", "SGC_PEER_VLLM", ("score", "first")),
     Peer("openvino", "openvino_engine.py", "SGC_PEER_OPENVINO", ("choice",), wants_priming=True),
     LLAMA,
