@@ -14,6 +14,7 @@ import platform
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ COMPILING = "compiling kernels"
 NO_KERNELS = "no kernels of our own"
 _ELSEWHERE = "name a folder of yours in SGC_KERNEL_CACHE"
 _RETRY = "`sgc doctor` tries again"
+_PREBUILD_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,24 @@ def forget_failure() -> None:
             _store(_hash_of_sources(), compiler).forget_failure()
     except (OSError, NotTrustedError, _NoLibraryError) as error:
         _log.debug("no failure is forgotten: %s", error)  # `find` says what is wrong
+
+
+def prebuild() -> Path:
+    """Compiles a library of every instruction set into `PREBUILT`, for a package to bring along.
+
+    `find` takes it wherever the sources are the same. Raises `CompilerError`.
+    """
+    compiler = _compiler()
+    if compiler is None:
+        raise CompilerError("there is no C++ compiler: no g++ and no clang++ on the PATH")
+    PREBUILT.mkdir(exist_ok=True)
+    units = sets.units(sorted(SOURCES.glob("*.cpp")), sets.everything())
+    path = PREBUILT / f"sgc-{_hash_of_sources()}-{sets.label(sets.everything())}.so"
+    with tempfile.TemporaryDirectory() as work:
+        end = time.monotonic() + _PREBUILD_S
+        with compiling.compiled(units, compiler, Path(work), end) as built:
+            shutil.move(built, path)
+    return path
 
 
 def cache_folder() -> Path:

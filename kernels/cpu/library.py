@@ -18,7 +18,7 @@ from sgc.kernels.cpu import build
 
 _log = logging.getLogger(__name__)
 
-ABI = 4  # native/abi.h names the same number
+ABI = 5  # native/abi.h names the same number
 
 _P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 
@@ -35,6 +35,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "sgc_threads_try": (_I32, (_P, _I64, _P, _P)),
     "sgc_pack": (_P, (_I32, _I32, _P, _I32, _I64, _P, _I32, _P)),
     "sgc_packed_free": (None, (_P,)),
+    "sgc_gather_pages": (_I32, (_I64,)),
     "sgc_packed_bytes": (_I64, (_P,)),
     "sgc_packed_n_out": (_I64, (_P,)),
     "sgc_program_new": (_P, (_P, _I64, _P, _I64, _I32, _P)),
@@ -108,6 +109,12 @@ class Library:
         """For tests: what is packed from now on uses no more than this set."""
         if not self.c.sgc_cpu_isa_limit(isa):
             raise KernelError(f"this machine has no {isa.name}")
+
+    def gather_pages(self, n: int) -> bool:
+        """Puts packed weights, which are quick to pack into small pages, into huge ones, which are
+        quicker to read: the next `n` of 2 MB, some milliseconds each. Returns whether more are
+        left. Other threads may run steps meanwhile."""
+        return bool(self.c.sgc_gather_pages(n))
 
     def error(self) -> KernelError:
         """What the function that just failed, in this thread, says."""

@@ -111,6 +111,10 @@ class Program:
             raise self._library.error()
         self._n_pages = len(k_pool)
 
+    def gather_pages(self, n: int) -> bool:
+        """As of `Library`."""
+        return self._library.gather_pages(n)
+
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Writes the new tokens' K and V, and returns logits: [n_wanted, n_vocab]."""
         logits = np.empty((len(batch.wanted), self.n_vocab), np.float32)

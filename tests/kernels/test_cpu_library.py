@@ -11,6 +11,7 @@ import pytest
 from kernel_cache import EXPORT, counting_compiler, found, is_root, needs_compiler, script, why_not
 
 from sgc.kernels.cpu import build, compiling, library
+from sgc.kernels.cpu.compiling import CompilerError
 
 
 @needs_compiler
@@ -171,6 +172,17 @@ def test_what_came_with_the_package_is_taken_first(cache, monkeypatch) -> None:
     assert found() == shipped
     (build.SOURCES / "one.cpp").write_text(EXPORT + "// newer than what was shipped\n")
     assert "no C++ compiler" in why_not()
+
+
+@needs_compiler
+def test_what_is_compiled_for_a_package_is_found_there(cache, monkeypatch) -> None:
+    shipped = build.prebuild()
+    assert shipped.parent == build.PREBUILT
+    assert not cache.exists()
+    monkeypatch.setenv("PATH", "")
+    assert found() == shipped
+    with pytest.raises(CompilerError, match="no C\\+\\+ compiler"):
+        build.prebuild()
 
 
 @needs_compiler

@@ -70,6 +70,8 @@ SGC_EXPORT void* sgc_pack(int32_t format, int32_t packed_as, const sgc::Matrix* 
 
 SGC_EXPORT void sgc_packed_free(void* packed) { delete static_cast<sgc::Packed*>(packed); }
 
+SGC_EXPORT int32_t sgc_gather_pages(int64_t n) { return sgc::gather_pages(n); }
+
 SGC_EXPORT int64_t sgc_packed_bytes(void* packed) {
   return guarded(int64_t{-1}, [&] { return given<sgc::Packed>(packed).bytes(); });
 }

@@ -22,14 +22,14 @@ std::shared_ptr<char> allocate_weights(int64_t n_bytes) {
   static std::mutex mutex;
   static Chunk current;
   if (n_bytes > kChunk / 2) {
-    const auto own = std::make_shared<Memory>(n_bytes);
+    const auto own = std::make_shared<Memory>(n_bytes, HugePages::gathered);
     return {own, own->as<char>()};
   }
   const int64_t size = (n_bytes + kUnit - 1) / kUnit * kUnit;
   const std::lock_guard lock(mutex);
   std::shared_ptr<Memory> memory = current.memory.lock();
   if (memory == nullptr || current.used + size > kChunk) {
-    memory = std::make_shared<Memory>(kChunk);
+    memory = std::make_shared<Memory>(kChunk, HugePages::gathered);
     current = {memory, 0};
   }
   char* at = memory->as<char>() + current.used;

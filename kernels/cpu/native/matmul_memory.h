@@ -11,7 +11,8 @@ namespace sgc {
 // Memory of `allocate`, released with its owner.
 class Memory {
  public:
-  explicit Memory(int64_t n_bytes) : n_bytes_(n_bytes), data_(allocate(n_bytes)) {}
+  explicit Memory(int64_t n_bytes, HugePages pages = HugePages::at_once)
+      : n_bytes_(n_bytes), data_(allocate(n_bytes, pages)) {}
   ~Memory() { release(data_, n_bytes_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

@@ -37,8 +37,15 @@ SGC_INLINE bf16 to_bf16(float x) {
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16)};
 }
 
+// When large memory lies in huge pages: from the first write on, or once `gather_pages` was called.
+enum class HugePages { at_once, gathered };
+
 // Zeroed memory at a 64-byte boundary, in huge pages where it is large. Throws std::bad_alloc.
-void* allocate(int64_t n_bytes);
+void* allocate(int64_t n_bytes, HugePages pages = HugePages::at_once);
 void release(void* memory, int64_t n_bytes);
+
+// Puts the next `n` pages of `HugePages::gathered` into huge pages; returns whether more are left.
+// Other threads may use the memory, write it and release it meanwhile.
+bool gather_pages(int64_t n);
 
 }  // namespace sgc

@@ -52,6 +52,11 @@ class Way(Protocol):
         windows that its layers attend with in the pool."""
         ...
 
+    def gather_pages(self, n: int) -> bool:
+        """Makes later steps quicker, if it can (`kernels/cpu/library.py`); returns whether more of
+        it is left."""
+        ...
+
 
 class ModelRunner:
     """A model, the way it is computed, and a pool of `n_pages` tokens."""
@@ -97,6 +102,9 @@ class ModelRunner:
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         return self.way.logits(batch, self.pool)
+
+    def gather_pages(self, n: int = 1) -> bool:
+        return self.way.gather_pages(n)
 
 
 def max_context_of(config: Any) -> int:

@@ -58,6 +58,10 @@ class TorchWay:
         wide: npt.NDArray[np.float32] = logits.float().numpy()
         return wide
 
+    def gather_pages(self, n: int) -> bool:
+        """torch allocates its weights in huge pages at once (`process/tuning.py`)."""
+        return False
+
 
 class NativeWay:
     """One call of our own kernels a step."""
@@ -77,6 +81,9 @@ class NativeWay:
                 batch.page_starts, batch.logit_index,
             )
         )  # fmt: skip
+
+    def gather_pages(self, n: int) -> bool:
+        return self._program.gather_pages(n)
 
     def _bind(self, pool: KVPool) -> None:
         for index, layer in self._program.layers.items():

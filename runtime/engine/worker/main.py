@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sgc.errors import SgcError
 from sgc.proto import engine_pb2 as pb
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
         garbage.collect_seldom()
         intake = Intake(loaded.core, loaded.compile)
-        serve(channel, loaded.core, intake)
+        serve(channel, loaded.core, intake, loaded.later)
         intake.close()
     return 0
 
@@ -96,13 +96,18 @@ def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
 COMPILING_S = 0.001  # how often to check for compiled constraints when idle
 
 
-def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
-    """Reads messages, runs one step and sends the updates, until the socket closes."""
+def serve(
+    channel: Channel, core: EngineCore, intake: Intake, later: Callable[[], bool] | None = None
+) -> None:
+    """Reads messages, runs one step and sends the updates, until the socket closes. later: as of
+    `load.Loaded`."""
     busy_s, started_s = 0.0, time.perf_counter()
     outgoing = Outgoing(channel)
     while channel.is_open:
         is_idle = not core.has_work
-        wait_s = 0 if not is_idle else COMPILING_S if intake.is_waiting else None
+        wait_s = (
+            0 if not is_idle or later is not None else COMPILING_S if intake.is_waiting else None
+        )
         messages = channel.receive(wait_s)
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
@@ -121,6 +126,8 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if outgoing.message.HasField("stats"):
             outgoing.message.stats.busy_s = busy_s
         outgoing.send(is_idle=not core.has_work)
+        if later is not None and not later():
+            later = None
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
 
