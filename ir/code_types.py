@@ -24,7 +24,8 @@ class CodeType:
     may_be_none: bool = False
 
     def fits(self, value: Any) -> bool:
-        """Whether a value has this type, exactly: True is no int."""
+        """Whether a value has this type: True is no int, but an int may stand for a float, as in
+        arguments."""
         if self.of == "object" or (value is None and self.may_be_none):
             return True
         if self.of == "list":
@@ -33,7 +34,8 @@ class CodeType:
             if type(value) is not tuple or len(value) != len(self.parts):
                 return False
             return all(part.fits(item) for part, item in zip(self.parts, value, strict=True))
-        return type(value) is _SCALARS[self.of]
+        is_int = self.of == "float" and type(value) is int
+        return is_int or type(value) is _SCALARS[self.of]
 
 
 @lru_cache(maxsize=1024)

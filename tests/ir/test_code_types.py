@@ -18,7 +18,7 @@ from sgc.runtime.executor.run.options import RunOptions
 FITS: list[tuple[str, list[Any], list[Any]]] = [
     ("str", ["", "a"], [None, 1, b"a"]),
     ("int", [0], [True, 0.0, "0"]),
-    ("float", [0.5, float("nan")], [1, None]),
+    ("float", [0.5, float("nan"), 1], [True, "1", None]),
     ("bool", [False], [0, None]),
     ("object", [None, {1}, object], []),
     ("str | None", [None, "a"], [0, ["a"]]),

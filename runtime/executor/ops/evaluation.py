@@ -74,6 +74,8 @@ def _check_type(value: Any, type_: Type) -> None:
 
 def _is_of(value: Any, type_: Type) -> bool:
     expected = _PYTHON.get(type_.kind)
+    if expected is float and type(value) is int:
+        return True  # as in arguments
     if expected is not None and type(value) is not expected:
         return False
     item = type_.item
