@@ -1,7 +1,8 @@
 """The names that a graph's code may use: builtins, items of modules, and special methods.
 
 `restored(Class, attributes)` makes an instance without a call of `__init__`; `unchanged(value)` is
-a value that nothing may change: a run ends with an error if something does. Python has neither.
+a value that nothing may change: a run ends with an error if something does; `always(value)` is a
+`default_factory` that gives copies of a value. Python has none of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ EXCEPTIONS = (
     "SyntaxError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
     "UnicodeEncodeError", "UnicodeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
-ADDED = ("restored", "unchanged")  # functions that Python has not
+ADDED = ("always", "restored", "unchanged")  # functions that Python has not
 BUILTINS = frozenset(
     {
         *EXCEPTIONS, *ADDED,

@@ -17,6 +17,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import is_record, parts_of, restored
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
@@ -280,6 +281,25 @@ class Coding(Merging):
         if symbol.name in self.defaulting:
             self.before_changing()
 
+    def may_add(self, symbol: Symbol) -> bool:
+        viewed = (of for view, of in self.views.items() if view not in self.stale)
+        return symbol.name in self.defaulting and symbol.name not in viewed
+
+    def added(self, whole: Any, key: Any) -> Any:
+        (symbol,) = self.emit(
+            "evaluate", [("v", types.list_of(OBJECT))], code=Lit(_ADDING),
+            args=(Ref(whole.symbol.name), self.operand(key)), changed=(Lit(0),),
+            is_several=Lit(True),
+        )  # fmt: skip
+        self.raise_failed(symbol)
+        both = self.read(symbol)
+        value, now = (self.compute("item", both, n, type_=OBJECT) for n in (0, 1))
+        self.note_changed(whole.symbol)
+        self.held.note_changed(whole)
+        self.defaulting.add(now.symbol.name)
+        whole.symbol = now.symbol  # so every reference to it has the new value
+        return self.seen(value)
+
     @unhooked
     def before_changing(self) -> None:
         """Makes the statement code, if it can be: then what it changes is changed as in Python."""
@@ -315,6 +335,7 @@ _LONE = frozenset({
     str, int, float, bool, type(None), Symbol, AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
 _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+_ADDING = "def piece(whole, key):\n    return [whole[key], whole]"
 
 
 def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:

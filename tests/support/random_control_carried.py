@@ -59,6 +59,11 @@ def put(items, item):
     return len(items)
 
 
+def tally(counts, key, by=1):
+    counts[key] = counts.get(key, 0) + by
+    return len(counts)
+
+
 def each_of(items):
     for item in items:
         yield item
@@ -149,6 +154,12 @@ CARRIED = (
          "for y, z in zip({t}, {t}[1:]):\n    {s} += str(y == z)",
          "while {t}:\n    {s} += {t}.pop()[:2]\n    if len({t}) > 9:\n        break",
          "for y in reversed({t}):\n    {s} += y[:2]",
+         "for y, z in groupby({t}, len):\n    {s} += str(y) + '-'.join(z)[:5]",
+         "for y, z in groupby(sorted({t}), key=lambda y: y[:1]):\n    z = list(z)\n"
+         "    {s} += y + str(len(z)) + z[-1][:2]",
+         "{n}_g = ({n}_y[:2] for {n}_y in {t} if {n}_y != 'no')\nfor {n}_z in {n}_g:\n"
+         "    {s} += {n}_z",
+         "{n}_g = (len({n}_y) for {n}_y in {t})\n{s} += str(sum({n}_g))",
          "k = len({t})", "words = [*{t}]", "w = {t}[-1] if {t} else w")),
     Carried("alias of a list", ("[]", '["a"]'), (
         "{n}_keep = {t}\n{t}.append({x})", "{t}.append({x})\n{n}_keep = {t}",
@@ -191,6 +202,16 @@ CARRIED = (
         'if {x} in {t}:\n    {t}["yes"] = 9', '{t}.setdefault("all", []).append({x})',
     ), ("str({t})", "str(len({t}))", 'str({t}.get("yes"))', 'str("no" in {t})',
         "str(sorted({t}))")),
+    Carried("count by a helper", ("{{}}", '{{"yes": 0}}'), (
+        "tally({t}, {x})", "tally({t}, {x}[:2], by=2)", "tally(key='n', counts={t})",
+        "{n}_d = tally({t}, {x})\n{s} += str({n}_d)",
+        "try:\n    tally({t}, {x}, int({x}))\nexcept ValueError:\n    tally({t}, 'bad')",
+    ), ("str({t})", "str(len({t}))", "str(sorted({t}))", "str({t}.get('n'))",
+        "str(max({t}.values(), default=0))")),
+    Carried("counted by default", ("defaultdict(int)",), (
+        "{t}[{x}[:2]] += 1", "{s} += str({t}[{x}])", "{t}['a'] += len({x})",
+        "if {t}[{x}] > 1:\n    {s} += 'more'", "{s} += f'{{{t}[{x}[:1]]}}'",
+    ), ("str(len({t}))", "str(dict({t}))", "str(sorted({t}))", "str({t}['a'])")),
     Carried("made by default", ("defaultdict(list)",), (
         "{t}[{x}[:2]].append({x})", "{t}['a'].append({x})", "{s} += str(len({t}[{x}]))",
         "if {x} in {t}:\n    {t}['in'].append(w)", "{t}['a'] += {x}.split()",

@@ -12,6 +12,7 @@ HEAD = """\
 import json
 import random
 from collections import defaultdict
+from itertools import groupby
 
 import sgc
 

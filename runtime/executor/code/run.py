@@ -28,6 +28,7 @@ from sgc.runtime.executor.code.tree.driving import Closing
 from sgc.runtime.executor.code.tree.scopes import UNSET
 from sgc.runtime.executor.code.values import (
     Memo,
+    always,
     check_arguments,
     check_result,
     copied,
@@ -124,6 +125,9 @@ def _compiled(code: Code) -> _Program:
 
 
 def _value(module: str | None, name: str) -> Any:
-    if not module and name == "unchanged":
-        return unchanged
-    return library_value(module, name) if module else BUILTIN_VALUES.get(name, UNSET)
+    if module:
+        return library_value(module, name)
+    return _ADDED[name] if name in _ADDED else BUILTIN_VALUES.get(name, UNSET)
+
+
+_ADDED = {"always": always, "unchanged": unchanged}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from io import StringIO
 from random import Random
 from typing import Any
@@ -19,7 +19,9 @@ from sgc.runtime.executor.code.fuel import (
     MAPPINGS,
     MAX_VALUE_DEPTH,
     NotAllowed,
+    charge,
     current,
+    measure,
 )
 from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 from sgc.runtime.executor.code.set_order import copied_set
@@ -31,7 +33,28 @@ Memo = dict[int, tuple[Any, Any]]
 
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
+MAX_ALWAYS = 200  # characters of a value that a defaultdict gives
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Always:
+    """A `default_factory` that gives a new copy of a value each time."""
+
+    value: Any
+
+    def __call__(self) -> Any:
+        return copied(self.value)
+
+
+def always(value: Any, /) -> Any:
+    """A factory for a defaultdict, which is data as its value is: a small one, as it is copied for
+    each key."""
+    charge(4)
+    check_result(value)
+    if measure(value) > MAX_ALWAYS:
+        raise LimitExceeded("what a defaultdict gives for each new key is too large")
+    return _Always(copied(value))
 
 
 def copied(value: Any, memo: Memo | None = None) -> Any:
@@ -169,7 +192,8 @@ def _check(value: Any, seen: set[int], depth: int) -> None:
 
 
 def _is_data_factory(factory: Any) -> bool:
-    return factory is None or (isinstance(factory, type) and record_of(factory) is None)
+    is_data = factory is None or type(factory) is _Always
+    return is_data or (isinstance(factory, type) and record_of(factory) is None)
 
 
 _HINT = "give a list, a dict or another value that is data"

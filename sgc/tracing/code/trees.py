@@ -16,6 +16,7 @@ from sgc.core.watching import unwatched
 
 Position = tuple[int, int, int, int]  # line, column, last line, last column
 Function = ast.FunctionDef | ast.Lambda
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -168,3 +169,24 @@ def covers(node: ast.AST, place: Position) -> bool:
 
 def _depth(node: ast.AST, tree: Tree) -> int:
     return sum(1 for _ in tree.above(node))
+
+
+def surely(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that are evaluated whenever a node is."""
+    yield node
+    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        yield from surely(node.test)
+    elif isinstance(node, ast.For):
+        yield from surely(node.iter)
+    elif isinstance(node, ast.BoolOp):
+        yield from surely(node.values[0])
+    elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+        yield from surely(node.left)
+        yield from surely(node.comparators[0])
+    elif isinstance(node, COMPREHENSIONS):
+        yield from surely(node.generators[0].iter)
+    elif isinstance(node, ast.Match):
+        yield from surely(node.subject)
+    elif not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.Try, ast.Assert)):
+        for each in ast.iter_child_nodes(node):
+            yield from surely(each)

@@ -28,18 +28,16 @@ from enum import IntEnum
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS, OWN, UNCHANGED
+from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.module_names import ModuleNames
 
 _Made = ast.ListComp | ast.GeneratorExp
 _Stmt = TypeVar("_Stmt", bound=ast.stmt)
 
-_SCOPES = (
+SCOPES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
-# Functions that consume a generator at once, and treat it as a list.
-USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
-                      "Counter", "dict", "deque", "fsum", "mean", "median"})  # fmt: skip
 _DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
 
@@ -306,7 +304,7 @@ def is_simple(node: _Made) -> bool:
         if each.is_async:
             return False
         parts += [each.target, *each.ifs, *([each.iter] if n else [])]
-    return not any(isinstance(inner, _SCOPES) for part in parts for inner in ast.walk(part))
+    return not any(isinstance(inner, SCOPES) for part in parts for inner in ast.walk(part))
 
 
 def _statements(

@@ -36,6 +36,7 @@ from sgc.tracing.convert.managers import with_managers
 from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.module_names import ModuleNames
+from sgc.tracing.convert.named_generators import with_named_generators
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import NO_PIECES, Pieces
@@ -62,7 +63,8 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     if pieces.are_all:
         return with_pieces(tree, pieces)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
-    converted: ast.Module = _Expressions(names).visit(with_loops(with_flat(mapped), names))
+    flat = with_flat(with_named_generators(mapped, names))
+    converted: ast.Module = _Expressions(names).visit(with_loops(flat, names))
     return with_managers(converted)
 
 

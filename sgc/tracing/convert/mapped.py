@@ -17,11 +17,11 @@ from collections.abc import Callable, Set
 from types import CodeType
 from typing import NamedTuple, TypeVar
 
-from sgc.tracing.convert.comprehensions import USES_UP
+from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.module_names import ModuleNames, bound_in
 
 _NAMES = frozenset({"map", "filter"})
-_ITEM = "__sgc_mapped_item_"
+ITEM = "__sgc_mapped_item_"
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
@@ -43,7 +43,7 @@ class _Call(NamedTuple):
 def is_added(code: CodeType) -> bool:
     """Whether a code object is that of a generator made here."""
     names = code.co_varnames if code.co_name == "<genexpr>" else ()
-    return any(name.startswith(_ITEM) for name in names)
+    return any(name.startswith(ITEM) for name in names)
 
 
 def with_mapped(tree: ast.Module, names: ModuleNames) -> ast.Module:

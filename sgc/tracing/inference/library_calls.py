@@ -41,6 +41,9 @@ class LibraryCalls(BuiltinCalls):
         known = self.function_of(factory, scope)
         if known is not None:
             return self.applied(known, [])
+        given = factory.args if isinstance(factory, ast.Call) else []
+        if len(given) == 1 and getattr(factory.func, "id", "") == "always":  # type: ignore[attr-defined]
+            return self.of(given[0], scope)
         is_free = isinstance(factory, ast.Name) and scope.cell(factory.id) is None
         name = factory.id if isinstance(factory, ast.Name) and is_free else ""
         if name in ("int", "float", "str", "bool"):

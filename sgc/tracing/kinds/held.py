@@ -70,10 +70,10 @@ class Holdings:
         for each in self._held:
             each.is_old = each.is_old or frozen(each.value) != each.before
 
-    def note_changed(self, value: Any) -> None:
+    def note_changed(self, value: Any, spares_parts: bool = False) -> None:
         """Notes that code has changed an object or its parts, which the program has anew."""
         if self._held:
-            changed = set(map(id, changeable_in(value)))
+            changed = {id(value)} if spares_parts else set(map(id, changeable_in(value)))
             for each in self._held:
                 each.is_old = each.is_old or any(id(part) in changed for part in _within(each))
 

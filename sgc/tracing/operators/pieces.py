@@ -45,7 +45,14 @@ from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
 from sgc.tracing.pieces.made import Made, Pieced
-from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, pythons_of, unowned
+from sgc.tracing.pieces.owned import (
+    is_changeable,
+    is_owned,
+    kept_by,
+    pythons_of,
+    spared_by,
+    unowned,
+)
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -175,8 +182,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "it takes an error that is no data")
     for n in errors:  # else the values are not copied: who holds one is counted
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
-    held = [name in found.given for name in found.inputs]
-    owned = [*map(is_owned, values, held, repeat(frame), repeat(session))] if found.changes else []
+    owned, are_shared = _owned(session, found, values, frame) if found.changes else ([], False)
     try:
         code = session.piece_code(found, values, frame.f_globals)
     except (NotData, CodeError) as error:
@@ -187,7 +193,9 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     changed = found.changes if changes else frozenset[str]()
     may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
     pythons = pythons_of({name: given[name][0] for name in changed}, session.sites.classes)
-    if does and not is_done_at_once(found.plain, changed, may_add, pythons) and is_caught():
+    is_by_call = bool(changed and found.changers)  # a function may do something, and then fail
+    is_at_once = not is_by_call and is_done_at_once(found.plain, changed, may_add, pythons)
+    if does and not is_at_once and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
     if found.adds_before_hoisted and is_caught():
         _refuse(session, key, "an error of what it puts there is handled")
@@ -202,15 +210,27 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
             _refuse(session, key, why)
     inputs = {name: value for name, (value, _) in given.items()}
     try:
-        made = _outputs(session, found, code, inputs)
+        made = _outputs(session, found, code, inputs, are_shared)
         for name in found.changes:
-            session.held.note_changed(inputs[name])
+            session.held.note_changed(inputs[name], found.spares_parts)
         return made
     except Exception as error:
         if isinstance(error, TracedTold):  # it may hold what the code was given
             kept = kept_by(found, inputs, session.sites.classes)
             error.__dict__["kept"] = [(each, frozen(each)) for each in kept]
         raise
+
+
+def _owned(
+    session: Any, found: Piece, values: tuple[Any, ...], frame: FrameType
+) -> tuple[list[bool], bool]:
+    """Whether a piece may change each of its inputs, and whether others hold parts of a list that
+    it only sorts."""
+    held = [name in found.given for name in found.inputs]
+    owned = [*map(is_owned, values, held, repeat(frame), repeat(session), repeat(False))]
+    if all(owned) or not found.spares_parts:
+        return owned, False
+    return [*map(is_owned, values, held, repeat(frame), repeat(session), repeat(True))], True
 
 
 def _refuse(session: Any, key: str, why: str) -> NoReturn:
@@ -221,10 +241,20 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
     raise AssertionError
 
 
-def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
+def _outputs(
+    session: Any, found: Piece, code: Made, given: Mapping[str, Any], are_shared: bool
+) -> Any:
+    """The results of a piece. are_shared: whether others hold parts of the lists that it sorts."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
+    from sgc.tracing.inference.sure_keys import never_fails
 
+    call = found.grouping
+    if call is not None and not (
+        found.is_sure or never_fails(call, lambda name: _given_type(given.get(name)))
+    ):
+        _refuse(session, found.key, "a key may fail after other groups have been used")
     kept = kept_by(found, given, session.sites.classes)
+    kept += spared_by(found, given) if are_shared else []
     known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from sgc.tracing.kinds.sets import BLIND
 from sgc.tracing.pieces.names import names_of, parameters
@@ -25,6 +26,10 @@ CHANGERS = frozenset({
     "insort_left", "insort_right", "next", "setattr",
 })  # fmt: skip
 
+# For functions of the program's own, by their names, which arguments of a call one may change.
+Changers = Mapping[str, Callable[[ast.Call], Iterable[ast.expr]]]
+NO_CHANGERS: Changers = MappingProxyType({})
+
 
 def read_by_key(node: ast.AST) -> set[str | None]:
     """The variables of which code reads a part by a key, which adds it to a `defaultdict`."""
@@ -41,47 +46,60 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
         left += [each for each in ast.iter_child_nodes(node) if each not in hidden]
 
 
-def may_change(node: ast.AST) -> bool:
+def may_change(node: ast.AST, changers: Changers = NO_CHANGERS) -> bool:
     """Whether code may change a list, dict or other object."""
-    return any(True for _ in _changed(node))
+    return any(True for _ in _changed(node, (), changers))
 
 
-def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
+def changed_names(
+    node: ast.AST, given: Collection[str], changers: Changers = NO_CHANGERS
+) -> frozenset[str]:
     """The names in `given` whose values code may change; all of them if that is not clear."""
     made = made_inside(node)
-    roots = list(changed_roots(node, made))
+    roots = list(changed_roots(node, made, (), changers))
     if all(root in given or root in made for root in roots):
         return frozenset(root for root in roots if root is not None and root in given)
     return frozenset(given)
 
 
 def changes_outside(
-    function: ast.FunctionDef, is_entry: bool, changing: Collection[str] = ()
+    function: ast.FunctionDef,
+    may_be: Collection[str],
+    changing: Collection[str] = (),
+    changers: Changers = NO_CHANGERS,
 ) -> bool:
-    """Whether a function may change objects that it has not made; the entry may change its
-    arguments. changing: methods of the user's classes that change their object.
+    """Whether a function may change objects that it has not made, but for the arguments that it may
+    change. changing: methods of the user's classes that change their object.
     """
     made = made_inside(function)
-    own = made | (parameters(function.args) if is_entry else set())
-    return any(root not in own for root in changed_roots(function, made, changing))
+    own = made | set(may_be)
+    return any(root not in own for root in changed_roots(function, made, changing, changers))
 
 
 def changed_roots(
-    node: ast.AST, made: Collection[str], changing: Collection[str] = ()
+    node: ast.AST,
+    made: Collection[str],
+    changing: Collection[str] = (),
+    changers: Changers = NO_CHANGERS,
 ) -> Iterator[str | None]:
     """The variables whose values, or parts of them, are changed; None for one that is unknown.
     made: variables that hold only new objects; changing: methods that change their object."""
-    return (_root(each, made) for each in _changed(node, changing))
+    return (_root(each, made) for each in _changed(node, changing, changers))
 
 
-def _changed(node: ast.AST, changing: Collection[str] = ()) -> Iterator[ast.expr]:
+def _changed(
+    node: ast.AST, changing: Collection[str] = (), changers: Changers = NO_CHANGERS
+) -> Iterator[ast.expr]:
     """The expressions whose values are changed."""
     called = {id(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)}
     for each in ast.walk(node):
-        if _name_of(each) in _PASSED and id(each) not in called:
+        is_passed = _name_of(each) in _PASSED or getattr(each, "id", None) in changers
+        if is_passed and id(each) not in called:
             yield ast.Constant(None)  # it may be called later, with anything
         if isinstance(each, ast.Call):
             yield from _by_function(each)
+            if isinstance(each.func, ast.Name) and each.func.id in changers:
+                yield from (arg for arg in changers[each.func.id](each) if not _is_fresh(arg))
             if method_of(each) == "getattr" and (changing or _names_change(each)):
                 yield from each.args[:1]
         elif isinstance(each, ast.AugAssign):
@@ -162,8 +180,13 @@ def merged_names(node: ast.AST) -> set[str]:
     return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
 
 
-def placed_names(node: ast.AST) -> set[str]:
-    """The variables whose values a statement puts into a dict or list, `d[k] = x`."""
+def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
+    """The variables whose values a statement puts into a dict or list, `d[k] = x`, or gives to a
+    function that may do so."""
+    call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
+        given = [*call.args, *(each.value for each in call.keywords)]
+        return {each.id for each in given if isinstance(each, ast.Name)}
     if not isinstance(node, ast.Assign) or len(node.targets) > 1:
         return set()
     target, value = node.targets[0], node.value

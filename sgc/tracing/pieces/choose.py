@@ -7,6 +7,7 @@ import itertools
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from random import Random
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -29,9 +30,11 @@ from sgc.tracing.code.trees import (
 )
 from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import made_again
+from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractObject, is_abstract
@@ -94,6 +97,18 @@ def chosen_in_python(session: Recorder, places: Places, made: MakesFunction) -> 
     return None
 
 
+def draw_late_at(session: Any, places: Places) -> None:
+    """Traces the program anew if the statement at a place has a generator that it may draw from:
+    with its state as a value of the graph, the statement may be code."""
+    for frame, _ in reversed([*places]):
+        tree = tree_of(frame.f_code.co_filename) if is_users(frame) else None
+        function = None if tree is None else function_of(frame.f_code, tree)
+        node = None if function is None else statement_at(frame.f_lineno, function)
+        for name in () if node is None else names_of([node]).reads:
+            if type(frame.f_locals.get(name)) is Random:
+                session.draw_late(frame.f_locals[name])
+
+
 def _may_be_in_python(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]) -> bool:
     known = session.sites.in_python
     if piece.key in known.refused or piece.key in known.found:
@@ -109,7 +124,9 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
     tree = tree_of(frame.f_code.co_filename)
     function = None if tree is None else function_of(frame.f_code, tree)
     node = None if tree is None or function is None else statement_at(frame.f_lineno, function)
-    if tree is None or function is None or node is None or not may_change(node):
+    if tree is None or function is None or node is None:
+        return None
+    if not may_change(node, _changers(session, node, frame)):
         return None
     found = _possible(session, frame, frame.f_locals, node, function, tree, None)
     if found is None:
@@ -172,7 +189,9 @@ def _possible(
     streams = frozenset(name for name, value in values.items() if isinstance(value, _STREAMS))
     attributes = ((name, each) for name, value in values.items() for each in data_of(value))
     defaulting = frozenset(name for name, each in values.items() if may_add_keys(session, each))
-    outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes), defaulting)
+    changers = frozenset(_changers(session, node, frame).items())
+    free = frozenset(code.co_freevars)
+    outer = Outer(free, streams, frozenset(attributes), defaulting, changers)
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
         if piece is None or not piece.inputs:
@@ -180,6 +199,19 @@ def _possible(
         if _is_possible(session, piece, frame, values, place, fits):
             return piece
     return None
+
+
+def _changers(session: Recorder, node: ast.AST, frame: FrameType) -> dict[str, Changer]:
+    """The functions of the frame's module that a part of it calls, or that these call, and that may
+    change their arguments."""
+    names, local = session.originals(frame.f_globals), frame.f_code.co_varnames
+    local += frame.f_code.co_cellvars + frame.f_code.co_freevars
+
+    def value(name: str) -> Any:
+        return None if name in local else names.get(name)
+
+    found: dict[str, Changer] = session.sites.changers.among(node, value, session.originals)
+    return found
 
 
 def _is_no_piece(node: ast.AST) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -14,8 +15,10 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.runtime.executor.code.set_order import merged
+from sgc.tracing.code.trees import source_of
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.sets import order_is_fixed
+from sgc.tracing.pieces.names import parameters
 
 # Types whose objects cannot be changed.
 FIXED = (
@@ -115,10 +118,7 @@ class Writer:
         name = self._named(kind.__name__, kind)
         if kind is not defaultdict:
             return f"{name}({parts})"
-        factory = FACTORIES.get(value.default_factory)
-        if factory is None:
-            raise NotData("a defaultdict of other things")
-        return f"{name}({factory}, {parts})"
+        return f"{name}({factory_of(value)}, {parts})"
 
     def _other(self, value: Any, kind: type) -> str:
         if kind is re.Pattern:
@@ -153,6 +153,48 @@ def _is_constant(value: Any) -> bool:
     """Whether what is written for a number is a constant for Python's compiler."""
     return type(value) in (int, float, bool) or (
         type(value) is tuple and all(map(_is_constant, value))
+    )
+
+
+def factory_of(value: defaultdict[Any, Any]) -> str:
+    """What gives the values of new keys, as an expression. Raises NotData."""
+    factory: Any = value.default_factory
+    found = FACTORIES.get(factory)
+    if found is None and isinstance(factory, FunctionType):
+        found = _always(factory)
+    if not found:
+        raise NotData("a defaultdict of other things")
+    return found
+
+
+def _always(function: FunctionType) -> str:
+    """A lambda that gives a constant, one of its module, or a display of constants; else empty."""
+    node = source_of(function)
+    if not isinstance(node, ast.Lambda) or parameters(node.args):
+        return ""
+    body, names = node.body, function.__globals__
+    if isinstance(body, ast.Name):
+        is_global = body.id not in function.__code__.co_freevars and body.id in names
+        given = names[body.id] if is_global else ...
+    else:
+        try:
+            given = ast.literal_eval(body)
+        except ValueError:
+            return ""
+    return f"always({given!r})" if _is_always(given) else ""
+
+
+def _is_always(value: Any) -> bool:
+    kind = type(value)
+    if kind in (list, tuple, dict):
+        parts = [*value, *value.values()] if kind is dict else value
+        return all(map(_is_always, parts))
+    is_text = kind is str and not has_marker(value)
+    return (
+        is_text
+        or value is None
+        or kind in (bool, int)
+        or (kind is float and value == value and abs(value) != float("inf"))
     )
 
 

@@ -1,13 +1,25 @@
-"""What the syntax of a function must say, so that code can be judged and made by it."""
+"""What the syntax of a function must say, so that code can be judged and made by it; and what it
+says that the function changes."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import FunctionType
+from typing import Any
 
-from sgc.tracing.pieces.changes import CHANGERS, DECIDING
+from sgc.tracing.code.trees import source_of
+from sgc.tracing.pieces.changes import (
+    CHANGERS,
+    DECIDING,
+    changed_roots,
+    made_inside,
+    root_of,
+)
 from sgc.tracing.pieces.constants import NotData
-from sgc.tracing.pieces.names import called_variables
+from sgc.tracing.pieces.library import known_library
+from sgc.tracing.pieces.names import bound_by, called_in, called_variables, parameters
 
 # What would tell which fields of a model were given, or skip their validation.
 _OF_MODELS = frozenset({"model_fields_set", "model_construct", "model_extra", "exclude_unset"})
@@ -29,10 +41,21 @@ def refuse_hidden(node: ast.AST) -> None:
 def refuse_defaults(node: ast.FunctionDef | ast.Lambda, function: FunctionType) -> None:
     """Refuses a function whose defaults are no constants, or not those of its source."""
     defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
-    if not all(isinstance(each, ast.Constant) for each in defaults):
+    if not all(map(_is_constant, defaults)):
         raise NotData("a default is no constant")
     if _defaults_of(function) != _constants(node.args):
         raise NotData(f"the defaults of {function.__name__} are not what its source says")
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Whether an expression is a constant, a number with a sign, or a tuple of such."""
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_constant, node.elts))
+    inner = node.operand if isinstance(node, ast.UnaryOp) else None
+    is_signed = isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
+    return isinstance(node, ast.Constant) or (
+        is_signed and isinstance(node.op, (ast.UAdd, ast.USub))  # type: ignore[attr-defined]
+    )
 
 
 def _defaults_of(function: FunctionType) -> tuple[str, dict[str, str]]:
@@ -46,3 +69,160 @@ def _constants(args: ast.arguments) -> tuple[str, dict[str, str]]:
     named = {arg.arg: ast.literal_eval(each) for arg, each in pairs if each is not None}
     plain = tuple(ast.literal_eval(each) for each in args.defaults)
     return repr(plain), {name: repr(each) for name, each in named.items()}
+
+
+# -- what functions change ----------------------------------------------------------------------
+
+Values = Callable[[str], Any]  # gives what a name stands for
+# From a traced function's globals to those of the user's module itself.
+Originals = Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changer:
+    """A function of the program that may change its arguments. params: those given by place;
+    changed: the names of those that it may change."""
+
+    params: tuple[str, ...]
+    changed: frozenset[str]
+
+    def __call__(self, call: ast.Call) -> Iterator[ast.expr]:
+        """The arguments of a call that it may change; all, if it is not known which is which."""
+        are_spread = any(isinstance(each, ast.Starred) for each in call.args)
+        is_any = are_spread or any(each.arg is None for each in call.keywords)
+        for name, arg in zip((*self.params, *("" for _ in call.args)), call.args, strict=False):
+            if is_any or name in self.changed:
+                yield arg.value if isinstance(arg, ast.Starred) else arg
+        for each in call.keywords:
+            if is_any or each.arg in self.changed:
+                yield each.value
+
+
+class FoundChangers:
+    """Finds such functions, and keeps what was found for one trace."""
+
+    def __init__(self) -> None:
+        self._found: dict[FunctionType, Changer | None] = {}
+
+    def among(
+        self,
+        node: ast.AST,
+        values: Values,
+        originals: Originals,
+    ) -> dict[str, Changer]:
+        """Those that a part of the program calls, and that these call, by their names; none of a
+        name that stands for two."""
+        reached = _reached(node, values, originals)
+        self._judge({each for each in reached.values() if each is not None}, originals)
+        return self._known(reached)
+
+    def _known(self, functions: Mapping[str, FunctionType | None]) -> dict[str, Changer]:
+        """Those of some functions that may change what they are given."""
+        found = {
+            name: self._found.get(each) for name, each in functions.items() if each is not None
+        }
+        return {name: each for name, each in found.items() if each is not None and each.changed}
+
+    def _judge(
+        self,
+        functions: set[FunctionType],
+        originals: Originals,
+    ) -> None:
+        """Judges functions that may call each other: none changes anything until another shows that
+        it does."""
+        new = {each: _plain_source(each) for each in functions if each not in self._found}
+        for each, node in new.items():
+            self._found[each] = None if node is None else _changer(node, {})
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for function, node in new.items():
+                if node is None or self._found[function] is None:
+                    continue
+                called = _reached(node, _values_of(function, originals), originals, is_deep=False)
+                found = _changer(node, self._known(called))
+                is_settled = is_settled and found == self._found[function]
+                self._found[function] = found
+
+
+def _reached(
+    node: ast.AST,
+    values: Values,
+    originals: Originals,
+    is_deep: bool = True,
+) -> dict[str, FunctionType | None]:
+    """The functions of the program that a part of it calls by their names, and those that these
+    call; None for a name of two functions."""
+    found: dict[str, FunctionType | None] = {}
+    left, seen = [(node, values)], set[FunctionType]()
+    while left:
+        part, named = left.pop()
+        for name in called_in(part):
+            function = named(name)
+            if not isinstance(function, FunctionType) or id(function) in known_library():
+                continue
+            found[name] = function if found.get(name, function) is function else None
+            if is_deep and function not in seen:
+                seen.add(function)
+                source = _plain_source(function)
+                left += [] if source is None else [(source, _values_of(function, originals))]
+    return found
+
+
+def _values_of(function: FunctionType, originals: Originals) -> Values:
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    names = originals(function.__globals__)
+
+    def value(name: str) -> Any:
+        if name not in cells:
+            return names.get(name)
+        try:
+            return cells[name].cell_contents
+        except ValueError:  # it is not set yet
+            return None
+
+    return value
+
+
+def _plain_source(function: FunctionType) -> ast.FunctionDef | None:
+    """The source of a function that returns once; None for others."""
+    node = source_of(function)
+    is_plain = isinstance(node, ast.FunctionDef) and not any(
+        isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)
+    )
+    return node if is_plain else None  # type: ignore[return-value]
+
+
+def _changer(node: ast.FunctionDef, changers: Mapping[str, Changer]) -> Changer | None:
+    """What a function may change, if that is some of its parameters, and clear."""
+    args, made = node.args, made_inside(node)
+    own = parameters(args)
+    roots = set(changed_roots(node, made, (), changers))
+    rest = {each.arg for each in (args.vararg, args.kwarg) if each is not None}
+    if not roots <= own | made or not rest.isdisjoint(roots):
+        return None
+    changed = {name for name in own if name in roots}
+    if any(_is_other(node, name) for name in changed):
+        return None
+    places = tuple(each.arg for each in (*args.posonlyargs, *args.args))
+    return Changer(places, frozenset(changed))
+
+
+def _is_other(function: ast.FunctionDef, name: str) -> bool:
+    """Whether a parameter may come to stand for anything but what was given, or a part of it."""
+    parts = [*ast.walk(function)]
+    kept = {id(target) for each in parts for target in _kept_targets(each, name)}
+    args = {id(each) for each in ast.walk(function.args)}
+    return any(
+        name in bound_by(each) and id(each) not in kept | args
+        for each in parts
+        if each is not function
+    )
+
+
+def _kept_targets(node: ast.AST, name: str) -> list[ast.expr]:
+    """The targets that are set to a part of a variable's own value: `node = node[key]`; or that a
+    statement changes in place."""
+    if isinstance(node, ast.AugAssign):
+        return [node.target]
+    return node.targets if isinstance(node, ast.Assign) and root_of(node.value) == name else []

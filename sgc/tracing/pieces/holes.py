@@ -11,22 +11,24 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.tracing.code.trees import COMPREHENSIONS, surely
+from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.names import names_of, parameters
-
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
     variables that are streams; attributes: variables that are users' objects, each with one of its
-    data attributes; defaulting: variables that may be `defaultdict`s.
+    data attributes; defaulting: variables that may be `defaultdict`s; changers: the program's
+    functions that may change their arguments, by their names.
     """
 
     free: frozenset[str]
     streams: frozenset[str]
     attributes: frozenset[tuple[str, str]]
     defaulting: frozenset[str] = frozenset()
+    changers: frozenset[tuple[str, Changer]] = frozenset()
 
 
 class Holes(ast.NodeTransformer):
@@ -190,24 +192,3 @@ def _is_text(node: ast.expr) -> bool:
 
 def _named(name: str, at: ast.expr) -> ast.Name:
     return ast.copy_location(ast.Name(name, ast.Load()), at)
-
-
-def surely(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that are evaluated whenever a node is."""
-    yield node
-    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
-        yield from surely(node.test)
-    elif isinstance(node, ast.For):
-        yield from surely(node.iter)
-    elif isinstance(node, ast.BoolOp):
-        yield from surely(node.values[0])
-    elif isinstance(node, ast.Compare) and len(node.ops) > 1:
-        yield from surely(node.left)
-        yield from surely(node.comparators[0])
-    elif isinstance(node, COMPREHENSIONS):
-        yield from surely(node.generators[0].iter)
-    elif isinstance(node, ast.Match):
-        yield from surely(node.subject)
-    elif not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.Try, ast.Assert)):
-        for each in ast.iter_child_nodes(node):
-            yield from surely(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
+from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.kinds.generators import AbstractRandom
@@ -32,12 +34,12 @@ from sgc.tracing.pieces.changes import (
     taken_names,
 )
 from sgc.tracing.pieces.classes import UserClass, changing_of
-from sgc.tracing.pieces.constants import FACTORIES, NotData, holds_defaulting, literal
+from sgc.tracing.pieces.constants import NotData, factory_of, holds_defaulting, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
-from sgc.tracing.pieces.function_checks import refuse_hidden
+from sgc.tracing.pieces.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.in_python import PiecesInPython
-from sgc.tracing.pieces.module_text import ModuleText, Originals
-from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.module_text import ModuleText
+from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece, Pieces
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
@@ -84,7 +86,8 @@ class Sites:
     may_name_late: whether there may be some, else a value in a name must be known; in_python: the
     pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
     arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
-    random numbers whose state is known only at run time; forks: into many streams.
+    random numbers whose state is known only at run time; forks: into many streams; changers: the
+    program's functions that may change their arguments.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -104,6 +107,7 @@ class Sites:
     is_nearest_first: bool = True
     drawn: set[str] = field(default_factory=set)
     forks: LargeForks = field(default_factory=LargeForks)
+    changers: FoundChangers = field(default_factory=FoundChangers)
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are
@@ -195,6 +199,8 @@ def made(
     classes = classes or {}
     found = names_of([piece.plain])
     refuse_hidden(piece.plain)
+    for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
+        raise NotData(f"{name} is a name of such code")
     maker = _Maker(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
@@ -202,6 +208,8 @@ def made(
             raise NotData("a random.Random is used otherwise than to draw")
         maker.take(name, value)
     own = originals(names)
+    if piece.grouping is not None and not _is_pythons(piece.grouping.func, own):
+        raise NotData("its groups may be others than those of itertools")
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
     for each in _classes_met(piece, values, classes):
@@ -211,11 +219,13 @@ def made(
     stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
     merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
     # A run looks after a value out of JSON: it is seldom one that can be changed.
-    merged |= {n for n in placed_names(piece.plain) if type(given.get(n)) in _OF_JSON}
+    placed = placed_names(piece.plain, dict(piece.changers))
+    merged |= {name for name in placed if type(given.get(name)) in _OF_JSON}
     if piece.changes and stored - merged:
         raise NotData("what it changes may get what others hold")
     maker.changing = changing_of([*classes.values(), *maker.module.classes.values()])
-    if maker.module.changes_outside(maker.changing) and any(map(is_changeable, values)):
+    changers = dict(piece.changers)
+    if maker.module.changes_outside(maker.changing, changers) and any(map(is_changeable, values)):
         raise NotData("a function changes what it is given")
     inside = made_inside(piece.plain)
     known = {*changed_roots(piece.plain, inside), *inside, *piece.changes}
@@ -229,6 +239,14 @@ def made(
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
     return Made(code, tuple(maker.args), tuple(maker.inputs), has_outside, maker.module.classes)
+
+
+def _is_pythons(function: ast.expr, names: Mapping[str, Any]) -> bool:
+    """Whether an expression means `itertools.groupby`, by the names of a module."""
+    if isinstance(function, ast.Attribute):
+        of = names.get(function.value.id) if isinstance(function.value, ast.Name) else None
+        return of is itertools
+    return isinstance(function, ast.Name) and names.get(function.id) is itertools.groupby
 
 
 def _classes_met(
@@ -327,9 +345,9 @@ class _Maker:
         else:
             (expression,) = body
             body = [ast.Return(expression.value)]
-        function = self._entry(body, piece.changes)
-        is_changing = self.module.changes_outside(self.changing) or changes_outside(
-            function, True, self.changing
+        function, changers = self._entry(body, piece.changes), dict(piece.changers)
+        is_changing = self.module.changes_outside(self.changing, changers) or changes_outside(
+            function, parameters(function.args), self.changing, changers
         )
         if self.module.has_changeable and is_changing:
             raise NotData("it may change what is outside of it")
@@ -422,10 +440,7 @@ class _Maker:
             for key, item in value.items()
         )
         if type(value) is defaultdict:
-            factory = FACTORIES.get(value.default_factory)  # type: ignore[call-overload]
-            if factory is None:
-                raise NotData("a defaultdict of other things")
-            return f"{self._library(defaultdict)}({factory}, {{{parts}}})"
+            return f"{self._library(defaultdict)}({factory_of(value)}, {{{parts}}})"
         is_plain = type(value) is dict
         return f"{{{parts}}}" if is_plain else f"{self._library(type(value))}({{{parts}}})"
 

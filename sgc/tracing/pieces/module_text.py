@@ -6,7 +6,7 @@ import ast
 import builtins
 import copy
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -28,7 +28,12 @@ from sgc.tracing.pieces.constants import (
     is_fixed,
     literal,
 )
-from sgc.tracing.pieces.function_checks import refuse_defaults, refuse_hidden
+from sgc.tracing.pieces.function_checks import (
+    Changer,
+    Originals,
+    refuse_defaults,
+    refuse_hidden,
+)
 from sgc.tracing.pieces.library import known_library
 from sgc.tracing.pieces.names import free_names, names_of
 
@@ -40,10 +45,6 @@ MISSING = object()
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
 def _text(node: ast.AST) -> str:
     return ast.unparse(node)
-
-
-# From a traced function's globals to those of the user's module itself.
-Originals = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class ModuleText:
@@ -211,9 +212,13 @@ class ModuleText:
         made = self._with_values(copy.deepcopy(found.node), values)
         self._classes[name] = ast.unparse(_Plainer(self._patterns()).visit(made))
 
-    def changes_outside(self, changing: Collection[str]) -> bool:
-        """Whether a function may change what it has not made."""
-        return any(changes_outside(each, False, changing) for each in self._nodes)
+    def changes_outside(self, changing: Collection[str], changers: Mapping[str, Changer]) -> bool:
+        """Whether a function may change what it has not made, but for what `changers` say of it."""
+        may_be = {name: each.changed for name, each in changers.items()}
+        return any(
+            changes_outside(each, may_be.get(each.name, ()), changing, changers)
+            for each in self._nodes
+        )
 
     def needs_of(self, node: Function, function: FunctionType) -> None:
         """Adds everything that a function uses."""

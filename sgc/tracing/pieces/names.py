@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp,
            ast.DictComp, ast.GeneratorExp)  # fmt: skip
@@ -43,10 +44,21 @@ def called_variables(node: ast.AST) -> set[str]:
     parts = list(ast.walk(node))
     calls = [each.func for each in parts if isinstance(each, ast.Call)]
     called = {each.id for each in calls if isinstance(each, ast.Name)}
-    return called & {name for each in parts for name in _bound_by(each)}
+    return called & {name for each in parts for name in bound_by(each)}
 
 
-def _bound_by(node: ast.AST) -> Iterator[str | None]:
+@lru_cache(maxsize=4096)
+def called_in(node: ast.AST) -> frozenset[str]:
+    """The names that a part of a program calls and does not bind itself."""
+    parts = [each for each in ast.walk(node) if each is not node]
+    called = {each.func.id for each in (node, *parts) if isinstance(each, ast.Call)
+              and isinstance(each.func, ast.Name)}  # fmt: skip
+    imported = {each.name for each in parts if isinstance(each, ast.alias)}
+    return frozenset(called - imported).difference(*map(bound_by, parts))
+
+
+def bound_by(node: ast.AST) -> Iterator[str | None]:
+    """The names that a node binds itself, in whatever scope; None for others."""
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         yield node.id
     elif isinstance(node, ast.arg):

@@ -77,9 +77,11 @@ def is_flat(value: Any) -> bool:
     return not any(map(is_changeable, _parts(value)))
 
 
-def is_owned(value: Any, is_attribute: bool, frame: FrameType, holders: Holders) -> bool:
+def is_owned(
+    value: Any, is_attribute: bool, frame: FrameType, holders: Holders, spares_parts: bool
+) -> bool:
     """Whether only one variable of a frame, or one attribute, refers to a value, and only the value
-    to its parts.
+    to its parts, unless these are spared.
 
     It counts references, so it must be called by `map` on the caller's `*values`, which no other
     name of the caller refers to.
@@ -91,7 +93,9 @@ def is_owned(value: Any, is_attribute: bool, frame: FrameType, holders: Holders)
     # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
     n_allowed += n_over * _N_OF_NAME + holders.held.count(value)
-    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value, holders)
+    if sys.getrefcount(value) > n_allowed:
+        return False
+    return spares_parts or _are_parts_owned(value, holders)
 
 
 def _are_parts_owned(value: Any, holders: Holders) -> bool:
@@ -178,6 +182,13 @@ def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) ->
             if name not in looked_at or any(map(is_changeable, _parts(value)))
         ]
     return [*plain.values()]
+
+
+def spared_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
+    """The parts of the lists that a piece changes, of those that can be changed."""
+    changed = (given[name] for name in found.changes)
+    lists = (value for value in changed if type(value) is list)
+    return [part for value in lists for part in value if is_changeable(part)]
 
 
 def _looked_at(node: ast.Call) -> list[ast.expr]:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from sgc.tracing.code.trees import Function, Position, Tree, position
+from sgc.tracing.code.grouping import as_lists, is_sorted_by
+from sgc.tracing.code.trees import COMPREHENSIONS, Function, Position, Tree, position, surely
 from sgc.tracing.pieces.changes import changed_names, method_of, read_by_key
-from sgc.tracing.pieces.holes import COMPREHENSIONS, Holes, Outer, hoisted_of, is_part, surely
+from sgc.tracing.pieces.function_checks import Changer
+from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, is_part
 from sgc.tracing.pieces.names import names_of, parameters
 
 
@@ -18,7 +20,9 @@ class Piece:
     """A piece, by its place in its file. plain: the node with names for inputs that are not
     variables; inputs: the names of its inputs; given: the expressions of those that are not
     variables; hoisted: expressions evaluated before it, by name; writes: the names that it sets, in
-    order; changes: the inputs that it may change.
+    order; changes: the inputs that it may change; changers: the program's functions that may change
+    what it gives them, by their names; is_sure: whether the keys of groups have been computed
+    before.
     """
 
     filename: str
@@ -30,6 +34,8 @@ class Piece:
     hoisted: Mapping[str, ast.expr]
     writes: tuple[str, ...]
     changes: frozenset[str]
+    changers: frozenset[tuple[str, Changer]] = frozenset()
+    is_sure: bool = False
 
     def __hash__(self) -> int:
         return hash((self.key, self.inputs))
@@ -73,6 +79,21 @@ class Piece:
         function = call.func if isinstance(call, ast.Call) else None
         is_method = isinstance(function, ast.Attribute) and is_part(function.value)
         return bool(self.hoisted) and is_method
+
+    @property
+    def spares_parts(self) -> bool:
+        """Whether it only puts the items of a list into another order."""
+        call = self.plain.value if isinstance(self.plain, ast.Expr) else None
+        function = call.func if isinstance(call, ast.Call) else None
+        is_method = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+        return is_method and function.attr in ("reverse", "sort")  # type: ignore[union-attr]
+
+    @property
+    def grouping(self) -> ast.Call | None:
+        """The call of `groupby` whose groups a loop goes over, if it is that."""
+        made = self.plain if isinstance(self.node, ast.Call) else None
+        call = made.generators[0].iter if isinstance(made, ast.ListComp) else None
+        return call if isinstance(call, ast.Call) else None
 
     @property
     def is_statement(self) -> bool:
@@ -119,7 +140,7 @@ def piece_of(
     holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
         return None
-    plain = _tested(_listed(holes.filled(node), tree.parents.get(node), node), tree, node)
+    plain = _tested(_listed(holes.filled(node), node, function, tree), tree, node)
     place, found = position(node), names_of([plain])
     if place is None or found.outer or found.deletes or not _is_whole(plain):
         return None
@@ -142,22 +163,31 @@ def piece_of(
     if writes & names_of(holes.given.values()).reads:
         return None
     inputs = first | (writes & sure) - written
-    changes = changed_names(plain, inputs) | (outer.defaulting & read_by_key(plain) & inputs)
+    changes = changed_names(plain, inputs, dict(outer.changers))
+    changes |= outer.defaulting & read_by_key(plain) & inputs
     if changes and (not isinstance(node, ast.stmt) or changes & outer.free):
         return None
     if not holes.is_writable(changes):
         return None
+    is_call = isinstance(node, ast.Call)
+    is_sure = is_call and method_of(node) == "groupby" and is_sorted_by(node, tree)  # type: ignore[arg-type]
     return Piece(
         filename, place, node, plain, tuple(sorted(inputs)), holes.given, holes.hoisted,
-        tuple(sorted(writes - unsure)), changes,
+        tuple(sorted(writes - unsure)), changes, outer.changers, is_sure,
     )  # fmt: skip
 
 
-def _listed(plain: ast.AST, parent: ast.AST | None, node: ast.AST) -> ast.AST:
+def _listed(plain: ast.AST, node: ast.AST, function: Function, tree: Tree) -> ast.AST:
     """What a loop goes over, as a list if it is an iterator that has its items before the first
     turn."""
+    parent = tree.parents.get(node)
     is_over = isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node
-    if not is_over or not isinstance(plain, ast.Call) or method_of(plain) not in _POOLS:
+    if not is_over or not isinstance(plain, ast.Call):
+        return plain
+    if method_of(plain) == "groupby":
+        assert isinstance(node, ast.expr)
+        return as_lists(plain, node, function, tree) or plain
+    if method_of(plain) not in _POOLS:
         return plain
     return ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [plain], []), plain)
 

@@ -397,11 +397,21 @@ class AbstractObject(AbstractJson):
 
     def __getitem__(self, key: Any) -> Any:
         self.session.before_adding(self.symbol)
-        return super().__getitem__(key)
+        is_key = isinstance(key, (str, int, float, AbstractNumber, AbstractJson))
+        if not is_key or not self.session.may_add(self.symbol):
+            return super().__getitem__(key)
+        if isinstance(key, AbstractJson):
+            if self._coded("b in a", key, type_=types.BOOL):
+                return super().__getitem__(key)
+        elif computed(self.session, "has", self, key):
+            return seen(computed(self.session, "item", self, key, type_=OBJECT))
+        if not self.session.is_given(self.symbol):
+            self._changed()
+        return self.session.added(self, key)
 
     @_as_told
     def iterated(self) -> AbstractList:
-        if self.is_a(list, str):
+        if self.symbol.name not in self.session.defaulting and self.is_a(list, str):
             return self
         return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
 

@@ -136,6 +136,14 @@ class Recorder(Session):
         """Called before a key is read of a value, which adds it to a `defaultdict`."""
 
     @abstractmethod
+    def may_add(self, symbol: Symbol) -> bool:
+        """Whether reading a key of a value may add it there, and nothing goes over its items."""
+
+    @abstractmethod
+    def added(self, whole: Any, key: Any) -> Any:
+        """What a `defaultdict` gives for a key that it does not have, but has from now on."""
+
+    @abstractmethod
     def before_changing(self) -> None:
         """Called before an operation that changes some values in place: if its statement can be
         code, the trace starts anew with it."""

@@ -11,9 +11,11 @@ import pytest
 
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_names import BUILTINS, LIBRARY
+from sgc.runtime.executor.code.fuel import NotAllowed
 from sgc.runtime.executor.code.library import TABLES
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
 from sgc.runtime.executor.code.run import run_code
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
 CHANGES = """
 x[0] = 9
@@ -92,8 +94,22 @@ def test_shared_parts_of_an_argument_stay_shared() -> None:
     assert copy.copy(inner) == []
 
 
+def test_a_factory_of_a_constant_gives_copies() -> None:
+    head = "from collections import defaultdict\n"
+    made = run_code(head + "def f():\n    return defaultdict(always([0]), {'b': 1})\n", [])
+    made["x"].append(1)
+    assert (made, made["y"]) == ({"b": 1, "x": [0, 1], "y": [0]}, [0])
+    again = run_code("def f(d):\n    d['z'].append(2)\n    return d\n", [made])
+    assert (again["z"], "z" in made) == ([0, 2], False)
+    for value in ("[0] * 999", "(x for x in [])", "len"):
+        with pytest.raises((NotAllowed, LimitExceeded)):
+            run_code(f"{head}def f():\n    return defaultdict(always({value}))\n", [])
+    with pytest.raises(NotAllowed):
+        run_code(head + "def f():\n    return str(defaultdict(always(0)))\n", [])
+
+
 def test_tables_of_names_agree() -> None:
-    assert {*BUILTIN_VALUES, "unchanged"} == set(BUILTINS)  # `run.py` has that one
+    assert {*BUILTIN_VALUES, "always", "unchanged"} == set(BUILTINS)  # `run.py` has these
     assert set(TABLES) == set(LIBRARY)
     for module, names in LIBRARY.items():
         assert set(TABLES[module]) == set(names), module

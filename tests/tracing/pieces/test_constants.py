@@ -92,7 +92,7 @@ def test_a_constant_is_written_so_that_it_is_the_same_again(value: Any) -> None:
 def test_what_is_no_constant() -> None:
     around: list[Any] = []
     around.append(around)
-    for value in (around, object(), defaultdict(lambda: 1), float("nan"), shouted):
+    for value in (around, object(), defaultdict(lambda: object()), float("nan"), shouted):
         with pytest.raises(NotData):
             literal(value)
 

@@ -400,10 +400,10 @@ def whose_part_changes_in_a_sum(s: Any) -> Any:
 EQUAL = (
     one_variable, of_a_new_list, of_a_list_of_the_graph, of_a_default, of_a_part_alone,
     of_an_attribute, by_a_map_that_fails, by_sums, by_a_generator_that_fails,
-    by_a_function_that_adds_one,
+    by_a_function_that_adds_one, of_an_argument,
 )  # fmt: skip
 REFUSED = (
-    two_variables, in_one_arm, in_a_loop, of_an_argument, of_a_part_of_a_dict,
+    two_variables, in_one_arm, in_a_loop, of_a_part_of_a_dict,
     of_a_part_of_a_list, of_a_part_of_a_tuple, of_a_row_put_before, of_an_attribute_held,
     of_a_property, of_a_cell, of_a_defaultdict, by_json, by_a_text, by_a_function, by_a_method,
     by_concatenating, by_a_method_of_the_class,

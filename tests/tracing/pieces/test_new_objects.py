@@ -133,7 +133,7 @@ def _function(text: str) -> ast.FunctionDef:
     ],
 )
 def test_what_is_changed_outside(body: str, is_outside: bool) -> None:
-    assert changes_outside(_function(f"def f(x, y, z, n):\n    {body}"), False) is is_outside
+    assert changes_outside(_function(f"def f(x, y, z, n):\n    {body}"), ()) is is_outside
 
 
 def test_names_of_new_objects_and_of_parts_of_keys() -> None:

@@ -155,8 +155,19 @@ def of_a_long_list(s, q: str, seed: int = 2):
     s += f"{len(hand)} {deck[:3]}"
 
 
+@sgc.function
+def in_a_key(s, q: str):
+    rng = random.Random(3)
+    s += q + sgc.gen("a", max_tokens=9)
+    order = sorted(s["a"].split(","), key=lambda _: rng.random())
+    s += " ".join(order) + sgc.gen("b", max_tokens=4)
+    best = max(s["b"].split(","), key=lambda word: (len(word), rng.random()))
+    s += f"{best} {rng.randint(0, 9)}"
+    return order
+
+
 PROGRAMS = (
-    of_a_long_list,
+    of_a_long_list, in_a_key,
     in_a_branch, as_long_as_asked, of_a_seed, from_the_reply, caught, held_by_objects,
     given_to_helpers, seeded_again,
 )  # fmt: skip

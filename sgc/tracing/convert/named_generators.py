@@ -1,0 +1,107 @@
+"""Puts generator expressions that a variable has where the variable is used up.
+
+    pairs = (f(x) for x in xs if x)      items = xs
+    …                                    …
+    for a, b in pairs:                   for a, b in (f(x) for x in items if x):
+
+A variable that is set once and read once, later in its block and at most once for each time that it
+is set, is nothing but its generator, which so becomes a loop (`nested.py`, `comprehensions.py`).
+What it goes over is evaluated where it was, and all else where its items are taken, as before.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from typing import TypeVar
+
+from sgc.tracing.code.operator_names import ALWAYS
+from sgc.tracing.code.using_up import Place, places_in
+from sgc.tracing.convert.comprehensions import SCOPES, is_simple
+from sgc.tracing.convert.mapped import ITEM
+from sgc.tracing.convert.module_names import ModuleNames
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def with_named_generators(tree: ast.Module, names: ModuleNames) -> ast.Module:
+    """Rewrites the tree in place."""
+    maker = _Maker(names.rebound)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            maker.rewrite(node)
+    return tree
+
+
+class _Maker:
+    def __init__(self, rebound: frozenset[str]) -> None:
+        self._rebound, self._n = rebound, 0
+
+    def rewrite(self, function: ast.FunctionDef) -> None:
+        used = Counter(each.id for each in ast.walk(function) if isinstance(each, ast.Name))
+        for block in _blocks(function):
+            for n, stmt in enumerate(block):
+                name = _named(stmt)
+                if name is None or used[name] != 2 or name in self._rebound:
+                    continue
+                place = next(places_in(block[n + 1 :], name), None)
+                if place is not None:
+                    assert isinstance(stmt, ast.Assign)
+                    block[n] = self._moved(stmt, place)
+
+    def _moved(self, stmt: ast.Assign, place: Place) -> ast.stmt:
+        """Puts the generator of an assignment into a place; returns what stays of the statement,
+        which has the generator's function where it was, but never runs it."""
+        made = stmt.value
+        assert isinstance(made, ast.GeneratorExp)
+        self._n += 1
+        name, moved = f"{ITEM}of_{self._n}__", self._renamed(made)
+        over = moved.generators[0].iter
+        moved.generators[0].iter = _at(ast.Name(name, ast.Load()), over)
+        place.put(moved)
+        kept = _at(ast.Assign([_at(ast.Name(name, ast.Store()), over)], over), stmt)
+        return _at(ast.If(_at(ast.Name(ALWAYS, ast.Load()), stmt), [kept], [stmt]), stmt)
+
+    def _renamed(self, made: ast.GeneratorExp) -> ast.GeneratorExp:
+        """A copy with variables by which it is known as added."""
+        made = copy.deepcopy(made)
+        targets = [each for part in made.generators for each in ast.walk(part.target)]
+        own = {each.id for each in targets if isinstance(each, ast.Name)}
+        outer = {id(each) for each in ast.walk(made.generators[0].iter)}
+        for each in ast.walk(made):
+            if isinstance(each, ast.Name) and each.id in own and id(each) not in outer:
+                each.id = f"{ITEM}{each.id}_{self._n}__"
+        return made
+
+
+def _named(stmt: ast.stmt) -> str | None:
+    """The variable that a statement sets to a generator expression that can be put elsewhere."""
+    if not isinstance(stmt, ast.Assign) or len(stmt.targets) > 1:
+        return None
+    target, value = stmt.targets[0], stmt.value
+    if not isinstance(target, ast.Name) or not isinstance(value, ast.GeneratorExp):
+        return None
+    over = value.generators[0].iter
+    is_plain = is_simple(value) and not any(isinstance(each, SCOPES) for each in ast.walk(over))
+    return target.id if is_plain else None
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks of a function, without those of functions inside."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
+    inner = [each for each in ast.iter_child_nodes(node) if not isinstance(each, _FUNCTIONS)]
+    for each in inner:
+        if isinstance(each, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield from _blocks(each)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _at(node: _Node, at: ast.AST) -> _Node:
+    return ast.copy_location(node, at)  # type: ignore[type-var]
