@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from types import FrameType
@@ -98,13 +99,16 @@ class Coding(Merging):
             self.end(Pieced(f"{place} makes a generator that draws otherwise on each path"))
 
     def characters(self, text: str) -> Iterator[str]:
+        return self.looped(Items(self.characters_of(text)))
+
+    def characters_of(self, text: str) -> Any:
         if self.max_turns:  # turns of loops in loops are counted together
             stop(
                 f"a loop over the characters of {self.shown(text)} in a program with max_turns",
                 hint="count them in a function that has no stream; or " + INTERPRET,
             )
         code = "def piece(text):\n    return list(text)"
-        return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
+        return self.coded(code, (text,), types.list_of(types.TEXT))
 
     def operand(self, value: Any) -> Operand:
         kind = type(value)
@@ -280,6 +284,16 @@ class Coding(Merging):
         """Makes the statement code, if it can be: then the key is added as in Python."""
         if symbol.name in self.defaulting:
             self.before_changing()
+
+    def valued(self, value: defaultdict[Any, Any]) -> Any:
+        """A `defaultdict` as a value of the graph, if code can make it."""
+        try:
+            code = self._displayed(value)
+        except (NotData, CodeError):
+            return value
+        made = self.coded(code.code, code.args, OBJECT)
+        self.defaulting.add(made.symbol.name)
+        return self.seen(made)
 
     def may_add(self, symbol: Symbol) -> bool:
         viewed = (of for view, of in self.views.items() if view not in self.stale)

@@ -40,7 +40,13 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored, leave
-from sgc.tracing.pieces.choose import chosen, chosen_in_python, draw_late_at, stopped_at
+from sgc.tracing.pieces.choose import (
+    chosen,
+    chosen_in_python,
+    draw_late_at,
+    stopped_at,
+    value_late_at,
+)
 from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
@@ -428,6 +434,7 @@ class _Trace:
             self.sites.pieces[piece.key] = piece
             raise Pieced
         draw_late_at(session, places)
+        value_late_at(session, places)
         known = self.sites.in_python
         if known is not None and len(known.found) < MAX_IN_PYTHON:
             with session.active():

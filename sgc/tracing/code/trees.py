@@ -162,6 +162,17 @@ def statement_at(line: int, function: Function) -> ast.stmt | None:
     return found[0] if len(found) == 1 else None
 
 
+def statement_around(line: int, function: Function) -> ast.stmt | None:
+    """The innermost statement that a line belongs to."""
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.stmt) and node is not function
+        and node.lineno <= line <= (node.end_lineno or line)
+    ]  # fmt: skip
+    return max(found, key=lambda node: (node.lineno, node.col_offset), default=None)
+
+
 def covers(node: ast.AST, place: Position) -> bool:
     its = position(node)
     return its is not None and _is_inside(place, its)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sgc.tracing.code.operator_names import ALWAYS, IN_PYTHON, IS_RUN_TIME, PIECE
-from sgc.tracing.code.trees import position
+from sgc.tracing.code.operator_names import ALWAYS, AS_VALUE, IN_PYTHON, IS_RUN_TIME, PIECE
+from sgc.tracing.code.trees import Position, position
 from sgc.tracing.pieces.piece import NO_PIECES, Piece, Pieces
 
 
@@ -16,7 +16,7 @@ def with_pieces(tree: ast.Module, pieces: Pieces) -> ast.Module:
     Python as calls, so that all of their runs are alike."""
     if pieces == NO_PIECES:
         return tree
-    return _Rewriting(pieces).visit(tree)  # type: ignore[return-value]
+    return _Rewriting(pieces).visit(tree)  # type: ignore[no-any-return]
 
 
 class _Rewriting(ast.NodeTransformer):
@@ -24,9 +24,20 @@ class _Rewriting(ast.NodeTransformer):
         every = (*pieces.as_code, *pieces.in_python)
         self._by_place = {(each.place, type(each.node)): each for each in every}
         self._in_python = pieces.in_python
+        self._as_values = pieces.as_values
 
-    def visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         place = position(node)
+        names = sorted(name for at, name in self._as_values if at == place)
+        if not names or not isinstance(node, ast.stmt):
+            return self._visited(node, place)
+        before = [
+            ast.Assign([ast.Name(name, ast.Store())], _call(AS_VALUE, [ast.Name(name, ast.Load())]))
+            for name in names
+        ]
+        return [*(_placed(each, node) for each in before), self._visited(node, place)]
+
+    def _visited(self, node: ast.AST, place: Position | None) -> ast.AST:
         found = None if place is None else self._by_place.get((place, type(node)))  # type: ignore[arg-type]
         if found is None:
             return self.generic_visit(node)

@@ -11,6 +11,7 @@ from sgc.tracing.code.operator_names import (
     ALWAYS,
     AS_DICT,
     AS_SET,
+    AS_VALUE,
     ASCII,
     ATTRIBUTE,
     CALLEE,
@@ -45,7 +46,7 @@ from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.pieces import in_python, is_run_time, piece
+from sgc.tracing.operators.pieces import as_value, in_python, is_run_time, piece
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,
@@ -82,6 +83,7 @@ OPERATORS: dict[str, Any] = {
     PIECE: piece,
     IN_PYTHON: in_python,
     IS_RUN_TIME: is_run_time,
+    AS_VALUE: as_value,
     ALWAYS: True,
     OWN: own,
     READ_OF: read_of,

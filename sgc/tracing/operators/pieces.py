@@ -101,6 +101,19 @@ def piece(key: str, *values: Any) -> Any:
     return _piece(current_session(), key, values, sys._getframe(1))
 
 
+def as_value(*values: Any) -> Any:
+    """A `defaultdict` as a value of the graph, if nothing else has it; any other value itself."""
+    return _as_value(current_session(), values, sys._getframe(1))
+
+
+@unhooked
+def _as_value(session: Any, values: tuple[Any, ...], frame: FrameType) -> Any:
+    if session is None or not session.is_tracing or type(values[0]) is not defaultdict:
+        return values[0]
+    (owned,) = map(is_owned, values, [False], [frame], [session], [False])
+    return session.valued(values[0]) if owned else values[0]
+
+
 def in_python(key: str, *values: Any) -> Any:
     """The value of a piece that runs in Python, or of the variable that it sets."""
     scripted = scripting.get()

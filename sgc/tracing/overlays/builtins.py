@@ -21,12 +21,13 @@ from sgc.tracing.operators.calls import KNOWING, passed
 from sgc.tracing.operators.collected import listed_in
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.reading import guarded
-from sgc.tracing.operators.texts import as_ascii
+from sgc.tracing.operators.texts import as_ascii, text
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractNumber,
+    AbstractText,
     is_abstract,
     marked,
     python_type,
@@ -63,7 +64,14 @@ def _len(value: Any) -> Any:
     return computed(_session(value), "len", value)
 
 
+def _listed(items: Any) -> Any:
+    """The characters of a text known only at run time; any other iterable itself."""
+    found = text(items)
+    return found.session.characters_of(found) if isinstance(found, AbstractText) else items
+
+
 def _enumerate(items: Any, start: Any = 0) -> Any:
+    items = _listed(items)
     if isinstance(items, (AbstractList, OpenFork)):
         return Numbered(items.session, Items(items.iterated()), whole(start))
     if isinstance(items, Loop):
@@ -84,7 +92,8 @@ def _is_known(items: Any) -> bool:
     return type(items) in (list, tuple, range, ProgramStateGroup)
 
 
-def _zip(*lists: Any, strict: Any = False) -> Any:
+def _zip(*iterables: Any, strict: Any = False) -> Any:
+    lists = [*map(_listed, iterables)]
     listed = [each for each in lists if isinstance(each, _LISTED)]
     are_lists = all(isinstance(each, _LISTED) or _is_known(each) for each in lists)
     if not listed or not are_lists or type(strict) is not bool:

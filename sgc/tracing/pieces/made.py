@@ -16,6 +16,7 @@ from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
 from sgc.runtime.executor.code.mutation import may_mutate
+from sgc.tracing.code.trees import Position
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record, parts_of
@@ -87,7 +88,8 @@ class Sites:
     pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
     arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
     random numbers whose state is known only at run time; forks: into many streams; changers: the
-    program's functions that may change their arguments.
+    program's functions that may change their arguments; valued: variables that become values of the
+    graph before statements, with the files and places of these.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class Sites:
     drawn: set[str] = field(default_factory=set)
     forks: LargeForks = field(default_factory=LargeForks)
     changers: FoundChangers = field(default_factory=FoundChangers)
+    valued: set[tuple[str, Position, str]] = field(default_factory=set)
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are
@@ -141,7 +144,8 @@ class Sites:
         """The pieces in a file. are_all: nothing else of it is converted."""
         as_code = (each for each in self.pieces.values() if each.filename == filename)
         in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
-        return Pieces(frozenset(as_code), in_python, are_all)
+        valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
+        return Pieces(frozenset(as_code), in_python, are_all, valued)
 
 
 def made_again(

@@ -153,6 +153,10 @@ class Recorder(Session):
         """The characters of an abstract text, for a loop that begins."""
 
     @abstractmethod
+    def characters_of(self, text: str) -> Any:
+        """The list of the characters of an abstract text."""
+
+    @abstractmethod
     def attempt(self, fn: str, *args: Any, raising: Callable[[Any], NoReturn] | None = None) -> Any:
         """None if the function succeeds on this path, else the error's abstract message.
 

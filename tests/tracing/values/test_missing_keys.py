@@ -49,6 +49,24 @@ def in_a_test(s: Any, words: list[str]) -> Any:
     return sorted(counts)
 
 
+def of_a_known_one(s: Any, words: list[str]) -> Any:
+    counts: defaultdict[str, int] = defaultdict(int, a=2)
+    for word in words:
+        s += f"{counts[word]} "
+        if counts[word + "b"] or len(counts) > 9:
+            s += "many"
+    return sorted(counts.items())
+
+
+def of_a_known_one_in_a_branch(s: Any, words: list[str]) -> Any:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for word in words:
+        if word > "b":
+            counts[word] += 1
+    s += f"{counts[s['a']]} {len(counts)}"
+    return dict(counts)
+
+
 def of_lists(s: Any, words: list[str]) -> Any:
     groups: defaultdict[int, list[str]] = defaultdict(list)
     for n, word in enumerate(words):
@@ -93,7 +111,16 @@ def of_a_display(s: Any, words: list[str]) -> Any:
     return sorted(groups)
 
 
-EQUAL = (of_a_constant, in_a_text, of_floats, in_a_test, in_a_loop_over_it, handled)
+EQUAL = (
+    of_a_known_one,
+    of_a_known_one_in_a_branch,
+    of_a_constant,
+    in_a_text,
+    of_floats,
+    in_a_test,
+    in_a_loop_over_it,
+    handled,
+)
 
 
 def in_a_loop_over_its_items(s: Any, words: list[str]) -> Any:
@@ -103,6 +130,13 @@ def in_a_loop_over_its_items(s: Any, words: list[str]) -> Any:
     for word, n in counts.items():
         s += f"{word}: {n} {counts[word]} {counts.get('z')}\n"
     return dict(counts)
+
+
+def of_a_known_one_held_twice(s: Any, words: list[str]) -> Any:
+    counts: defaultdict[str, int] = defaultdict(int)
+    both = [counts]
+    s += f"{counts[s['a']]}"
+    return both
 
 
 def held_twice(s: Any, words: list[str]) -> Any:
@@ -122,7 +156,13 @@ def shown_with_its_function(s: Any, words: list[str]) -> Any:
     return str(ratings)[:11]
 
 
-OTHERS = (of_a_display, shown_with_its_function, in_a_loop_over_its_items, held_twice)
+OTHERS = (
+    of_a_known_one_held_twice,
+    of_a_display,
+    shown_with_its_function,
+    in_a_loop_over_its_items,
+    held_twice,
+)
 
 
 def program(body: Any) -> Any:
