@@ -84,7 +84,16 @@ def changed_roots(
 ) -> Iterator[str | None]:
     """The variables whose values, or parts of them, are changed; None for one that is unknown.
     made: variables that hold only new objects; changing: methods that change their object."""
-    return (_root(each, made) for each in _changed(node, changing, changers))
+    found = (arm for each in _changed(node, changing, changers) for arm in _arms(each))
+    return (_root(each, made) for each in found)
+
+
+def _arms(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions of which a test decides which one an expression is."""
+    if isinstance(node, ast.IfExp):
+        yield from (*_arms(node.body), *_arms(node.orelse))
+    else:
+        yield node
 
 
 def _changed(
@@ -289,8 +298,10 @@ def made_inside(node: ast.AST) -> set[str]:
     others: set[str] = set()
     writers: list[tuple[str, str]] = []  # variables, with those of their files
     for each in ast.walk(node):
-        pairs = [*_pairs(each)] if isinstance(each, ast.Assign) else []
-        if pairs:
+        pairs = [*_pairs(each)] if isinstance(each, (ast.Assign, ast.AnnAssign)) else []
+        if each is node and isinstance(each, ast.FunctionDef):
+            others |= parameters(each.args) - _renewed(each)
+        elif pairs:
             for name, value in pairs:
                 file = _written_by(value)
                 if isinstance(file, ast.Name):
@@ -303,8 +314,33 @@ def made_inside(node: ast.AST) -> set[str]:
     return made - others
 
 
-def _pairs(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
-    """The names that an assignment sets, each with its value; none if it sets anything else."""
+def _renewed(function: ast.FunctionDef) -> set[str]:
+    """The parameters that a function sets to new objects before it changes anything of theirs."""
+    found: set[str] = set()
+    changed: set[str | None] = set()
+    for stmt in function.body:
+        changed |= set(changed_roots(stmt, ()))
+        if None in changed:
+            break
+        pairs = _pairs(stmt) if isinstance(stmt, (ast.Assign, ast.AnnAssign)) else ()
+        found |= {name for name, value in pairs if _is_fresh(value) and name not in changed}
+    return found & parameters(function.args)
+
+
+def _pairs(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, ast.expr]]:
+    """The names that an assignment sets, each with its value, or with its values if a test decides
+    which; none if it sets anything else."""
+    if isinstance(node, ast.AnnAssign):
+        if isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+        return
+    if isinstance(node.value, ast.IfExp):
+        arms = [
+            [*_pairs(ast.Assign(node.targets, each))]
+            for each in (node.value.body, node.value.orelse)
+        ]
+        yield from (pair for arm in arms for pair in arm if all(arms))
+        return
     if all(isinstance(target, ast.Name) for target in node.targets):
         yield from ((target.id, node.value) for target in node.targets)  # type: ignore[attr-defined]
     target, value = node.targets[0], node.value
@@ -335,6 +371,8 @@ def _is_fresh(node: ast.expr) -> bool:
     """Whether an expression makes a new object, which nothing else has."""
     if isinstance(node, _DISPLAYS):
         return True
+    if isinstance(node, ast.IfExp):
+        return _is_fresh(node.body) and _is_fresh(node.orelse)
     if isinstance(node, ast.BinOp):  # an operator of the program's own might give an operand
         return isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
     return isinstance(node, ast.Call) and _is_making(node.func)

@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from control_flow import agree_saved, equal_or_refused
+from control_flow import agree_or_refuse, agree_saved, equal_or_refused
 
 import sgc
+from sgc.programs.program import Program
+from sgc.tracing.tracer import trace
 
 POOL = ("a b a", "b", "", "c c a b", "a b c d", "b a")
 TOTALS: dict[str, int] = {}
@@ -76,6 +78,41 @@ def once(seen: set[str], word: str) -> bool:
     is_new = word not in seen
     seen.add(word)
     return is_new
+
+
+def fixed(tags: list[str], n: int) -> list[str]:
+    tags = [tag if tag in "ab" else "-" for tag in tags[:n]]
+    tags += ["?"] * (n - len(tags))
+    for i, tag in enumerate(tags):
+        if tag == "b":
+            tags[i] = "B"
+    return tags
+
+
+def late(xs: list[str], n: int) -> list[str]:
+    xs.append("late")
+    xs = [*xs, "new"]
+    xs.append(str(n))
+    return xs
+
+
+def maybe(xs: list[str], n: int) -> list[str]:
+    if n > 2:
+        xs = [*xs]
+    xs.append("maybe")
+    return xs
+
+
+def spans(words: list[str]) -> list[list[str]]:
+    current: list[str] = []
+    kind, found = None, []
+    for word in words:
+        if word == kind:
+            current.append(word)
+            continue
+        found.append(current)
+        current, kind = ([word], word) if word != "c" else ([], None)
+    return [*found, current]
 
 
 def counted(s: Any, text: str) -> Any:
@@ -150,7 +187,25 @@ def a_set_that_grows(s: Any, text: str) -> Any:
     return sorted(seen)
 
 
+def one_of_two(s: Any, text: str) -> Any:
+    short: set[str] = set()
+    long: set[str] = set()
+    for word in text.split():
+        (short if len(word) < 2 else long).add(word)
+    s += f"{len(short)}" + sgc.select("which", ["yes", "no"])
+    (short if s["which"] == "yes" else long).add("z")
+    return sorted(short), sorted(long)
+
+
+def a_parameter_set_anew(s: Any, text: str) -> Any:
+    tags = text.split()
+    better = fixed(tags, 3)
+    s += f"{better}"
+    return tags, better, spans(tags)
+
+
 EQUAL = (
+    a_parameter_set_anew, one_of_two,
     counted, counted_by_two, counted_in_a_counter, a_tournament, a_result_and_a_change,
     a_nested_part, a_helper_of_itself, a_set_that_grows,
 )  # fmt: skip
@@ -232,7 +287,22 @@ def of_all_in_a_comprehension(s: Any, text: str) -> Any:
     return counts
 
 
+def a_parameter_set_anew_late(s: Any, text: str) -> Any:
+    tags = text.split()
+    better = late(tags, 3)
+    s += f"{better}"
+    return tags, better
+
+
+def a_parameter_set_anew_perhaps(s: Any, text: str) -> Any:
+    tags = text.split()
+    better = maybe(tags, len(tags))
+    s += f"{better}"
+    return tags, better
+
+
 OTHERS = (
+    a_parameter_set_anew_late,
     the_same_list_twice, another_is_changed, a_part_is_changed, a_module_is_changed,
     an_alias_sees_it, a_change_before_it_fails, a_function_that_is_passed, out_of_a_table,
     of_all_in_a_comprehension, a_loop_in_it,
@@ -259,3 +329,8 @@ def test_what_a_helper_changes_is_changed(body: Any) -> None:
 def test_others_are_equal_or_refused(body: Any) -> None:
     TOTALS.clear()
     equal_or_refused(program(body), POOL)
+
+
+def test_what_may_be_the_argument_itself_ends_with_an_error() -> None:
+    found = program(a_parameter_set_anew_perhaps)
+    agree_or_refuse(found, Program(trace(found, is_full=True)), POOL, n=8)
