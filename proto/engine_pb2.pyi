@@ -46,7 +46,7 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "cache_salt", "reusable")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "cache_salt", "reusable", "run")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +55,7 @@ class Request(_message.Message):
     PREFETCH_FIELD_NUMBER: _ClassVar[int]
     CACHE_SALT_FIELD_NUMBER: _ClassVar[int]
     REUSABLE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     id: int
     prompt: Prompt
     generate: Generate
@@ -63,7 +64,16 @@ class Request(_message.Message):
     prefetch: Prefetch
     cache_salt: bytes
     reusable: Position
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    run: ProgramRun
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ...) -> None: ...
+
+class ProgramRun(_message.Message):
+    __slots__ = ("id", "remaining")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    remaining: int
+    def __init__(self, id: _Optional[int] = ..., remaining: _Optional[int] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("segment", "offset")

@@ -42,7 +42,7 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +54,8 @@ class WorkerRequest(_message.Message):
     GRAMMAR_FIELD_NUMBER: _ClassVar[int]
     N_HEALED_CHARS_FIELD_NUMBER: _ClassVar[int]
     FREE_AFTER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     id: int
     tokens: _containers.RepeatedScalarFieldContainer[int]
     generate: _engine_pb2.Sampling
@@ -65,7 +67,9 @@ class WorkerRequest(_message.Message):
     grammar: str
     n_healed_chars: int
     free_after: int
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ...) -> None: ...
+    owner: bytes
+    run: _engine_pb2.ProgramRun
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ...) -> None: ...
 
 class ScoreChoices(_message.Message):
     __slots__ = ("choices",)

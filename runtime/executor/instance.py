@@ -17,6 +17,7 @@ from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
 from sgc.runtime.executor.ops.asking import Asking
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
+from sgc.runtime.executor.run.ahead import Ahead, Told, ahead_of, tell
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.cuts import Cuts, path_of
@@ -51,15 +52,17 @@ class Instance:
         self.tools = Tools(context.options.allow_tools) if tools is None else tools
         self.asking = Asking(context)
         self.requests = Requests()
+        self._ahead: Ahead | None = None  # of a compiled program
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
 
     def part(
-        self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
+        self, node: Node, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
     ) -> Instance:
         """A run of a called program as a part of this run, until `work.leave` is called with it."""
         tools = self.tools.part(place.tools)
-        run = Instance(self.context.part(program, path), arguments, tools)
+        after = self.context.after + (0.0 if self._ahead is None else self._ahead.after(node))
+        run = Instance(self.context.part(program, path, after), arguments, tools)
         self.work.enter(run)
         return run
 
@@ -67,6 +70,7 @@ class Instance:
 
     def start(self, graph: Graph) -> None:
         """Starts a compiled program; called once."""
+        self._ahead = ahead_of(graph)
         plan = plan_of(graph.blocks[0].nodes) if len(graph.blocks) == 1 else None
         if plan is not None and plan.is_in_order:
             self._submit_all(plan)
@@ -134,6 +138,7 @@ class Instance:
         self.work.background(self._ask(node, path), path)
 
     async def _ask(self, node: Node, path: str | None) -> None:
+        tell(self._told(node))
         try:
             results = await ASKING[node.op](self, node)
         except BaseException as error:
@@ -143,8 +148,21 @@ class Instance:
                 return
             results = (lost,) * len(node.results)
         if not self.finished.done():
+            self._note_taken(node)
             self._complete(node, results)
             self._drain()
+
+    def _told(self, node: Node) -> Told:
+        if self._ahead is None:
+            return Told(self.context.number, None)
+        return Told(self.context.number, round(self._ahead.of(node) + self.context.after))
+
+    def _note_taken(self, node: Node) -> None:
+        """Notes how long a generation became, for what later runs tell."""
+        if self._ahead is not None and Flag.GENERATES in node.flags:
+            draws = self.requests.draws_of(node.results[-1].name)
+            taken = [each.usage.completion_tokens for each in draws]
+            self._ahead.saw(node, max(taken, default=0))
 
     def _complete(self, node: Node, results: Results) -> None:
         define, came = self.values.define, self.schedule.came

@@ -33,6 +33,7 @@ MAX_STOP_IDS = 1024
 MAX_BIASES = 1024
 MAX_TOP_LOGPROBS = 100
 MAX_LOGPROBS = 200_000  # of one request, alternatives included
+MAX_REMAINING = 1 << 24  # tokens of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,11 @@ def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Text | Ids
 def check_salt(salt: bytes) -> None:
     """Raises `RequestError` for one that is too long."""
     _check_count("bytes in a cache salt", len(salt), MAX_SALT_BYTES)
+
+
+def check_run(run: pb.ProgramRun) -> None:
+    """Raises `RequestError` for what no program can have left."""
+    _check_count("run: remaining tokens of the program", run.remaining, MAX_REMAINING)
 
 
 def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[Text | Ids]:

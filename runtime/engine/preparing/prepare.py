@@ -19,6 +19,7 @@ from sgc.runtime.engine.preparing.bounds import (
     check_choices,
     check_heads,
     check_positions,
+    check_run,
     check_salt,
     check_sampling,
     checked_cut,
@@ -123,8 +124,11 @@ def _prepare_or_refuse(
     go_on()
     try:
         check_salt(request.cache_salt)
+        check_run(request.run)
         work = _work(request, tokenizer, limits, go_on)
         work.namespace = cache_key(domain, request.cache_salt)
+        if request.HasField("run"):
+            work.run.CopyFrom(request.run)
         return Prepared(request, work)
     except RequestError as error:
         return error.with_traceback(None)  # whose frames hold the texts

@@ -172,11 +172,24 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """The run of a program that a request belongs to (`scheduling/programs.py`).
+
+    id: of its owner's runs. remaining: tokens that the longest path from the request's beginning to
+    the program's end generates; None: its client does not know.
+    """
+
+    id: int
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRequest:
     """id: unique among unfinished requests. namespace: cached prefixes are shared within one.
 
-    n_reusable: later requests begin with at most this many of the tokens (the compiler's last-use
-    mark); None: they may begin with all of them and the generated ones.
+    owner: whose it is; by the policy `program` owners take turns. n_reusable: later requests begin
+    with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
+    all of them and the generated ones.
     """
 
     id: int
@@ -184,6 +197,8 @@ class EngineRequest:
     kind: Generate | Score | Commit | Prefetch
     namespace: bytes = b""
     n_reusable: int | None = None
+    owner: bytes = b""
+    run: ProgramRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +254,14 @@ class State(Enum):
 class Wait:
     """The state of a waiting request (`waiting.py`). group: the one it arrived with, None once it
     had its turn; pin: the locked end of its cached prefix; n_known: the length of that prefix,
-    known_since: when it was found; prompt: its bytes, while the queue is sorted by them."""
+    known_since: when it was found; left: of its program's run, in tokens (`programs.py`); prompt:
+    its bytes, while the queue is sorted by them."""
 
     group: int | None = None
     pin: Node | None = None
     n_known: int = 0
     known_since: int = 0
+    left: int = 0
     prompt: bytes | None = None
 
 

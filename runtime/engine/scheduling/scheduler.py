@@ -4,7 +4,7 @@ request is next.
 
 A request whose uncached prefix a running request is computing is parked until that part is done, so
 no position is computed twice; other requests may pass it. When the pool is short, the youngest
-running request is preempted: its results stay in the tree until evicted, and it resumes later from
+running request is preempted (by the policy `program`, that of the run with the most left): its results stay in the tree until evicted, and it resumes later from
 its prompt and its generated tokens.
 
 The cached prefix of a waiting request is pinned (`pins.py`). So if all requests of a batch are
@@ -111,7 +111,7 @@ class Scheduler:
             (decoding if work.is_decoding else others).append(work)
         items = [Item(work, 1, (), True) for work in decoding[: self.chunk_tokens]]
         budget = self.chunk_tokens - len(items)
-        for work in others:
+        for work in self.waiting.in_turn(others):
             if budget == 0:
                 break
             item = take(work, budget)
@@ -120,7 +120,7 @@ class Scheduler:
         return items
 
     def _choose_when_short(self, wanted: list[Item]) -> list[Item]:
-        """The items that fit, one by one; the youngest requests are preempted for others."""
+        """The items that fit, one by one; the last requests in turn are preempted for others."""
         items: dict[Work, Item] = {}
         for item in wanted:
             # It may have been preempted just now for an older request.
@@ -164,6 +164,7 @@ class Scheduler:
         if work.state is State.RUNNING:
             self.publish(work)
             self._update_headroom(work)
+            self.waiting.end(work)
             ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
             self._release(work)
             for end in ends:
@@ -292,7 +293,7 @@ class Scheduler:
         leader.followers = still
 
     def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
-        """Reserves the item's pages, preempting the youngest requests as needed; False if the
+        """Reserves the item's pages, preempting the last requests in turn as needed; False if the
         item's own request was preempted."""
         pages = self.cache.reserve(item.n_positions)
         while pages is None:
@@ -300,10 +301,10 @@ class Scheduler:
                 self.pins.unpin_last()
                 pages = self.cache.reserve(item.n_positions)
                 continue
-            youngest = self.running[-1]
-            items.pop(youngest, None)
-            self._preempt(youngest)
-            if youngest is item.work:
+            last = self.waiting.in_turn(self.running)[-1]
+            items.pop(last, None)
+            self._preempt(last)
+            if last is item.work:
                 return False
             pages = self.cache.reserve(item.n_positions)
         assign_pages(item, pages)

@@ -47,12 +47,14 @@ class _Active:
 
 
 class Session:
-    """owner: the session's token domain, or the session itself; owners take turns on threads."""
+    """owner: the session's token domain, or the session itself; owners take turns on threads, and
+    by the policy `program` in the engine."""
 
     def __init__(self, shared: Shared, domain: bytes = b"") -> None:
         self._shared = shared
         self._domain = domain
         self.owner: object = domain or self
+        self._owner_key = domain or next(shared.numbers).to_bytes(8, "big")
         self.silent_since = time.monotonic()
         self.ended_because = ""
         self.failure: Malformed | None = None
@@ -220,6 +222,7 @@ class Session:
                 self._drop(request.id)
                 self._refuse(request.id, result)
             else:
+                result.work.owner = self._owner_key
                 on_update = handler(self, result, self._shared.tokenizer)
                 active.worker_id = self._shared.link.submit(result.work, on_update)
 

@@ -7,8 +7,9 @@ for longest is ended. Its client opens another when it needs one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,6 +46,7 @@ class Shared:
     n_active: int = 0
     preparing_chars: int = 0
     sessions: set[Open] = field(default_factory=set)
+    numbers: Iterator[int] = field(default_factory=itertools.count)  # of sessions
     tally: Tally = field(default_factory=Tally)
     _lane: Lane = field(default_factory=lambda: Lane("tokenize"))
     _large_lane: Lane = field(default_factory=lambda: Lane("tokenize-large"))

@@ -23,6 +23,7 @@ from sgc.runtime.engine.requests.request import (
     Generate,
     LogprobsAsked,
     Prefetch,
+    ProgramRun,
     SamplingParams,
     Score,
     Stops,
@@ -114,7 +115,13 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         kind,
         message.namespace,
         message.n_reusable if message.HasField("n_reusable") else None,
+        message.owner,
+        _run_of(message.run) if message.HasField("run") else None,
     )
+
+
+def _run_of(message: pb.ProgramRun) -> ProgramRun:
+    return ProgramRun(message.id, message.remaining if message.HasField("remaining") else None)
 
 
 @lru_cache(maxsize=1024)  # many requests have equal sampling

@@ -34,7 +34,7 @@ async def run_map(run: Run, node: Node) -> tuple[Any, ...]:
 
     async def call(index: int) -> RunResult:
         path = call_path(caller, graph.name, place.ordinal, index)
-        return await _run_part(run, graph, {**fixed, element: items[index]}, path, place)
+        return await _run_part(run, node, graph, {**fixed, element: items[index]}, path, place)
 
     results = await in_order(len(items), run.field(node, "width"), call)
     run.take_in(place, results)
@@ -42,9 +42,9 @@ async def run_map(run: Run, node: Node) -> tuple[Any, ...]:
 
 
 async def _run_part(
-    run: Run, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
+    run: Run, node: Node, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
 ) -> RunResult:
-    part = run.part(graph.name, bind_arguments(graph, arguments), path, place)
+    part = run.part(node, graph.name, bind_arguments(graph, arguments), path, place)
     try:
         part.start(graph)
         return await part.finished

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sgc.ir.graph import Node
 from sgc.runtime.executor.functions.sharing import Sharing
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
+from sgc.runtime.executor.run.ahead import new_number
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState, special_pattern
@@ -23,7 +24,8 @@ class Context:
 
     row: the key of the run's row; special: matches the model's special tokens; called: the programs
     that maps call; sharing: which values share mutable objects, None if no code changes values;
-    base: the path of a mapped call in its run, "" for other runs.
+    base: the path of a mapped call in its run, "" for other runs; number: of the run, and after: the
+    tokens behind a mapped call in its run (`ahead.py`).
     """
 
     program: str
@@ -36,6 +38,8 @@ class Context:
     called: Called
     sharing: Sharing | None = None
     base: str = ""
+    number: int = field(default_factory=new_number)
+    after: float = 0.0
 
     @staticmethod
     def of(
@@ -55,9 +59,9 @@ class Context:
             program, row, backend, capabilities, options, on_text, special, called, sharing
         )
 
-    def part(self, program: str, base: str) -> Context:
+    def part(self, program: str, base: str, after: float) -> Context:
         """Returns the context of a mapped call."""
-        return replace(self, program=program, base=base)
+        return replace(self, program=program, base=base, after=after)
 
     def placed(self, path: str) -> str:
         """Returns a path of this run as a path in the whole run, of which it may be a part."""

@@ -48,6 +48,7 @@ from sgc.runtime.executor.interface.backend import (
     TokenRun,
     Usage,
 )
+from sgc.runtime.executor.run.ahead import told
 from sgc.runtime.executor.run.last_use import reusable
 
 CONNECT_TIMEOUT_S = 5.0
@@ -55,6 +56,7 @@ UNARY_TIMEOUT_S = 60.0
 RETRIES = Retries((Overloaded,), max_tries=6, first_wait_s=0.1, least=0.5)
 ONE_TRY = replace(RETRIES, max_tries=1)
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_REMAINING = 1 << 24  # tokens of a program; an engine refuses more
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -102,7 +104,7 @@ class EngineBackend(Backend):
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
         request = wire.request_of(prompt, generate=message)
-        reply = await self._ask(_with_hint(request, prompt), on_delta)
+        reply = await self._ask(_with_hints(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
 
     async def score(
@@ -110,7 +112,7 @@ class EngineBackend(Backend):
     ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = wire.request_of(prompt, score=pb.Score(choices=texts))
-        reply = await self._ask(_with_hint(request, prompt))
+        reply = await self._ask(_with_hints(request, prompt))
         scored = wire.scored_of(_expected(reply, "scored").scored)
         return await self._with_unconditional(scored) if unconditional else scored
 
@@ -131,7 +133,7 @@ class EngineBackend(Backend):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         texts = [wire.checked_text(text, "a head") for text in heads]
-        request = wire.request_of(prompt, commit=pb.Commit(heads=texts))
+        request = _with_run(wire.request_of(prompt, commit=pb.Commit(heads=texts)))
         return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
 
     async def prefetch(self, prompt: Prompt) -> Usage:
@@ -313,11 +315,21 @@ def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and 1 <= int(text) <= 65535
 
 
-def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
-    """Adds how much of the prompt later requests may reuse, if known."""
+def _with_hints(request: pb.Request, prompt: Prompt) -> pb.Request:
+    """Adds how much of the prompt later requests may reuse, if known, and the hints of the run."""
     place = reusable(prompt)
     if place is not None:
         request.reusable.segment, request.reusable.offset = place
+    return _with_run(request)
+
+
+def _with_run(request: pb.Request) -> pb.Request:
+    """Adds whose run it is, and what is left of it, if known."""
+    run = told()
+    if run is not None:
+        request.run.id = run.number
+        if run.remaining is not None:
+            request.run.remaining = min(run.remaining, MAX_REMAINING)
     return request
 
 

@@ -13,6 +13,7 @@ from sgc.runtime.engine.requests.request import (
     Commit,
     EngineRequest,
     Generate,
+    ProgramRun,
     SamplingParams,
     Score,
     Stops,
@@ -20,11 +21,12 @@ from sgc.runtime.engine.requests.request import (
 
 VOCAB = 61  # so small that prompts, choices and generations often coincide
 SPACES = (b"", b"", b"one", b"two")
+OWNERS = (b"", b"", b"somebody")
 
 
 def make_requests(seed: int, n: int = 20) -> list[EngineRequest]:
     """Prompts along a small tree, some equal, some beginnings of others; several namespaces."""
-    rng = np.random.default_rng(seed)
+    rng, of_programs = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     trunks = [rng.integers(3, VOCAB, 30).tolist() for _ in range(2)]
     branches = [t[: rng.integers(5, 30)] + rng.integers(3, 8, 12).tolist() for t in trunks * 2]
     requests = []
@@ -36,8 +38,16 @@ def make_requests(seed: int, n: int = 20) -> list[EngineRequest]:
         space = SPACES[rng.integers(0, len(SPACES))]
         n_reusable = int(rng.integers(0, len(prompt) + 3)) if rng.integers(0, 4) == 0 else None
         tokens = np.array(prompt, np.int64)
-        requests.append(EngineRequest(i, tokens, _kind(rng), space, n_reusable))
+        kind = _kind(rng)
+        owner, run = OWNERS[of_programs.integers(0, len(OWNERS))], _run(of_programs)
+        requests.append(EngineRequest(i, tokens, kind, space, n_reusable, owner, run))
     return requests
+
+
+def _run(rng: np.random.Generator) -> ProgramRun | None:
+    """Some tell nothing, some not what is left, and some lie."""
+    left = None if rng.integers(0, 3) == 0 else int(rng.choice([0, 7, 60, 10**6]))
+    return None if rng.integers(0, 4) == 0 else ProgramRun(int(rng.integers(0, 5)), left)
 
 
 def _kind(rng: np.random.Generator) -> Generate | Score | Commit:

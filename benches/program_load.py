@@ -1,0 +1,211 @@
+"""Programs that arrive one by one: how long they take by each policy of the engine.
+
+    python -P benches/program_load.py [--programs 2000] [--seeds 3] [--loads 0.5,0.8,0.95]
+        [--pools third,all] [--out FILE.json]
+
+It runs our engine's own scheduler, tree and step loop on a virtual clock (a step takes 30 ms, and
+0.4 ms more for each position), with a fake model. Arrivals are Poisson, at shares of the rate at
+which programs end when all are there at once (by `lpm`). `third` is a pool of a third of what is
+held at once where there is room for all.
+
+Policies: lpm and fcfs, without hints; attained: what a run was served so far, as Autellix; program:
+what is left of a run, as its graph tells and lengths are expected; oracle: the same with the
+lengths as they will be. Times are from a program's arrival to its last reply.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import heapq
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from programs_of_load import VOCAB, Program, programs
+
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun
+from sgc.runtime.engine.step.core import EngineCore
+
+STEP_S, POSITION_S = 0.030, 0.0004  # about a model of 0.5 billion parameters on two cores
+ROOM_FOR_ALL = 1 << 17
+MAX_RUNNING = 256
+POLICIES = {"lpm": "lpm", "fcfs": "fcfs", "attained": "program", "program": "program",
+            "oracle": "program"}  # fmt: skip
+
+
+@dataclass
+class Measured:
+    """times_s: of each program, from arrival to end. n_held: the most positions in use at once."""
+
+    times_s: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    hit_rate: float = 0.0
+    n_held: int = 0
+    n_preempted: int = 0
+
+
+class _Live:
+    """A program that has arrived."""
+
+    def __init__(self, number: int, program: Program, is_told: bool) -> None:
+        self.number, self.program = number, program
+        self.remaining = program.remaining(is_told)
+        self.tokens: list[list[int]] = [[] for _ in program.calls]
+        self.open = set(range(len(program.calls)))
+        self.begun: set[int] = set()
+
+    def ready(self) -> list[int]:
+        """The calls that may begin now, which have not."""
+        return [i for i in sorted(self.open - self.begun)
+                if self.open.isdisjoint(self.program.calls[i].after)]  # fmt: skip
+
+    def prompt(self, number: int, rng: np.random.Generator) -> list[int]:
+        call = self.program.calls[number]
+        base = self.program.beginning if call.base is None else self.tokens[call.base]
+        return [*base, *rng.integers(3, VOCAB, call.n_new).tolist()]
+
+
+class _Driver:
+    def __init__(self, todo: Sequence[Program], policy: str, pool: int) -> None:
+        self.core = EngineCore(
+            FakeModel(pool, VOCAB), pool_tokens=pool, max_context=min(pool, 8192), vocab_size=VOCAB,
+            policy=POLICIES[policy], max_running=MAX_RUNNING, lookup=False,
+        )  # fmt: skip
+        self.policy = policy
+        self.now = 0.0
+        self.rng = np.random.default_rng(0)
+        self.events: list[tuple[float, int, _Live, int | None]] = []
+        self.n_events = itertools.count()
+        for number, program in enumerate(todo):
+            self._later(program.at_s, _Live(number, program, policy == "oracle"), None)
+        self.running: dict[int, tuple[_Live, int]] = {}
+        self.n_asked = 0
+        self.found = Measured()
+
+    def run(self) -> Measured:
+        while self.events or self.core.has_work:
+            if not self.core.has_work:
+                self.now = max(self.now, self.events[0][0])
+            while self.events and self.events[0][0] <= self.now:
+                _, _, live, number = heapq.heappop(self.events)
+                self._begin(live) if number is None else self._ask(live, number)
+            before = self.core.stats().counters.positions_run
+            updates = self.core.step()
+            n_run = self.core.stats().counters.positions_run - before
+            self.now += STEP_S + POSITION_S * n_run
+            self._note_held()
+            for update in updates:
+                assert update.error is None, update.error
+                live, number = self.running[update.id]
+                live.tokens[number] += update.new_ids
+                if update.final:
+                    del self.running[update.id]
+                    self._end(live, number)
+        sums = self.core.stats().counters
+        self.found.seconds = self.now
+        self.found.hit_rate = sums.cached_tokens / sums.prompt_tokens
+        self.found.n_preempted = self.core.scheduler.n_preempted
+        return self.found
+
+    def _note_held(self) -> None:
+        held = sum(len(work.pages) for work in self.core.scheduler.running)
+        self.found.n_held = max(self.found.n_held, held)
+
+    def _begin(self, live: _Live) -> None:
+        for number in live.ready():
+            live.begun.add(number)
+            wait_s = live.program.calls[number].wait_s
+            if wait_s:
+                self._later(self.now + wait_s, live, number)
+            else:
+                self._ask(live, number)
+
+    def _later(self, at_s: float, live: _Live, number: int | None) -> None:
+        """A call begins then, or with number None the program arrives."""
+        heapq.heappush(self.events, (at_s, next(self.n_events), live, number))
+
+    def _ask(self, live: _Live, number: int) -> None:
+        call = live.program.calls[number]
+        live.tokens[number] = live.prompt(number, self.rng)
+        left = None if self.policy == "attained" else live.remaining[number]
+        run = None if self.policy in ("lpm", "fcfs") else ProgramRun(live.number, left)
+        tokens = np.array(live.tokens[number], np.int64)
+        self.running[self.n_asked] = live, number
+        self.core.submit(EngineRequest(self.n_asked, tokens, Generate(call.n_out), run=run))
+        self.n_asked += 1
+
+    def _end(self, live: _Live, number: int) -> None:
+        live.open.discard(number)
+        if live.open:
+            self._begin(live)
+        else:
+            self.found.times_s.append(self.now - live.program.at_s)
+
+
+def measured(todo: Sequence[Program], policy: str, pool: int) -> Measured:
+    return _Driver(todo, policy, pool).run()
+
+
+def saturated(n: int, pool: int) -> float:
+    """Programs a second when all are there at once."""
+    todo = [replace(program, at_s=0.0) for program in programs(99, n, 1.0)]
+    return n / measured(todo, "lpm", pool).seconds
+
+
+def figures(runs: Sequence[Measured]) -> dict[str, float]:
+    times = np.concatenate([run.times_s for run in runs])
+    found = {
+        "mean_s": times.mean(),
+        **{f"p{p}_s": np.percentile(times, p) for p in (50, 90, 99)},
+        "hit_rate": np.mean([run.hit_rate for run in runs]),
+        "preempted": np.mean([run.n_preempted for run in runs]),
+    }
+    return {name: float(f"{value:.4g}") for name, value in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--loads", default="0.5,0.8,0.95")
+    parser.add_argument("--pools", default="third,all")
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    report: dict[str, Any] = {
+        "command": " ".join(["python -P benches/program_load.py", *sys.argv[1:]]),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+        "found": {},
+    }
+    n = given.programs // 2
+    rate = 0.8 * saturated(n, ROOM_FOR_ALL)
+    held = measured(programs(98, n, rate), "lpm", ROOM_FOR_ALL).n_held
+    pools = {"third": held // 3, "all": ROOM_FOR_ALL}
+    report["pools"] = pools
+    for name in given.pools.split(","):
+        rate = saturated(n, pools[name])
+        for load in map(float, given.loads.split(",")):
+            rows = report["found"].setdefault(f"{name}, {load:.0%}", {})
+            for policy in given.policies.split(","):
+                runs = [
+                    measured(programs(seed, given.programs, load * rate), policy, pools[name])
+                    for seed in range(given.seeds)
+                ]
+                rows[policy] = figures(runs)
+                print(f"{name:5} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
+    if given.out is not None:
+        given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

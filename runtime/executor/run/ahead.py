@@ -1,0 +1,113 @@
+"""What a run tells an engine with each request: whose run it is, and what is left of it.
+
+It is a hint for the engine's policy `program`. The hint is not part of the request: requests are
+equal with and without it, and a backend that schedules nothing never reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from sgc.ir.analysis.remaining import Remaining, remaining
+from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.op_specs import Flag
+from sgc.runtime.executor.functions.once import made_once
+from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
+
+_SHARE = 0.5  # of max_tokens, that a generation is assumed to take until some have ended
+_NUMBERS = itertools.count(secrets.randbits(62))  # processes of one token tell theirs apart
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """number: of the run. remaining: tokens that the longest path from the request's beginning to
+    the program's end generates; None: the program's graph is not known."""
+
+    number: int
+    remaining: int | None
+
+
+_told: ContextVar[Told | None] = ContextVar("sgc_ahead", default=None)
+
+
+def tell(told: Told) -> None:
+    """Sets the hint for the requests that this task makes."""
+    _told.set(told)
+
+
+def told() -> Told | None:
+    """The hint of the request that is made now."""
+    return _told.get()
+
+
+def new_number() -> int:
+    return next(_NUMBERS)
+
+
+class Ahead:
+    """What is left of runs of one program, as far as can be told. Its runs share it.
+
+    Generations are assumed to take half of what they may; what they took is averaged, and the
+    longest paths are found anew when as many have ended as before.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._means: dict[str, float] = {}
+        self._n_seen, self._n_next = 0, 1
+        self._found = self._find()
+
+    @property
+    def whole(self) -> float:
+        return self._found.whole
+
+    def after(self, node: Node) -> float:
+        """On the longest path behind a node."""
+        return self._found.after.get(_name(node), 0.0)
+
+    def of(self, node: Node) -> float:
+        return self._tokens(node) + self.after(node)
+
+    def saw(self, node: Node, n_tokens: int) -> None:
+        """Records what a generation took."""
+        name = _name(node)
+        mean = self._means.get(name, float(n_tokens))
+        self._means[name] = mean + (n_tokens - mean) / 16
+        self._n_seen += 1
+        if self._n_seen == self._n_next:
+            self._n_next *= 2
+            self._found = self._find()
+
+    def _find(self) -> Remaining:
+        return remaining(self._graph, self._tokens)
+
+    def _tokens(self, node: Node) -> float:
+        if Flag.CALLS in node.flags:
+            number = node.get("program")
+            assert isinstance(number, Lit)
+            assert isinstance(number.value, int)
+            return ahead_of(self._graph.called[number.value]).whole
+        if Flag.ASKS not in node.flags:
+            return 0.0
+        if Flag.GENERATES not in node.flags:
+            return 1.0
+        return self._means.get(_name(node), _SHARE * _most(node))
+
+
+@made_once
+def ahead_of(graph: Graph) -> Ahead:
+    """One for all runs of a graph in this process."""
+    return Ahead(graph)
+
+
+def _name(node: Node) -> str:
+    return node.results[0].name if node.results else ""
+
+
+def _most(node: Node) -> int:
+    most = node.get("max_tokens")
+    is_known = isinstance(most, Lit) and isinstance(most.value, int)
+    return most.value if is_known else DEFAULT_MAX_TOKENS  # type: ignore[union-attr,return-value]

@@ -1,0 +1,123 @@
+"""The policy `program`: the run with the least left goes first, and owners take turns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import virtual_clock as vc
+
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun
+from sgc.runtime.engine.scheduling import programs, turns
+
+N_OUT = 8
+
+
+def ask(id: int, left: int | None, *, run: int | None = None, owner: bytes = b"", n: int = 20,
+        n_out: int = N_OUT) -> EngineRequest:  # fmt: skip
+    """A request of a prompt of its own; left and run None: it belongs to no run."""
+    told = None if left is None and run is None else ProgramRun(id if run is None else run, left)
+    tokens = np.full(n, 3 + id, np.int64)
+    return EngineRequest(id, tokens, Generate(n_out), owner=owner, run=told)
+
+
+def order_of(core, requests) -> list[int]:
+    """The ids in the order in which they end, one running at a time."""
+    for request in requests:
+        core.submit(request)
+    ended: list[int] = []
+    while core.has_work:
+        ended += [update.id for update in core.step() if update.final]
+    return ended
+
+
+@pytest.fixture
+def core(lab):
+    return lab.make_core(max_running=1, policy="program", lookup=False)
+
+
+def test_the_run_with_the_least_left_goes_first(core) -> None:
+    assert order_of(core, [ask(0, 500), ask(1, 20), ask(2, 100), ask(3, 3)]) == [3, 1, 2, 0]
+
+
+def test_a_request_of_no_run_is_a_run_of_its_own(core) -> None:
+    requests = [ask(0, 30), ask(1, None, n_out=4), ask(2, 10), ask(3, None, n_out=20)]
+    assert order_of(core, requests) == [1, 2, 3, 0]
+
+
+def test_streams_of_a_fork_go_in_together(core) -> None:
+    """Equal runs do not take turns: else both would end late."""
+    requests = [ask(i, 40, run=i // 3) for i in range(6)]
+    assert order_of(core, requests) == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_is_not_cached_counts_too(core, lab) -> None:
+    long = programs.POSITIONS_A_TOKEN * 16
+    lab.drive(core, [ask(0, 0, n=long)])
+    requests = [ask(7, 40, n=long), EngineRequest(8, np.full(long, 3, np.int64), Generate(N_OUT),
+                run=ProgramRun(8, 50))]  # fmt: skip
+    assert order_of(core, requests) == [8, 7], "50 and nothing to compute, 40 and 16"
+
+
+def test_a_run_that_does_not_tell_counts_by_what_it_was_served(core) -> None:
+    assert order_of(core, [ask(0, None, run=1, n_out=30)]) == [0]
+    requests = [ask(1, None, run=1), ask(2, 10, run=2), ask(3, None, run=3), ask(4, 35, run=4)]
+    assert order_of(core, requests) == [3, 2, 1, 4]
+
+
+def test_memory_of_runs_is_bounded(core, monkeypatch) -> None:
+    monkeypatch.setattr(programs, "_MAX_RUNS", 10)
+    monkeypatch.setattr(programs, "_MAX_OWNERS", 5)
+    requests = [ask(i, None, run=i, owner=b"%d" % (i % 20), n=3) for i in range(60)]
+    assert len(order_of(core, requests)) == 60
+    order = core.scheduler.waiting._programs
+    assert len(order.remaining._served) == 10
+    assert len(order._served) <= 5
+    assert not order._waiting
+
+
+def test_of_running_requests_that_with_the_most_left_is_preempted(lab) -> None:
+    """And the others end as if they had been alone."""
+    core = lab.make_core(pool=64, policy="program", lookup=False, headroom_tokens=1)
+    requests = [ask(0, 1000, n=10, n_out=30), ask(1, 30, n=10, n_out=30), ask(2, 60, n=10, n_out=30)]
+    assert order_of(core, requests) == [1, 2, 0]
+    assert core.scheduler.n_preempted > 0
+
+
+def shares(lies: bool) -> list[bytes]:
+    """Whose requests end, in order, where one client claims that nothing is left of its runs."""
+    core = _core()
+    requests = []
+    for i in range(40):
+        requests.append(ask(i, 0 if lies else 100, owner=b"liar", n=4))
+        requests.append(ask(100 + i, 100, owner=b"honest", n=4))
+    owners = {request.id: request.owner for request in requests}
+    return [owners[id] for id in order_of(core, requests)]
+
+
+def _core():
+    from engine.core.conftest import make_core
+
+    return make_core(max_running=1, policy="program", lookup=False)
+
+
+def test_a_client_that_lies_gets_no_more_than_its_share() -> None:
+    for lies in (False, True):
+        first = shares(lies)[:20]
+        assert 8 <= first.count(b"liar") <= 12, first
+
+
+def test_who_comes_back_has_no_credit_and_no_debt(core) -> None:
+    """An owner that was away does not pass all others, and one that came late is not behind."""
+    order_of(core, [ask(i, 5, owner=b"busy", n=4) for i in range(30)])
+    requests = [ask(i, 5, owner=b"busy", n=4) for i in range(30)]
+    requests += [ask(100 + i, 5, owner=b"new", n=4) for i in range(30)]
+    first = order_of(core, requests)[:20]
+    assert 8 <= sum(id >= 100 for id in first) <= 12, first
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_request_waits_beyond_the_bound(seed) -> None:
+    arrivals = vc.flood(seed, n=400, rate=30)
+    run = vc.run(arrivals, grace=turns.GRACE, policy="program", pool=16384, max_running=32)
+    assert len(run.passed) == 400
+    assert all(waited <= allowed for waited, allowed in run.passed)
