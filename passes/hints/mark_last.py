@@ -1,7 +1,7 @@
 """Marks last uses: generations whose stream no later request continues, on any path.
 
 The engine then evicts first the tokens that only such a generation needed (from the stream's first
-draw on: other rows may share what comes before; `executor/run/last_use.py`). A loop may make the
+draw on: other rows may share what comes before; `executor/hints/last_use.py`). A loop may make the
 request again, and so may a committed fork, a stream that shares the generation, and the interpreter
 after a `deopt`: in these cases nothing is marked.
 """

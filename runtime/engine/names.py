@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-POLICIES = ("lpm", "program", "dfs", "fcfs", "random")  # see waiting.py
+POLICIES = ("lpm", "dfs", "fcfs", "random", "program")  # see waiting.py
 DEFAULT_POLICY = "lpm"
 DTYPES = ("auto", "float32", "bfloat16")
 HELD_AS = ("auto", "int8")  # weights, K and V

@@ -15,9 +15,9 @@ from sgc.errors import DeoptReached, ProgramError, SgcError
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
+from sgc.runtime.executor.hints.ahead import Ahead, Told, ahead_of, tell
 from sgc.runtime.executor.ops.asking import Asking
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
-from sgc.runtime.executor.run.ahead import Ahead, Told, ahead_of, tell
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.cuts import Cuts, path_of

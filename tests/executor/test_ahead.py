@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-
-import pytest
+from dataclasses import replace
 
 import sgc
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.hints.ahead import Told, told
 from sgc.runtime.executor.interface.backend import Usage
-from sgc.runtime.executor.run.ahead import Told, told
-from dataclasses import replace
 
 N_TAKEN = 8
 
@@ -41,7 +40,7 @@ def note(s, line):
 @sgc.function
 def summed(s, lines: list[str]):
     notes = sgc.map(note, lines)
-    s += "all: " + "".join(each["note"] for each in notes) + sgc.gen("sum", max_tokens=200)
+    s += "all: " + ", ".join(notes["note"]) + sgc.gen("sum", max_tokens=200)
 
 
 @sgc.function
@@ -81,19 +80,19 @@ def test_what_generations_took_is_told_by_later_runs() -> None:
 def test_mapped_calls_belong_to_their_run_and_end_with_what_follows_them() -> None:
     found = heard(summed, lines=["x", "y"])
     assert len({one.number for _, one in found}) == 1
-    assert [one.remaining for _, one in found] == [10 + 100, 10 + 100, 100]
+    first, second, last = [one.remaining for _, one in found]
+    assert first == 10 + 100
+    assert second in (10 + 100, N_TAKEN + 100), "the first call may have ended"
+    assert last == 100
 
 
-def test_interpreted_runs_tell_whose_they_are_alone(monkeypatch) -> None:
+def test_interpreted_runs_tell_whose_they_are_alone() -> None:
     backend = Listening()
-    chatting.run("q", backend=backend)
+    chatting.run("q", backend=Endpoint(backend))
     assert {one.remaining for _, one in backend.heard} == {None}
     assert len({one.number for _, one in backend.heard}) == 1
 
 
-@pytest.mark.parametrize("function", [chatting])
-def test_the_hint_is_no_part_of_a_request(function) -> None:
-    """Equal requests are equal whoever makes them: outside of a run nothing is told."""
-    assert told() is None
-    heard(function, q="q")
+def test_outside_of_a_run_nothing_is_told() -> None:
+    heard(chatting, q="q")
     assert told() is None

@@ -4,8 +4,9 @@ request is next.
 
 A request whose uncached prefix a running request is computing is parked until that part is done, so
 no position is computed twice; other requests may pass it. When the pool is short, the youngest
-running request is preempted (by the policy `program`, that of the run with the most left): its results stay in the tree until evicted, and it resumes later from
-its prompt and its generated tokens.
+running request is preempted, by the policy `program` that of the run with the most left. Its
+results stay in the tree until evicted, and it resumes later from its prompt and its generated
+tokens.
 
 The cached prefix of a waiting request is pinned (`pins.py`). So if all requests of a batch are
 waiting, each shared prefix is computed once, in any order (the offline optimum: SGLang paper,

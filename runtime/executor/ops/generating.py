@@ -10,6 +10,7 @@ from typing import Any
 from sgc.errors import UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.sampling import SAMPLING
+from sgc.runtime.executor.hints.last_use import last_use
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -26,7 +27,6 @@ from sgc.runtime.executor.patterns.checked_constraints import (
     plan_constraint,
 )
 from sgc.runtime.executor.prompts.reasoning import split_reasoning
-from sgc.runtime.executor.run.last_use import last_use
 from sgc.runtime.executor.run.options import (
     check_parameter,
     decide_sampling,

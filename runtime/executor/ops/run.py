@@ -71,7 +71,8 @@ class Run(Protocol):
     def part(
         self, node: Node, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
     ) -> MappedRun:
-        """A run of a program that a node calls as a part of this run, until `work.leave` is called with it."""
+        """A run of a program that a node calls as a part of this run, until `work.leave` is called
+        with it."""
         ...
 
     def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node
+from sgc.runtime.executor.hints.last_use import last_use
 from sgc.runtime.executor.interface import choice_methods
 from sgc.runtime.executor.interface.backend import Scored
 from sgc.runtime.executor.interface.seeds import SEED_BITS
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.showing import Shown
-from sgc.runtime.executor.run.last_use import last_use
 from sgc.runtime.executor.run.options import check_choices, check_parameter, seed_of
 from sgc.runtime.executor.run.record import Request
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sgc.ir.graph import Node
 from sgc.runtime.executor.functions.sharing import Sharing
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
-from sgc.runtime.executor.run.ahead import new_number
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState, special_pattern
+
+# Processes that one engine cannot tell apart begin at different numbers.
+_NUMBERS = itertools.count(secrets.randbits(62))
 
 # Called with (node, stream path, text) for new text of a stream, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
@@ -24,8 +28,8 @@ class Context:
 
     row: the key of the run's row; special: matches the model's special tokens; called: the programs
     that maps call; sharing: which values share mutable objects, None if no code changes values;
-    base: the path of a mapped call in its run, "" for other runs; number: of the run, and after: the
-    tokens behind a mapped call in its run (`ahead.py`).
+    base: the path of a mapped call in its run, "" for other runs; number: of the run; after: the
+    tokens behind a mapped call in its run (`hints/ahead.py`).
     """
 
     program: str
@@ -38,7 +42,7 @@ class Context:
     called: Called
     sharing: Sharing | None = None
     base: str = ""
-    number: int = field(default_factory=new_number)
+    number: int = field(default_factory=lambda: next(_NUMBERS))
     after: float = 0.0
 
     @staticmethod

@@ -35,6 +35,8 @@ from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.stream import Stream
 from sgc.runtime.executor.backends.retrying import Retries, retrying
+from sgc.runtime.executor.hints.ahead import told
+from sgc.runtime.executor.hints.last_use import reusable
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -48,8 +50,6 @@ from sgc.runtime.executor.interface.backend import (
     TokenRun,
     Usage,
 )
-from sgc.runtime.executor.run.ahead import told
-from sgc.runtime.executor.run.last_use import reusable
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0

@@ -93,7 +93,7 @@ def test_random_is_an_order_of_its_own_and_repeatable(lab) -> None:
 
 
 def test_an_unknown_policy_is_refused(lab) -> None:
-    with pytest.raises(ValueError, match="one of lpm, dfs, fcfs, random, not 'lru'"):
+    with pytest.raises(ValueError, match="one of lpm, dfs, fcfs, random, program, not 'lru'"):
         lab.make_core(policy="lru")
 
 

@@ -78,7 +78,11 @@ def test_memory_of_runs_is_bounded(core, monkeypatch) -> None:
 def test_of_running_requests_that_with_the_most_left_is_preempted(lab) -> None:
     """And the others end as if they had been alone."""
     core = lab.make_core(pool=64, policy="program", lookup=False, headroom_tokens=1)
-    requests = [ask(0, 1000, n=10, n_out=30), ask(1, 30, n=10, n_out=30), ask(2, 60, n=10, n_out=30)]
+    requests = [
+        ask(0, 1000, n=10, n_out=30),
+        ask(1, 30, n=10, n_out=30),
+        ask(2, 60, n=10, n_out=30),
+    ]
     assert order_of(core, requests) == [1, 2, 0]
     assert core.scheduler.n_preempted > 0
 

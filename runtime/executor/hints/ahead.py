@@ -6,8 +6,6 @@ equal with and without it, and a backend that schedules nothing never reads it.
 
 from __future__ import annotations
 
-import itertools
-import secrets
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -18,7 +16,6 @@ from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
 
 _SHARE = 0.5  # of max_tokens, that a generation is assumed to take until some have ended
-_NUMBERS = itertools.count(secrets.randbits(62))  # processes of one token tell theirs apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +38,6 @@ def tell(told: Told) -> None:
 def told() -> Told | None:
     """The hint of the request that is made now."""
     return _told.get()
-
-
-def new_number() -> int:
-    return next(_NUMBERS)
 
 
 class Ahead:
