@@ -57,11 +57,21 @@ class Instance:
         self._left: DeoptReached | None = None
 
     def part(
-        self, node: Node, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
+        self,
+        program: str,
+        arguments: Mapping[str, Any],
+        path: str,
+        place: MapPlace,
+        node: Node | None = None,
     ) -> Instance:
-        """A run of a called program as a part of this run, until `work.leave` is called with it."""
+        """A run of a called program as a part of this run, until `work.leave` is called with it.
+
+        node: that calls it, in a compiled program.
+        """
         tools = self.tools.part(place.tools)
-        after = self.context.after + (0.0 if self._ahead is None else self._ahead.after(node))
+        after = self.context.after
+        if self._ahead is not None and node is not None:
+            after += self._ahead.after(node)
         run = Instance(self.context.part(program, path, after), arguments, tools)
         self.work.enter(run)
         return run

@@ -335,8 +335,8 @@ def verify_command(path: Path) -> None:
 @click.option("--max-waiting", type=click.IntRange(min=1), default=8192, show_default=True,
               help="Most that wait; more are told to retry later.")  # fmt: skip
 @click.option("--policy", type=click.Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
-              help="Which request runs next: the longest cached prefix, depth first through the "
-              "prompts, first come first served, random, or the program with the least left.")  # fmt: skip
+              help="Which request runs next: the longest cached prefix, depth first, first come "
+              "first served, random, or of the program with the least left.")  # fmt: skip
 @click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
               help="Compute a prefix that running requests share once.")  # fmt: skip
 @click.option("--lookup/--no-lookup", default=True, help="Guess next tokens: copy what "

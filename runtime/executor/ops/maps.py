@@ -44,7 +44,7 @@ async def run_map(run: Run, node: Node) -> tuple[Any, ...]:
 async def _run_part(
     run: Run, node: Node, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
 ) -> RunResult:
-    part = run.part(node, graph.name, bind_arguments(graph, arguments), path, place)
+    part = run.part(graph.name, bind_arguments(graph, arguments), path, place, node)
     try:
         part.start(graph)
         return await part.finished

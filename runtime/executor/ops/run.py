@@ -69,7 +69,12 @@ class Run(Protocol):
         ...
 
     def part(
-        self, node: Node, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
+        self,
+        program: str,
+        arguments: Mapping[str, Any],
+        path: str,
+        place: MapPlace,
+        node: Node | None = None,
     ) -> MappedRun:
         """A run of a program that a node calls as a part of this run, until `work.leave` is called
         with it."""
