@@ -69,10 +69,12 @@ class Instance:
         node: that calls it, in a compiled program.
         """
         tools = self.tools.part(place.tools)
-        after = self.context.after
+        after, ahead = self.context.after, None
         if self._ahead is not None and node is not None:
             after += self._ahead.after(node)
+            ahead = self._ahead.called[number_of(node, "program")]
         run = Instance(self.context.part(program, path, after), arguments, tools)
+        run._ahead = ahead
         self.work.enter(run)
         return run
 
@@ -80,7 +82,7 @@ class Instance:
 
     def start(self, graph: Graph) -> None:
         """Starts a compiled program; called once."""
-        self._ahead = ahead_of(graph)
+        self._ahead = self._ahead or ahead_of(graph)
         plan = plan_of(graph.blocks[0].nodes) if len(graph.blocks) == 1 else None
         if plan is not None and plan.is_in_order:
             self._submit_all(plan)

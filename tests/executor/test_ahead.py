@@ -88,7 +88,7 @@ def test_mapped_calls_belong_to_their_run_and_end_with_what_follows_them() -> No
 
 def test_interpreted_runs_tell_whose_they_are_alone() -> None:
     backend = Listening()
-    chatting.run("q", backend=Endpoint(backend))
+    assert chatting.run("q", backend=Endpoint(backend))["a"] == "r"
     assert {one.remaining for _, one in backend.heard} == {None}
     assert len({one.number for _, one in backend.heard}) == 1
 
@@ -96,3 +96,21 @@ def test_interpreted_runs_tell_whose_they_are_alone() -> None:
 def test_outside_of_a_run_nothing_is_told() -> None:
     heard(chatting, q="q")
     assert told() is None
+
+
+@sgc.function
+def outer(s, lines: list[str]):
+    states = sgc.map(summed_of, lines)
+    s += ", ".join(states["sum"]) + sgc.gen("all", max_tokens=400)
+
+
+@sgc.function
+def summed_of(s, line):
+    notes = sgc.map(note, line.split(" "))
+    s += ", ".join(notes["note"]) + sgc.gen("sum", max_tokens=200)
+
+
+def test_maps_in_maps_end_with_what_follows_them_all() -> None:
+    found = heard(outer, lines=["x y"])
+    assert found[0][1].remaining == 10 + 100 + 200
+    assert [one.remaining for _, one in found[2:]] == [100 + 200, 200]

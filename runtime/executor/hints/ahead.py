@@ -6,6 +6,7 @@ equal with and without it, and a backend that schedules nothing never reads it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from sgc.ir.analysis.remaining import Remaining, remaining
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.functions.once import made_once
+from sgc.runtime.executor.run.map_places import number_of
 from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
 
 _SHARE = 0.5  # of max_tokens, that a generation is assumed to take until some have ended
@@ -41,13 +43,15 @@ def told() -> Told | None:
 
 
 class Ahead:
-    """What is left of runs of one program, as far as can be told. Its runs share it.
+    """What is left of runs of one program, as far as can be told. Its runs share it. called: of the
+    programs that it calls, by number.
 
     Generations are assumed to take half of what they may; what they took is averaged, and the
     longest paths are found anew when as many have ended as before.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, called: Sequence[Ahead]) -> None:
+        self.called = called
         self._graph = graph
         self._means: dict[str, float] = {}
         self._n_seen, self._n_next = 0, 1
@@ -79,10 +83,7 @@ class Ahead:
 
     def _tokens(self, node: Node) -> float:
         if Flag.CALLS in node.flags:
-            number = node.get("program")
-            assert isinstance(number, Lit)
-            assert isinstance(number.value, int)
-            return ahead_of(self._graph.called[number.value]).whole
+            return self.called[number_of(node, "program")].whole
         if Flag.ASKS not in node.flags:
             return 0.0
         if Flag.GENERATES not in node.flags:
@@ -93,7 +94,10 @@ class Ahead:
 @made_once
 def ahead_of(graph: Graph) -> Ahead:
     """One for all runs of a graph in this process."""
-    return Ahead(graph)
+    called: list[Ahead] = []
+    for each in graph.called:  # which calls only earlier ones
+        called.append(Ahead(each, called))
+    return Ahead(graph, called)
 
 
 def _name(node: Node) -> str:
