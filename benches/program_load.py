@@ -1,12 +1,11 @@
 """Programs that arrive one by one: how long they take by each policy of the engine.
 
     python -P benches/program_load.py [--programs 2000] [--seeds 3] [--loads 0.5,0.8,0.95]
-        [--pools third,all] [--out FILE.json]
+        [--pools 8192,131072] [--running 256] [--out FILE.json]
 
 It runs our engine's own scheduler, tree and step loop on a virtual clock (a step takes 30 ms, and
 0.4 ms more for each position), with a fake model. Arrivals are Poisson, at shares of the rate at
-which programs end when all are there at once (by `lpm`). `third` is a pool of a third of what is
-held at once where there is room for all.
+which programs end when all are there at once (by `lpm`, in the same pool).
 
 Policies: lpm and fcfs, without hints; attained: what a run was served so far, as Autellix; program:
 what is left of a run, as its graph tells and lengths are expected; oracle: the same with the
@@ -37,20 +36,17 @@ from sgc.runtime.engine.requests.request import EngineRequest, Generate, Program
 from sgc.runtime.engine.step.core import EngineCore
 
 STEP_S, POSITION_S = 0.030, 0.0004  # about a model of 0.5 billion parameters on two cores
-ROOM_FOR_ALL = 1 << 17
-MAX_RUNNING = 256
 POLICIES = {"lpm": "lpm", "fcfs": "fcfs", "attained": "program", "program": "program",
             "oracle": "program"}  # fmt: skip
 
 
 @dataclass
 class Measured:
-    """times_s: of each program, from arrival to end. n_held: the most positions in use at once."""
+    """times_s: of each program, from arrival to end."""
 
     times_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
     hit_rate: float = 0.0
-    n_held: int = 0
     n_preempted: int = 0
 
 
@@ -76,10 +72,10 @@ class _Live:
 
 
 class _Driver:
-    def __init__(self, todo: Sequence[Program], policy: str, pool: int) -> None:
+    def __init__(self, todo: Sequence[Program], policy: str, pool: int, running: int) -> None:
         self.core = EngineCore(
             FakeModel(pool, VOCAB), pool_tokens=pool, max_context=min(pool, 8192), vocab_size=VOCAB,
-            policy=POLICIES[policy], max_running=MAX_RUNNING, lookup=False,
+            policy=POLICIES[policy], max_running=running, lookup=False,
         )  # fmt: skip
         self.policy = policy
         self.now = 0.0
@@ -103,7 +99,6 @@ class _Driver:
             updates = self.core.step()
             n_run = self.core.stats().counters.positions_run - before
             self.now += STEP_S + POSITION_S * n_run
-            self._note_held()
             for update in updates:
                 assert update.error is None, update.error
                 live, number = self.running[update.id]
@@ -116,10 +111,6 @@ class _Driver:
         self.found.hit_rate = sums.cached_tokens / sums.prompt_tokens
         self.found.n_preempted = self.core.scheduler.n_preempted
         return self.found
-
-    def _note_held(self) -> None:
-        held = sum(len(work.pages) for work in self.core.scheduler.running)
-        self.found.n_held = max(self.found.n_held, held)
 
     def _begin(self, live: _Live) -> None:
         for number in live.ready():
@@ -152,14 +143,14 @@ class _Driver:
             self.found.times_s.append(self.now - live.program.at_s)
 
 
-def measured(todo: Sequence[Program], policy: str, pool: int) -> Measured:
-    return _Driver(todo, policy, pool).run()
+def measured(todo: Sequence[Program], policy: str, pool: int, running: int) -> Measured:
+    return _Driver(todo, policy, pool, running).run()
 
 
-def saturated(n: int, pool: int) -> float:
+def saturated(n: int, pool: int, running: int) -> float:
     """Programs a second when all are there at once."""
     todo = [replace(program, at_s=0.0) for program in programs(99, n, 1.0)]
-    return n / measured(todo, "lpm", pool).seconds
+    return n / measured(todo, "lpm", pool, running).seconds
 
 
 def figures(runs: Sequence[Measured]) -> dict[str, float]:
@@ -178,7 +169,8 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--loads", default="0.5,0.8,0.95")
-    parser.add_argument("--pools", default="third,all")
+    parser.add_argument("--pools", default="8192,131072")
+    parser.add_argument("--running", type=int, default=256, help="requests at once, at most")
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -187,22 +179,19 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "found": {},
     }
-    n = given.programs // 2
-    rate = 0.8 * saturated(n, ROOM_FOR_ALL)
-    held = measured(programs(98, n, rate), "lpm", ROOM_FOR_ALL).n_held
-    pools = {"third": held // 3, "all": ROOM_FOR_ALL}
-    report["pools"] = pools
-    for name in given.pools.split(","):
-        rate = saturated(n, pools[name])
+    for pool in map(int, given.pools.split(",")):
+        rate = saturated(given.programs // 2, pool, given.running)
         for load in map(float, given.loads.split(",")):
-            rows = report["found"].setdefault(f"{name}, {load:.0%}", {})
+            rows = report["found"].setdefault(f"pool of {pool}, {load:.0%}", {})
             for policy in given.policies.split(","):
                 runs = [
-                    measured(programs(seed, given.programs, load * rate), policy, pools[name])
+                    measured(
+                        programs(seed, given.programs, load * rate), policy, pool, given.running
+                    )
                     for seed in range(given.seeds)
                 ]
                 rows[policy] = figures(runs)
-                print(f"{name:5} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
+                print(f"{pool} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
     if given.out is not None:
         given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 

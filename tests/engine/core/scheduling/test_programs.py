@@ -50,12 +50,11 @@ def test_streams_of_a_fork_go_in_together(core) -> None:
     assert order_of(core, requests) == [0, 1, 2, 3, 4, 5]
 
 
-def test_what_is_not_cached_counts_too(core, lab) -> None:
-    long = programs.POSITIONS_A_TOKEN * 16
-    lab.drive(core, [ask(0, 0, n=long)])
-    requests = [ask(7, 40, n=long), EngineRequest(8, np.full(long, 3, np.int64), Generate(N_OUT),
-                run=ProgramRun(8, 50))]  # fmt: skip
-    assert order_of(core, requests) == [8, 7], "50 and nothing to compute, 40 and 16"
+def test_what_is_cached_counts_too(core, lab) -> None:
+    lab.drive(core, [ask(0, 0, n=200)])
+    cached = np.full(200, 3, np.int64)
+    goes_on = EngineRequest(8, cached, Generate(N_OUT), run=ProgramRun(8, 150))
+    assert order_of(core, [ask(7, 40, n=200), goes_on]) == [8, 7]
 
 
 def test_a_run_that_does_not_tell_counts_by_what_it_was_served(core) -> None:
