@@ -1,4 +1,5 @@
-"""What the compiler and a tenant say beside the prompt: the last-use mark and the cache's salt."""
+"""What the compiler and a tenant say beside the prompt: the last-use mark, the cache's salt, and
+what is left of a program."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import pytest
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
-from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
+from sgc.runtime.engine.preparing.bounds import MAX_REMAINING, RequestError, ServerLimits
 from sgc.runtime.engine.preparing.prepare import Prepared, prepare_all
+from sgc.runtime.engine.requests.request import ProgramRun
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
 from sgc.runtime.engine.worker.wire import request_of
 
@@ -56,3 +58,21 @@ def test_a_salt_is_the_requests_namespace_and_short() -> None:
     refused = prepared(cache_salt=b"x" * 65)
     assert isinstance(refused, RequestError)
     assert "cache salt: 65, of at most 64" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [(None, None), (pb.ProgramRun(id=7), ProgramRun(7)),
+     (pb.ProgramRun(id=2**64 - 1, remaining=0), ProgramRun(2**64 - 1, 0)),
+     (pb.ProgramRun(id=7, remaining=MAX_REMAINING), ProgramRun(7, MAX_REMAINING))],
+)  # fmt: skip
+def test_what_is_left_of_a_program_is_passed_on(run, expected) -> None:
+    made = prepared(run=run)
+    assert isinstance(made, Prepared)
+    assert request_of(made.work).run == expected
+
+
+def test_what_no_program_can_have_left_is_refused_by_name() -> None:
+    made = prepared(run=pb.ProgramRun(id=7, remaining=MAX_REMAINING + 1))
+    assert isinstance(made, RequestError)
+    assert "run: remaining tokens of the program" in made.message

@@ -28,10 +28,12 @@ class Link:
     def __init__(self) -> None:
         self.handlers: dict[int, Callable[[wpb.Update], None]] = {}
         self.cancelled: list[int] = []
+        self.owners: list[bytes] = []
 
     def submit(self, work: wpb.WorkerRequest, on_update: Callable[[wpb.Update], None]) -> int:
         worker_id = len(self.handlers) + 100
         self.handlers[worker_id] = on_update
+        self.owners.append(work.owner)
         return worker_id
 
     def cancel(self, worker_id: int) -> None:
@@ -149,6 +151,22 @@ def test_a_request_cancelled_while_tokenized_is_never_sent(
         assert len(setup.link.handlers) == 2
         await setup.send(cancels=(1, 2))
         assert sorted(setup.link.cancelled) == [100, 101]
+
+    run(shipped, body)
+
+
+def test_a_session_owns_its_requests_and_a_token_those_of_all_its_sessions(shipped) -> None:
+    async def body(setup: Setup) -> None:
+        domains = [b"", b"", b"one token", b"one token", b"another"]
+        sessions = [Session(setup.shared, domain) for domain in domains]
+        for session in sessions:
+            session._take(pb.ClientFrame(requests=[commit(1), commit(2)]))
+        owners = setup.link.owners
+        assert owners[::2] == owners[1::2]
+        assert owners[4] == owners[6]
+        assert len({*owners}) == 4
+        for session in sessions:
+            session.close()
 
     run(shipped, body)
 
