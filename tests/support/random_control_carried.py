@@ -210,7 +210,7 @@ CARRIED = (
         "str(max({t}.values(), default=0))")),
     Carried("counted by default", ("defaultdict(int)",), (
         "{t}[{x}[:2]] += 1", "{s} += str({t}[{x}])", "{t}['a'] += len({x})",
-        "if {t}[{x}] > 1:\n    {s} += 'more'", "{s} += f'{{{t}[{x}[:1]]}}'",
+        "if {t}[{x}] > 1:\n    {s} += 'more'", "{s} += format({t}[{x}[:1]])",
     ), ("str(len({t}))", "str(dict({t}))", "str(sorted({t}))", "str({t}['a'])")),
     Carried("made by default", ("defaultdict(list)",), (
         "{t}[{x}[:2]].append({x})", "{t}['a'].append({x})", "{s} += str(len({t}[{x}]))",
