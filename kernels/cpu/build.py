@@ -41,11 +41,11 @@ _PREBUILD_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the library is, or why there is none. is_fault: something is to be put right."""
+    """Where the library is, or why there is none. is_told: who starts an engine should know."""
 
     path: Path | None
     reason: str
-    is_fault: bool = False
+    is_told: bool = True
 
 
 class _NoLibraryError(Exception):
@@ -55,19 +55,17 @@ class _NoLibraryError(Exception):
 def find(broken: Path | None = None) -> Found:
     """broken: one that does not load; another takes its place."""
     if os.environ.get("SGC_CPU_KERNELS", "").strip().lower() == "off":
-        return Found(None, "SGC_CPU_KERNELS=off turns them off")
+        return Found(None, "SGC_CPU_KERNELS=off turns them off", is_told=False)
     try:
         return _find(broken)
-    except _NoLibraryError as error:
+    except (_NoLibraryError, CompilerError, NotTrustedError) as error:
         return Found(None, str(error))
-    except (CompilerError, NotTrustedError) as error:
-        return Found(None, str(error), is_fault=True)
     except OSError as error:
         what = f"the library cannot be stored or read: {error}; {_ELSEWHERE}"
-        return Found(None, what, is_fault=True)
+        return Found(None, what)
     except Exception as error:  # an engine starts without it, whatever is wrong
         what = f"looking for it failed: {type(error).__name__}: {error}"
-        return Found(None, what, is_fault=True)
+        return Found(None, what)
 
 
 def _find(broken: Path | None) -> Found:

@@ -237,7 +237,7 @@ def reason() -> str:
 @cache
 def _load() -> tuple[Library | None, str]:
     library, found = _loaded()
-    if library is None and found.is_fault:
+    if library is None and found.is_told:
         _log.warning("%s: %s; torch computes models", build.NO_KERNELS, found.reason)
     return library, found.reason
 
@@ -254,7 +254,7 @@ def _loaded() -> tuple[Library | None, build.Found]:
     except OSError as error:
         reason = f"the library does not load: {error}"
         build.note_failure(reason)
-        return None, build.Found(None, reason, is_fault=True)
+        return None, build.Found(None, reason)
 
 
 def _opened(found: build.Found) -> tuple[Library | None, build.Found]:
@@ -266,10 +266,10 @@ def _opened(found: build.Found) -> tuple[Library | None, build.Found]:
             function = getattr(c, name)
             function.restype, function.argtypes = result, arguments
     except AttributeError as error:
-        return None, build.Found(None, f"the library lacks a function: {error}", is_fault=True)
+        return None, build.Found(None, f"the library lacks a function: {error}")
     if (abi := c.sgc_cpu_abi()) != ABI:
         reason = f"the library has version {abi} of the interface, not {ABI}"
-        return None, build.Found(None, reason, is_fault=True)
+        return None, build.Found(None, reason)
     if c.sgc_cpu_isa_best() < 0:
         raise OSError("it is for another processor")
     return Library(c, found.path), found

@@ -29,8 +29,16 @@ def _empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_there_is_no_compiler(monkeypatch, capfd) -> None:
-    """Nothing is wrong, so nothing is said."""
     monkeypatch.setenv("CXX", "no-such-compiler")
+    (line,) = lines_of_a_start(capfd)
+    assert NO_KERNELS in line
+    assert "no-such-compiler, is not there" in line
+
+
+@pytest.mark.slow
+def test_they_are_turned_off(monkeypatch, capfd) -> None:
+    """Whoever turns them off knows it."""
+    monkeypatch.setenv("SGC_CPU_KERNELS", "off")
     assert lines_of_a_start(capfd) == []
 
 
