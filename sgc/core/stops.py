@@ -5,13 +5,17 @@ A stop derives from `BaseException`, so a program's own `except Exception` does 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from sgc.core.places import user_loc
 from sgc.core.session import current_session
 from sgc.errors import TraceError
+from sgc.ir.graph import Loc
 
 INTERPRET = "run it with --interpret (or f.run), which needs no trace"
+IN_A_TOOL = "do it in a tool, a function with @sgc.tool that the program calls; or " + INTERPRET
 DECIDE = "make the argument static with --bind name=value if it is one, or " + INTERPRET
 
 
@@ -28,6 +32,16 @@ def stop(message: str, hint: str = INTERPRET, is_late: bool = False) -> NoReturn
     """Ends the trace with an error at the user's line. is_late: what was traced before may be wrong
     already."""
     raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint), is_late)
+
+
+@contextmanager
+def told_at(loc: Loc | None) -> Iterator[None]:
+    """What is found when the program has run is told at its own place, as no line of it runs."""
+    try:
+        yield
+    except TraceStop as stopped:
+        stopped.error.where = str(loc or "")
+        raise
 
 
 def raise_stop(error: TraceError, is_late: bool = False) -> NoReturn:

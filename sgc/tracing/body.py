@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_inside
+from sgc.core.stops import told_at
 from sgc.errors import (
     AppendError,
     ForkError,
@@ -36,7 +37,8 @@ def run_traced(
         with session.active(), session.located(function.loc):
             arguments = told(session, function, arguments, schemas)
         run_body(function, session, arguments)
-        session.refuse_changes()
+        with told_at(function.loc):
+            session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, message_of(error))
     except ForkError as error:

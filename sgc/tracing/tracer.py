@@ -14,6 +14,7 @@ from typing import Any
 from sgc.core.garbage import fewer_collections
 from sgc.core.markers import Style
 from sgc.core.places import is_users_own, own_texts
+from sgc.core.stops import told_at
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError, VerifyError
 from sgc.ir import types
@@ -397,7 +398,8 @@ class _Trace:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
                 run_traced(self.function, session, given, self._schemas)
                 session.events.end()
-                refuse_changed_arguments(self._bound, given)
+                with told_at(self.function.loc):
+                    refuse_changed_arguments(self._bound, given)
         except TraceStop as stopped:
             self._choose(session, stopped)
             if session.path is not None:

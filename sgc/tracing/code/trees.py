@@ -162,8 +162,11 @@ def statement_at(line: int, function: Function) -> ast.stmt | None:
     return found[0] if len(found) == 1 else None
 
 
-def statement_around(line: int, function: Function) -> ast.stmt | None:
-    """The innermost statement that a line belongs to."""
+def statement_around(line: int | None, function: Function) -> ast.stmt | None:
+    """The innermost statement that a line belongs to; none has what Python itself adds to a
+    function, which is on no line."""
+    if line is None:
+        return None
     found = [
         node
         for node in ast.walk(function)

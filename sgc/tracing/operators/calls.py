@@ -163,7 +163,7 @@ def _filled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     template = function.__self__
     parts = list(string.Formatter().parse(template))
     if any(conversion == "a" for *_, conversion in parts):
-        stop("{!a} of a value known only at run time", "write {} or {!r}")
+        stop("{!a} of a value known only at run time", "write {}, and ascii(x) as its argument")
     if not any("{" in (spec or "") for _, _, spec, _ in parts):
         return function(*args, **kwargs)
     if function.__name__ == "format_map":

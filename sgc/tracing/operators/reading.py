@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.core.stops import INTERPRET, stop
+from sgc.core.stops import IN_A_TOOL, stop
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
@@ -119,7 +119,7 @@ def refuse(function: Any) -> None:
     name = getattr(function, "__qualname__", type(function).__name__)
     stop(
         f"{name}() reads a value known only at run time",
-        hint="do it in a tool, a function with @sgc.tool that the program calls; or " + INTERPRET,
+        IN_A_TOOL,
     )
 
 

@@ -72,6 +72,9 @@ def or_none(value: Any) -> Any:
     return value.or_none() if isinstance(value, AbstractJson) else value
 
 
+COMPARE = "compare them with ==; or " + INTERPRET
+
+
 def same(value: Any) -> Any:
     """An operand of `is`; None and bools are decided, so that they are None, True or False."""
     value = or_none(value)
@@ -82,12 +85,12 @@ def same(value: Any) -> Any:
     if isinstance(value, EndedChild):
         stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
-        stop("whether a value that code gives is the very object that another is", INTERPRET)
+        stop("whether a value that code gives is the very object that another is", COMPARE)
     session: Any = current_session()
     if session is not None and any(each is value for each in getattr(session, "given", ())):
-        stop("whether an argument is the very object that another is", INTERPRET)
+        stop("whether an argument is the very object that another is", COMPARE)
     if _is_part(value):
-        stop("whether an item of a value known only at run time is the very object", INTERPRET)
+        stop("whether an item of a value known only at run time is the very object", COMPARE)
     return bool(value) if isinstance(value, AbstractBool) else value
 
 
@@ -127,5 +130,5 @@ def _formats_itself(value: Any) -> bool:
 def as_ascii(value: Any) -> str:
     """`ascii(value)`; stops the trace at an abstract value, whose marker it would escape."""
     if is_abstract(value):
-        stop("ascii() of a value known only at run time", "write {x} or {x!r}")
+        stop("ascii() of a value known only at run time", "write {ascii(x)}")
     return ascii(value)

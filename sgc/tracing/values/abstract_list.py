@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.places import is_ours
-from sgc.core.stops import INTERPRET, stop
+from sgc.core.stops import IN_A_TOOL, INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
@@ -291,7 +291,7 @@ class AbstractList:
         return self.session.coded(code, (self,), self.symbol.type)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only at run time cannot be copied or pickled")
+        stop("a value known only at run time cannot be copied or pickled", IN_A_TOOL)
 
 
 def argument(session: Recorder, value: Any) -> Any:

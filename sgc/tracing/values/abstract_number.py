@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from sgc.core.markers import has_marker
 from sgc.core.places import is_ours
-from sgc.core.stops import INTERPRET, stop
+from sgc.core.stops import IN_A_TOOL, INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Kind
@@ -158,10 +158,8 @@ class AbstractNumber:
     def __index__(self) -> int:
         stop(
             f"{self.session.name_of(self.symbol)} is needed as a number while tracing",
-            hint="write int(), float() and f-strings in the program's own module (not % or math); "
-            "to pick one of a list, compare: `for i, x in enumerate(xs): if i == n: …`; or "
-            + self._bind()
-            + INTERPRET,
+            hint="write xs[n], range(n), int(n), float(n) and f-strings, in the program's own "
+            "module; or " + self._bind() + INTERPRET,
         )
 
     def _bind(self) -> str:
@@ -178,7 +176,7 @@ class AbstractNumber:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only at run time cannot be pickled")
+        stop("a value known only at run time cannot be pickled", IN_A_TOOL)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(object.__getattribute__(self, "python"), name):

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 
 from sgc.core.markers import has_marker
 from sgc.core.places import is_ours
-from sgc.core.stops import DECIDE, INTERPRET, stop
+from sgc.core.stops import DECIDE, IN_A_TOOL, INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -184,7 +184,7 @@ class AbstractText(str):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only at run time cannot be pickled")
+        stop("a value known only at run time cannot be pickled", IN_A_TOOL)
 
 
 def decided(text: AbstractText, options: tuple[str, ...]) -> str:
