@@ -18,7 +18,7 @@ from sgc.core.places import IS_OWN, is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean, is_generator
 from sgc.tracing.paths.events import SEED, Events
-from sgc.tracing.paths.walked import Walked, generator_of, state_of
+from sgc.tracing.paths.walked import Walked, generator_of, is_choosing, state_of
 
 MAX_FOREIGN = 20_000
 # Libraries' code, by id: every call in a trace is checked.
@@ -243,6 +243,8 @@ class Loops:
         for frame, head in _beginning(sys._getframe(1)):
             self._walked.setdefault(frame, {})[head] = found, iterator
             self._begun.setdefault(frame, {})[head] = self._n_states()
+            if is_choosing(iterator):
+                self._hidden.setdefault(frame, set()).add(head)
 
     def is_caught(self) -> bool:
         """Whether the program itself handles an error raised at its current place."""

@@ -7,6 +7,7 @@ that differently must not merge.
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, MappingView
@@ -91,6 +92,24 @@ def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
             return None
         parts.append(part)
     return (type(iterator).__name__, *parts, *index)
+
+
+# Iterators that look at items to decide which of them they give: after as many turns they may be at
+# different ones.
+_CHOOSING = frozenset({filter, itertools.filterfalse, itertools.dropwhile, itertools.compress,
+                       itertools.groupby, type(next(itertools.groupby([0]))[1])})  # fmt: skip
+
+
+def is_choosing(iterator: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether the number of turns does not tell how far an iterator of Python's own is, or one that
+    it reads itself. Where it runs code of the user's, that is seen otherwise."""
+    if type(iterator) in _CHOOSING:
+        return True
+    if not (depth and hasattr(type(iterator), "__next__") and _is_pythons_own(iterator)):
+        return False
+    found = gc.get_referents(iterator)
+    inner = [part for each in found if type(each) is tuple for part in each]  # of `zip`
+    return any(is_choosing(each, depth - 1) for each in (*found, *inner))
 
 
 def generator_of(iterator: Any) -> GeneratorType[Any, Any, Any] | None:
