@@ -207,7 +207,7 @@ VALUE_FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec(
         "is_a",
         "isinstance(a, (b, …)), b the name of a type",
-        (JSONS, TEXTUAL),
+        (JSONS | {Kind.FLOAT}, TEXTUAL),
         Kind.BOOL,
         is_variadic=True,
     ),

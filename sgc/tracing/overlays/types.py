@@ -77,7 +77,7 @@ def is_instance(value: Any, *of: type) -> bool:
     if isinstance(value, AbstractJson):
         return value.is_a(*of)
     if isinstance(value, AbstractNumber):
-        return issubclass(value.python, of)
+        return _is_number(value, of)
     if isinstance(value, AbstractList):
         return issubclass(list, of)
     if isinstance(value, TracedTold):
@@ -85,6 +85,14 @@ def is_instance(value: Any, *of: type) -> bool:
     if type(value) is AbstractRandom:
         return issubclass(Random, of)
     return isinstance(value, of)
+
+
+def _is_number(number: AbstractNumber, of: tuple[type, ...]) -> bool:
+    """An int may be given where a float is expected, so which of them it is is a decision."""
+    is_float = issubclass(float, of)
+    if number.python is not float or issubclass(int, of) == is_float:
+        return issubclass(number.python, of)
+    return bool(computed(number.session, "is_a", number, "float")) is is_float
 
 
 class _TypeOfType(type):
@@ -104,6 +112,8 @@ Type = _TypeOfType("type", (type,), {"__module__": "builtins"})
 
 
 def _type_of(value: Any) -> Any:
+    if isinstance(value, AbstractNumber) and value.python is float:
+        return Float if _is_number(value, (float,)) else Int
     return _seen_as(python_type(value))
 
 
