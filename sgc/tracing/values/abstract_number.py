@@ -159,7 +159,9 @@ class AbstractNumber:
         stop(
             f"{self.session.name_of(self.symbol)} is needed as a number while tracing",
             hint="write xs[n], range(n), int(n), float(n) and f-strings, in the program's own "
-            "module; or " + self._bind() + INTERPRET,
+            "module; to pick a stream, compare, `for i, f in enumerate(forks): if i == n`; or "
+            + self._bind()
+            + INTERPRET,
         )
 
     def _bind(self) -> str:
