@@ -110,6 +110,8 @@ def run_model(name: str, arguments: argparse.Namespace, limits: Limits) -> list[
     runners: dict[str, ModelRunner] = {}
     for way in arguments.ways.split(","):
         runners[way] = WAYS[way](load_transformers_model(folder, "bfloat16"), 1)
+        while runners[way].gather_pages(64):  # as an engine does between its first steps
+            pass
         runners[way].pool = KVPool(N_PAGES)
     found = []
     for case in CASES:
