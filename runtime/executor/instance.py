@@ -53,6 +53,7 @@ class Instance:
         self.asking = Asking(context)
         self.requests = Requests()
         self._ahead: Ahead | None = None  # of a compiled program
+        self._caller: tuple[Instance, Node] | None = None  # of a mapped call in one
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
 
@@ -69,12 +70,10 @@ class Instance:
         node: that calls it, in a compiled program.
         """
         tools = self.tools.part(place.tools)
-        after, ahead = self.context.after, None
+        run = Instance(self.context.part(program, path), arguments, tools)
         if self._ahead is not None and node is not None:
-            after += self._ahead.after(node)
-            ahead = self._ahead.called[number_of(node, "program")]
-        run = Instance(self.context.part(program, path, after), arguments, tools)
-        run._ahead = ahead
+            run._ahead = self._ahead.called[number_of(node, "program")]
+            run._caller = self, node
         self.work.enter(run)
         return run
 
@@ -150,7 +149,7 @@ class Instance:
         self.work.background(self._ask(node, path), path)
 
     async def _ask(self, node: Node, path: str | None) -> None:
-        tell(self._told(node))
+        tell(lambda: self._told(node))
         try:
             results = await ASKING[node.op](self, node)
         except BaseException as error:
@@ -167,14 +166,21 @@ class Instance:
     def _told(self, node: Node) -> Told:
         if self._ahead is None:
             return Told(self.context.number, None)
-        return Told(self.context.number, round(self._ahead.of(node) + self.context.after))
+        return Told(self.context.number, round(self._ahead.of(node) + self._left_after()))
+
+    def _left_after(self) -> float:
+        """The tokens of the whole run behind this part of it."""
+        if self._caller is None:
+            return 0.0
+        run, node = self._caller
+        return (0.0 if run._ahead is None else run._ahead.after(node)) + run._left_after()
 
     def _note_taken(self, node: Node) -> None:
         """Notes how long a generation became, for what later runs tell."""
         if self._ahead is not None and Flag.GENERATES in node.flags:
             draws = self.requests.draws_of(node.results[-1].name)
-            taken = [each.usage.completion_tokens for each in draws]
-            self._ahead.saw(node, max(taken, default=0))
+            if draws:
+                self._ahead.saw(node, draws[-1].usage.completion_tokens)
 
     def _complete(self, node: Node, results: Results) -> None:
         define, came = self.values.define, self.schedule.came

@@ -105,10 +105,7 @@ def serve(
     outgoing = Outgoing(channel)
     while channel.is_open:
         is_idle = not core.has_work
-        wait_s = (
-            0 if not is_idle or later is not None else COMPILING_S if intake.is_waiting else None
-        )
-        messages = channel.receive(wait_s)
+        messages = channel.receive(_wait_s(is_idle and later is None, intake))
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
@@ -126,10 +123,17 @@ def serve(
         if outgoing.message.HasField("stats"):
             outgoing.message.stats.busy_s = busy_s
         outgoing.send(is_idle=not core.has_work)
-        if later is not None and not later():
-            later = None
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
+        if later is not None and not later():
+            later = None
+
+
+def _wait_s(may_wait: bool, intake: Intake) -> float | None:
+    """How long to wait for a message; None: until one comes."""
+    if not may_wait:
+        return 0.0
+    return COMPILING_S if intake.is_waiting else None
 
 
 def _read_message(

@@ -6,7 +6,7 @@ equal with and without it, and a backend that schedules nothing never reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -29,17 +29,18 @@ class Told:
     remaining: int | None
 
 
-_told: ContextVar[Told | None] = ContextVar("sgc_ahead", default=None)
+_told: ContextVar[Callable[[], Told] | None] = ContextVar("sgc_ahead", default=None)
 
 
-def tell(told: Told) -> None:
-    """Sets the hint for the requests that this task makes."""
+def tell(told: Callable[[], Told]) -> None:
+    """Sets the hint for the requests that this task makes; it is found when a backend asks."""
     _told.set(told)
 
 
 def told() -> Told | None:
     """The hint of the request that is made now."""
-    return _told.get()
+    found = _told.get()
+    return None if found is None else found()
 
 
 class Ahead:
@@ -47,7 +48,8 @@ class Ahead:
     programs that it calls, by number.
 
     Generations are assumed to take half of what they may; what they took is averaged, and the
-    longest paths are found anew when as many have ended as before.
+    longest paths are found anew when as many have ended as before. Runs on several threads share
+    it: at worst a mean misses one.
     """
 
     def __init__(self, graph: Graph, called: Sequence[Ahead]) -> None:
@@ -55,15 +57,15 @@ class Ahead:
         self._graph = graph
         self._means: dict[str, float] = {}
         self._n_seen, self._n_next = 0, 1
-        self._found = self._find()
+        self._found: Remaining | None = None
 
     @property
     def whole(self) -> float:
-        return self._found.whole
+        return self._paths().whole
 
     def after(self, node: Node) -> float:
         """On the longest path behind a node."""
-        return self._found.after.get(_name(node), 0.0)
+        return self._paths().after.get(_name(node), 0.0)
 
     def of(self, node: Node) -> float:
         return self._tokens(node) + self.after(node)
@@ -74,12 +76,15 @@ class Ahead:
         mean = self._means.get(name, float(n_tokens))
         self._means[name] = mean + (n_tokens - mean) / 16
         self._n_seen += 1
-        if self._n_seen == self._n_next:
-            self._n_next *= 2
-            self._found = self._find()
+        if self._n_seen >= self._n_next:
+            self._n_next = 2 * self._n_seen
+            self._found = None
 
-    def _find(self) -> Remaining:
-        return remaining(self._graph, self._tokens)
+    def _paths(self) -> Remaining:
+        found = self._found
+        if found is None:
+            found = self._found = remaining(self._graph, self._tokens)
+        return found
 
     def _tokens(self, node: Node) -> float:
         if Flag.CALLS in node.flags:

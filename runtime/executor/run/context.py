@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,7 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState, special_pattern
 
 # Processes that one engine cannot tell apart begin at different numbers.
-_NUMBERS = itertools.count(secrets.randbits(62))
+_NUMBERS = itertools.count(int.from_bytes(os.urandom(7), "big"))
 
 # Called with (node, stream path, text) for new text of a stream, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
@@ -28,8 +28,8 @@ class Context:
 
     row: the key of the run's row; special: matches the model's special tokens; called: the programs
     that maps call; sharing: which values share mutable objects, None if no code changes values;
-    base: the path of a mapped call in its run, "" for other runs; number: of the run; after: the
-    tokens behind a mapped call in its run (`hints/ahead.py`).
+    base: the path of a mapped call in its run, "" for other runs; number: of the run
+    (`hints/ahead.py`).
     """
 
     program: str
@@ -43,7 +43,6 @@ class Context:
     sharing: Sharing | None = None
     base: str = ""
     number: int = field(default_factory=lambda: next(_NUMBERS))
-    after: float = 0.0
 
     @staticmethod
     def of(
@@ -63,9 +62,9 @@ class Context:
             program, row, backend, capabilities, options, on_text, special, called, sharing
         )
 
-    def part(self, program: str, base: str, after: float) -> Context:
+    def part(self, program: str, base: str) -> Context:
         """Returns the context of a mapped call."""
-        return replace(self, program=program, base=base, after=after)
+        return replace(self, program=program, base=base)
 
     def placed(self, path: str) -> str:
         """Returns a path of this run as a path in the whole run, of which it may be a part."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from around import around_failing
 from control_flow import agree_saved, equal_or_refused
 
 import sgc
@@ -128,26 +129,11 @@ OTHERS = (
 )  # fmt: skip
 
 
-def program(body: Any) -> Any:
-    @sgc.function
-    def shown(s, q: str):
-        s += q + sgc.gen("a", max_tokens=9)
-        try:
-            found = body(s, s["a"].split())
-        except ValueError as error:
-            s += f"{type(error).__name__}: {error}"
-            found = None
-        s += f"{found}" + sgc.gen("b", max_tokens=3)
-        return found
-
-    return shown
-
-
 @pytest.mark.parametrize("body", EQUAL)
 def test_they_are_loops(body: Any) -> None:
-    agree_saved(program(body), POOL, n=12, q="x")
+    agree_saved(around_failing(body), POOL, n=12, q="x")
 
 
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
-    equal_or_refused(program(body), POOL)
+    equal_or_refused(around_failing(body), POOL)

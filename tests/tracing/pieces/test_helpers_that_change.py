@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
+from around import around
 from control_flow import agree_or_refuse, agree_saved, equal_or_refused
 
 import sgc
@@ -309,28 +310,17 @@ OTHERS = (
 )  # fmt: skip
 
 
-def program(body: Any) -> Any:
-    @sgc.function
-    def shown(s, q: str):
-        s += q + sgc.gen("a", max_tokens=9)
-        found = body(s, s["a"])
-        s += f"{found}" + sgc.gen("b", max_tokens=3)
-        return found
-
-    return shown
-
-
 @pytest.mark.parametrize("body", EQUAL)
 def test_what_a_helper_changes_is_changed(body: Any) -> None:
-    agree_saved(program(body), POOL, n=12, q="x")
+    agree_saved(around(body, gets_text=True), POOL, n=12, q="x")
 
 
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
     TOTALS.clear()
-    equal_or_refused(program(body), POOL)
+    equal_or_refused(around(body, gets_text=True), POOL)
 
 
 def test_what_may_be_the_argument_itself_ends_with_an_error() -> None:
-    found = program(a_parameter_set_anew_perhaps)
+    found = around(a_parameter_set_anew_perhaps, gets_text=True)
     agree_or_refuse(found, Program(trace(found, is_full=True)), POOL, n=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from around import around
 from control_flow import agree_saved, equal_or_refused
 
 import sgc
@@ -82,22 +83,11 @@ def with_a_key_that_changes(s: Any, words: list[str]) -> Any:
 OTHERS = (changed_later, changed_through_the_list, with_an_alias, with_a_key_that_changes)
 
 
-def program(body: Any) -> Any:
-    @sgc.function
-    def shown(s, q: str):
-        s += q + sgc.gen("a", max_tokens=9)
-        found = body(s, s["a"].split())
-        s += f"{found}" + sgc.gen("b", max_tokens=3)
-        return found
-
-    return shown
-
-
 @pytest.mark.parametrize("body", EQUAL)
 def test_they_are_sorted(body: Any) -> None:
-    agree_saved(program(body), POOL, n=12, q="x")
+    agree_saved(around(body), POOL, n=12, q="x")
 
 
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
-    equal_or_refused(program(body), POOL)
+    equal_or_refused(around(body), POOL)

@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from around import around
 from control_flow import agree_or_refuse, agree_saved, equal_or_refused
 
-import sgc
 from sgc.programs.program import Program
 from sgc.tracing.tracer import trace
 
@@ -165,28 +165,17 @@ OTHERS = (
 )
 
 
-def program(body: Any) -> Any:
-    @sgc.function
-    def shown(s, q: str):
-        s += q + sgc.gen("a", max_tokens=9)
-        found = body(s, s["a"].split())
-        s += f"{found}" + sgc.gen("b", max_tokens=3)
-        return found
-
-    return shown
-
-
 @pytest.mark.parametrize("body", EQUAL)
 def test_a_missing_key_is_added(body: Any) -> None:
-    agree_saved(program(body), POOL, n=12, q="x")
+    agree_saved(around(body), POOL, n=12, q="x")
 
 
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
-    equal_or_refused(program(body), POOL)
+    equal_or_refused(around(body), POOL)
 
 
 @pytest.mark.parametrize("body", [of_lists])
 def test_others_are_equal_or_end_with_an_error(body: Any) -> None:
-    found = program(body)
+    found = around(body)
     agree_or_refuse(found, Program(trace(found, is_full=True)), POOL, n=8)
