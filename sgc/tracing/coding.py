@@ -116,8 +116,10 @@ class Coding(Merging):
             return super().operand(value)
         if issubclass(kind, AbstractList) and self.view_state(value.symbol) == "stale":
             stop(
-                "keys(), values() or items() of a dict that has changed since are read",
-                hint="make a list of them first, list(d.items()); or " + INTERPRET,
+                "keys(), values() or items() of a dict, or groups of a list, that has changed "
+                "since are read",
+                hint="make a list of them first, list(d.items()) or groupby(list(xs)); or "
+                + INTERPRET,
             )
         if kind is EndedState:
             return self._ended_operand(value)

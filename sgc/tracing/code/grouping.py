@@ -134,14 +134,21 @@ def _is_used_up(loop: ast.For | ast.comprehension, function: Function, tree: Tre
 
 
 def _stays(call: ast.Call, body: Sequence[ast.AST]) -> bool:
-    """Whether what is grouped is a list that nothing changes in the turns: a new one, or that of a
-    variable that they do not use."""
+    """Whether what is grouped is a new list, or that of a variable that the turns do not use. Other
+    names that it has are seen when the program is traced."""
     over = call.args[0] if call.args else None
     if not isinstance(over, ast.Name):
-        return isinstance(over, ast.Call)
+        return isinstance(over, ast.Call) and _is_new(over.func)
     parts = (each for stmt in body for each in ast.walk(stmt) if isinstance(each, ast.Name))
     is_comprehension = len(body) == 1 and not isinstance(body[0], ast.stmt)
     return sum(each.id == over.id for each in parts) <= is_comprehension  # itself, in the call
+
+
+def _is_new(function: ast.expr) -> bool:
+    """Whether a call gives a list that nothing else has, by the name of what is called."""
+    if isinstance(function, ast.Attribute):
+        return function.attr in ("rsplit", "split", "splitlines")
+    return isinstance(function, ast.Name) and function.id in ("list", "sorted", "tuple")
 
 
 def _is_replaced(stmt: ast.stmt, name: str, first: ast.Name) -> bool:

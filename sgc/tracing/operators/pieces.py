@@ -195,7 +195,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "it takes an error that is no data")
     for n in errors:  # else the values are not copied: who holds one is counted
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
-    owned, are_shared = _owned(session, found, values, frame) if found.changes else ([], False)
+    counts = bool(found.changes) or found.grouping is not None
+    owned, are_shared = _owned(session, found, values, frame) if counts else ([], False)
     try:
         code = session.piece_code(found, values, frame.f_globals)
     except (NotData, CodeError) as error:
@@ -222,6 +223,10 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
             session.sites.told[where] = TraceError(why, where=where, hint=hint)
             _refuse(session, key, why)
     inputs = {name: value for name, (value, _) in given.items()}
+    if (grouped := found.grouped) is not None:
+        value, is_own = given[grouped]
+        if type(value) in (list, dict, set) and not is_own:
+            _refuse(session, key, "what is grouped may be changed by another name of it")
     try:
         made = _outputs(session, found, code, inputs, are_shared)
         for name in found.changes:
@@ -290,6 +295,11 @@ def _outputs(
         value = without_none(abstract(symbol, session), type_)
         if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
+        if isinstance(value, AbstractList) and found.grouped is not None:
+            of = given[found.grouped]
+            value = (
+                session.viewed(value, of) if isinstance(of, (AbstractList, AbstractJson)) else value
+            )
         return _taken(session, found, name, value, given)
     each = _at_most(
         [

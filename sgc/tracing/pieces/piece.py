@@ -96,6 +96,13 @@ class Piece:
         return call if isinstance(call, ast.Call) else None
 
     @property
+    def grouped(self) -> str | None:
+        """The variable whose list is grouped, which the loop must see as it is at each turn."""
+        call = self.grouping
+        over = None if call is None or not call.args else call.args[0]
+        return over.id if isinstance(over, ast.Name) and over.id in self.inputs else None
+
+    @property
     def is_statement(self) -> bool:
         return isinstance(self.node, ast.stmt)
 

@@ -204,6 +204,7 @@ class AbstractList:
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
         given = [argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
+        self.session.note_changed(self.symbol)
         self.symbol = made.symbol
         holding(self, items)
 

@@ -121,7 +121,7 @@ class Recorder(Session):
 
     @abstractmethod
     def view_state(self, symbol: Symbol) -> str:
-        """Whether a symbol is a "view" of a dict, or a "stale" one: it has changed since."""
+        """Whether a symbol is a "view" of a dict or list, or "stale": that has changed since."""
 
     @abstractmethod
     def note_widened(self, symbol: Symbol, wide: Symbol) -> None:

@@ -174,10 +174,69 @@ def kept_if_long(s: Any, words: list[str]) -> Any:
     return None
 
 
+def while_another_name_grows(s: Any, words: list[str]) -> Any:
+    same = words
+    found = []
+    for size, group in groupby(words, len):
+        found.append((size, list(group)))
+        if len(same) < 7:
+            same.append("zz")
+    return found
+
+
+def while_another_name_of_a_known_list_grows(s: Any, words: list[str]) -> Any:
+    own = ["b", *(words[:1] or ["q"]), "dd"]
+    same = own
+    found = []
+    for size, group in groupby(own, len):
+        found.append((size, list(group)))
+        if len(same) < 7:
+            same.append("zz" + found[0][1][0])
+    return found
+
+
+class Box:
+    def __init__(self, items: list[str]) -> None:
+        self.items = items
+
+    def more(self) -> None:
+        self.items.append("zz")
+
+
+def while_an_object_with_it_grows(s: Any, words: list[str]) -> Any:
+    box, found = Box(words), []
+    for size, group in groupby(words, len):
+        found.append((size, list(group)))
+        if len(found) < 3:
+            box.more()
+    return found
+
+
+def the_same(words: list[str]) -> list[str]:
+    return words
+
+
+def while_what_a_call_gives_grows(s: Any, words: list[str]) -> Any:
+    found = []
+    for size, group in groupby(the_same(words), len):
+        found.append((size, list(group)))
+        if len(words) < 7:
+            words.append("zz")
+    return found
+
+
+def while_it_grows_in_a_comprehension(s: Any, words: list[str]) -> Any:
+    same = words
+    return [(n, list(group), len(same) < 7 and same.append("zz"))
+            for n, group in groupby(words, len)]  # fmt: skip
+
+
 OTHERS = (
     a_key_that_fails, a_key_that_fails_late, a_group_is_used_twice, a_group_is_used_later,
     a_part_of_a_group, a_group_in_a_loop, after_the_loop, kept_if_long,
-    groups_of_its_own, while_it_grows,
+    groups_of_its_own, while_it_grows, while_another_name_grows,
+    while_another_name_of_a_known_list_grows, while_an_object_with_it_grows,
+    while_what_a_call_gives_grows, while_it_grows_in_a_comprehension,
 )  # fmt: skip
 
 

@@ -123,9 +123,49 @@ def failing(s: Any, words: list[str]) -> Any:
     return sum(each)
 
 
+def of_a_dict_that_grows(s: Any, words: list[str]) -> Any:
+    sizes = {word: len(word) for word in words}
+    keys = (key for key in sizes)
+    sizes["new"] = 0
+    try:
+        s += ",".join(keys)
+    except RuntimeError:
+        s += "it changed"
+    return None
+
+
+def of_a_dict_that_grows_by_another_name(s: Any, words: list[str]) -> Any:
+    sizes = {word: len(word) for word in words}
+    same = sizes
+    keys = (key for key in sizes)
+    if words:
+        same["new"] = 0
+    try:
+        s += ",".join(keys)
+    except RuntimeError:
+        s += "it changed"
+    return None
+
+
+def grow(sizes: dict[str, int]) -> None:
+    sizes["new"] = 0
+
+
+def of_a_dict_that_a_helper_grows(s: Any, words: list[str]) -> Any:
+    sizes = {word: len(word) for word in words}
+    keys = (key for key in sizes)
+    grow(sizes)
+    try:
+        s += ",".join(keys)
+    except RuntimeError:
+        s += "it changed"
+    return None
+
+
 OTHERS = (
-    used_in_a_while, used_twice, used_in_a_loop, set_before_a_loop, taken_by_hand, in_a_function,
-    failing,
+    of_a_dict_that_a_helper_grows, of_a_dict_that_grows, of_a_dict_that_grows_by_another_name,
+    used_in_a_while, used_twice, used_in_a_loop, set_before_a_loop, taken_by_hand,
+    in_a_function, failing,
 )  # fmt: skip
 
 
