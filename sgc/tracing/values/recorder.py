@@ -136,6 +136,10 @@ class Recorder(Session):
         """Called before a key is read of a value, which adds it to a `defaultdict`."""
 
     @abstractmethod
+    def note_changed(self, symbol: Symbol) -> None:
+        """Marks the views of what changes, in which Python would show it."""
+
+    @abstractmethod
     def may_add(self, symbol: Symbol) -> bool:
         """Whether reading a key of a value may add it there, and nothing goes over its items."""
 
