@@ -1,7 +1,7 @@
 """The interface of attention backends over a paged pool. A page is one token's K and V.
 
-`torch_cpu.py` implements it, and tests compare it with a plain implementation; others (Triton,
-FlashInfer) fit the same two calls. Nothing here knows of requests or models.
+`torch_attention.py`, `cpu/`, `triton/` and `flashinfer/` implement it; tests compare them with a
+plain implementation. Nothing here knows of requests or models.
 """
 
 from __future__ import annotations

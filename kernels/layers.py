@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import torch
 from torch import Tensor
 
 
@@ -42,6 +43,13 @@ class Rope:
     @property
     def n_rotated(self) -> int:
         return 2 * len(self.inverse)
+
+    def angles(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Cosines and sines as heads are multiplied by them: [n, 1, n_rotated] each. positions:
+        [n]."""
+        halves = [positions.float()[:, None, None] * self.inverse] * 2
+        both = torch.stack(halves, -1).flatten(-2) if self.is_interleaved else torch.cat(halves, -1)
+        return (both.cos() * self.scale).to(dtype), (both.sin() * self.scale).to(dtype)
 
 
 @dataclass(frozen=True, slots=True)

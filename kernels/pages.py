@@ -36,12 +36,13 @@ class PageFormat:
             return self._scales_at + _SCALE_BYTES * self.n_heads
         return self.n_heads * self.head_dim * self.dtype.itemsize
 
-    def pool(self, n_pages: int) -> Tensor:
+    def pool(self, n_pages: int, device: torch.device | str = "cpu") -> Tensor:
         """Memory of pages that nobody has written: [n_pages, n_heads, head_dim], or with scales
         [n_pages, n_bytes]."""
         if self.has_scales:
-            return torch.empty(n_pages, self.n_bytes, dtype=torch.int8)
-        return torch.empty(n_pages, self.n_heads, self.head_dim, dtype=self.dtype)
+            return torch.empty(n_pages, self.n_bytes, dtype=torch.int8, device=device)
+        shape = n_pages, self.n_heads, self.head_dim
+        return torch.empty(shape, dtype=self.dtype, device=device)
 
     def scales(self, pool: Tensor) -> Tensor:
         """A view of the pages' scales: [n_pages, n_heads]."""

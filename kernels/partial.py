@@ -1,6 +1,6 @@
 """Softmax attention in parts: each part's output comes with its log-sum-exp, by which outputs of
 the same queries over different keys are merged (Flash-Decoding, cascade inference). Called by
-`torch_cpu.py`; knows neither pages nor rows.
+`torch_attention.py`; knows neither pages nor rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def attend_part(
 
     Returns [b, h, n, v_head_dim] and [b, h, n]. is_causal: query i sees keys 0 … i.
     """
-    if _FLASH is None or softcap is not None or q.shape[-1] != v.shape[-1]:
+    is_covered = q.device.type == "cpu" and softcap is None and q.shape[-1] == v.shape[-1]
+    if _FLASH is None or not is_covered:
         return _attend_plainly(q, k, v, scale, mask, is_causal, softcap)
     out, lse = _FLASH(q, k, v, 0.0, is_causal, attn_mask=mask, scale=scale)
     return out, lse
@@ -52,7 +53,7 @@ def _attend_plainly(
     if mask is not None:
         scores = scores + mask
     if is_causal:
-        after = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        after = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(after, -torch.inf)
     lse = scores.logsumexp(-1)
     return (scores - lse[..., None]).exp().to(v.dtype) @ v, lse

@@ -4,13 +4,13 @@ A token's keys are covered by one to three parts: the prefix that its row shares
 rest of the context before the row's new tokens, and the new tokens themselves. Adjacent rows with
 few new tokens, such as the branches of a tree of choices, are joined in one part: all their tokens
 against all their keys, under a mask (tree attention, as in SpecInfer). It runs on the host, in
-numpy, once per step and window; `torch_cpu.py` calls it.
+numpy, once per step and window; `torch_attention.py` calls it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -63,6 +63,14 @@ class Part:
     sees: Tensor | None = None
     is_causal: bool = False
     is_first: bool = True
+
+    def to(self, device: torch.device) -> Part:
+        """The part with its tensors on a device."""
+        if device == self.pages.device:
+            return self
+        tokens = self.tokens if isinstance(self.tokens, slice) else self.tokens.to(device)
+        sees = None if self.sees is None else self.sees.to(device)
+        return replace(self, tokens=tokens, pages=self.pages.to(device), sees=sees)
 
     def is_whole(self, n_tokens: int) -> bool:
         """Whether the part has all `n_tokens` tokens, in order."""

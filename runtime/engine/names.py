@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 POLICIES = ("lpm", "dfs", "fcfs", "random", "program")  # see waiting.py
 DEFAULT_POLICY = "lpm"
-DTYPES = ("auto", "float32", "bfloat16")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+ATTENTION = ("auto", "flashinfer", "triton", "torch")  # on a GPU
 HELD_AS = ("auto", "int8")  # weights, K and V
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
@@ -17,7 +18,9 @@ class StepOptions:
 
     lookup: whether requests guess tokens (`lookup.py`). deterministic: whether a reply is kept from
     depending on what runs beside it. weights, kv: how weights, and K and V, are held; "auto" is
-    in the model's dtype. check: verify the engine's invariants after every step.
+    in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu". attention: the
+    kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine may take.
+    check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -34,4 +37,7 @@ class StepOptions:
     deterministic: bool = False
     weights: str = "auto"
     kv: str = "auto"
+    device: str = "auto"
+    attention: str = "auto"
+    memory_fraction: float = 0.9
     check: bool = False

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
-from sgc.runtime.engine.names import DTYPES, HELD_AS, POLICIES
+from sgc.runtime.engine.names import ATTENTION, DTYPES, HELD_AS, POLICIES
 from sgc.runtime.engine.worker import process as worker_process
 
 
@@ -77,6 +77,9 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--no-jump-forward", dest="jumps", action="store_false")
     add("--no-lookup", dest="lookup", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
+    add("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    add("--attention", choices=ATTENTION, default="auto", help="what attends on a GPU")
+    add("--memory-fraction", type=_share, default=0.9, help="how much of a GPU's memory to take")
     add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
     add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")
     add("--threads", type=_positive, help="threads of the model's computation")
@@ -102,6 +105,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1, not {text!r}")
     return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.05 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0.05 to 1, not {text!r}")
+    return share
 
 
 if __name__ == "__main__":

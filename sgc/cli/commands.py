@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
-from sgc.runtime.engine.names import DEFAULT_POLICY, DTYPES, HELD_AS, POLICIES
+from sgc.runtime.engine.names import ATTENTION, DEFAULT_POLICY, DTYPES, HELD_AS, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -343,6 +343,12 @@ def verify_command(path: Path) -> None:
               "followed the last ones before, and let the next step verify it.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
+@click.option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True,
+              help="Where the model is computed; auto: on a GPU, if there is one.")  # fmt: skip
+@click.option("--attention", type=click.Choice(ATTENTION), default="auto", show_default=True,
+              help="What attends on a GPU; auto: the fastest that is installed.")  # fmt: skip
+@click.option("--memory-fraction", type=click.FloatRange(0.05, 1.0), default=0.9,
+              show_default=True, help="How much of a GPU's memory to take.")  # fmt: skip
 @click.option("--weights", type=click.Choice(HELD_AS), default="auto", show_default=True,
               help="int8: in eight bits, half of what a step reads. Needs our own "
               "kernels.")  # fmt: skip

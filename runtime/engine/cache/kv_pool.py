@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from sgc.kernels.interface import Heads, PagedAttention, write
@@ -20,6 +21,7 @@ class KVPool:
     """
 
     n_pages: int
+    device: torch.device | str = "cpu"
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     windows: set[int | None] = field(default_factory=set)
 
@@ -27,7 +29,7 @@ class KVPool:
         """The layer's pools, of these formats."""
         pools = self.layers.get(index)
         if pools is None:
-            pools = k.pool(self.n_pages), v.pool(self.n_pages)
+            pools = k.pool(self.n_pages, self.device), v.pool(self.n_pages, self.device)
             self.layers[index] = pools
         return pools
 

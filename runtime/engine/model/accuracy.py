@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import Accuracy, Row, flatten
 from sgc.runtime.engine.model.runner import ModelRunner
@@ -77,10 +76,10 @@ def accuracy_of(runner: ModelRunner, own: OwnText) -> Accuracy:
 def _logits(runner: ModelRunner, ids: Ints) -> Iterator[tuple[int, Tensor]]:
     """Where each chunk starts, and its logits."""
     before: Any = runner.pool
-    runner.pool = KVPool(len(ids))
+    runner.pool = runner.new_pool(len(ids))
     pages = np.arange(len(ids))
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
         row = Row(chunk, start, pages[: start + len(chunk)], np.arange(len(chunk)))
-        yield start, torch.from_numpy(runner.run(flatten([row])))
+        yield start, torch.from_numpy(runner.logits(flatten([row])))
     runner.pool = before

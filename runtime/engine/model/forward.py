@@ -6,7 +6,7 @@ the implementation owns the KV pool, and the engine addresses it by page ids.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.runtime.engine.ints import NO_INTS, Ints
+from sgc.runtime.engine.requests.draws import Draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,25 @@ class Accuracy:
     equal_share: float
 
 
+class Logits(Protocol):
+    """[n_logits, vocab] numbers, where the model left them, until its next step. at: rows of them,
+    ascending."""
+
+    def rows(self, at: Sequence[int]) -> Iterator[npt.NDArray[np.float32]]:
+        """Each row on the host: [vocab]."""
+        ...
+
+    def draw(self, at: Sequence[int], draws: Sequence[Draw]) -> list[int]:
+        """A token from each row. Raises `NotFinite` if there is none to draw in one of them."""
+        ...
+
+    def log_probabilities(self, at: Sequence[int], tokens: Sequence[int]) -> list[float]:
+        """Natural, of a token each; NaN where a row is not of finite numbers. at: in any order."""
+        ...
+
+
 class Forward(Protocol):
-    def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+    def run(self, batch: FlatBatch) -> npt.NDArray[np.float32] | Logits:
         """Writes the new tokens' K/V and returns logits: [n_logits, vocab]."""
         ...
 

@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.accuracy import OwnText, accuracy_of, own_text
+from sgc.runtime.engine.model.device.places import CPU, Place
+from sgc.runtime.engine.model.device.runners import (
+    ALL_THAT_FITS,
+    Sizes,
+    device_factories,
+    make_ready,
+)
 from sgc.runtime.engine.model.plain_files import find_plain
 from sgc.runtime.engine.model.runner import ModelRunner, Needs
 from sgc.runtime.engine.model.self_check import OwnAnswers, check_model, own_answers
-from sgc.runtime.engine.model.ways import PLAIN, decoder_factories, own_kernels, runner_factories
+from sgc.runtime.engine.model.ways import (
+    PLAIN,
+    RunnerFactory,
+    decoder_factories,
+    own_kernels,
+    runner_factories,
+)
 from sgc.runtime.engine.process.tuning import keep_freed_memory
 
 MAX_POOL_TOKENS = 65536
-_DTYPES = ("float32", "bfloat16")
+_DTYPES = ("float32", "bfloat16", "float16")
 _log = logging.getLogger(__name__)
 
 # A model this small is no faster on two threads (2 cores, torch 2.13), and far slower when other
@@ -41,29 +53,35 @@ def load_model(
     threads: int | None = None,
     needs: Needs = PLAIN,
     text: Ints | None = None,
+    place: Place = CPU,
+    sizes: Sizes = ALL_THAT_FITS,
 ) -> ModelRunner:
-    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16".
+    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32", "bfloat16" or
+    "float16".
 
     needs: what only our own kernels can do: `UnsupportedModel` where they cannot. text: ids, on
-    which it is measured what eight bits cost.
+    which it is measured what eight bits cost. sizes: of a GPU's memory.
     """
     if threads is not None:
         torch.set_num_threads(threads)
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
-    if needs.options:
+    if needs.options and not place.is_gpu:
         own_kernels(needs)
     measured = text if needs.in_eight_bits else None
-    loading = _Loading(folder, dtype, threads is None, needs, measured)
+    loading = _Loading(folder, dtype, threads is None, needs, measured, place)
     runner = loading.plain() or loading.transformers()
     if max_context is not None:
         if max_context > runner.max_context:
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
         runner.max_context = max_context
+    if place.is_gpu:
+        make_ready(runner, replace(sizes, pool_tokens=pool_tokens))
+        return runner
     n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
     _check_pool(n_pages, runner.pool.token_bytes)
-    runner.pool = KVPool(n_pages)
+    runner.pool = runner.new_pool(n_pages)
     return runner
 
 
@@ -76,6 +94,7 @@ class _Loading:
     chooses_threads: bool
     needs: Needs
     text: Ints | None
+    place: Place
 
     def plain(self) -> ModelRunner | None:
         """Without transformers, if our own loader knows the model and it passes its check."""
@@ -83,10 +102,10 @@ class _Loading:
         if files is None:
             return None
         self._choose_threads(files.num_parameters())  # before anything starts a second thread
-        model = files.load()
+        model = files.load(self.place.device)
         own = None if model is None else self._own(model)
-        for factory in decoder_factories(files.dtype, self.needs):
-            model = model or files.load()
+        for factory in self._factories_of_plain(files.dtype):
+            model = model or files.load(self.place.device)
             if model is None or own is None:
                 return None
             if (runner := self._tried(factory, model, own)) is not None:
@@ -95,20 +114,33 @@ class _Loading:
         return None
 
     def transformers(self) -> ModelRunner:
-        from sgc.runtime.engine.model.transformers_files import load_transformers_model
-
-        model = load_transformers_model(self.folder, self.dtype)
+        model = self._loaded()
         self._choose_threads(model.num_parameters())
         own = self._own(model)
-        *faster, slowest = runner_factories(model, self.needs)
+        *faster, slowest = self._factories(model)
         for factory in faster:
             if (runner := self._tried(factory, model, own)) is not None:
                 return runner
             del model  # so that it is not in memory twice
-            model = load_transformers_model(self.folder, self.dtype)
+            model = self._loaded()
         runner = slowest(model, 1)
         own.check(runner)
         return runner
+
+    def _loaded(self) -> Any:
+        from sgc.runtime.engine.model.transformers_files import load_transformers_model
+
+        return load_transformers_model(self.folder, self.dtype).to(self.place.device)
+
+    def _factories_of_plain(self, dtype: torch.dtype) -> list[RunnerFactory]:
+        if self.place.is_gpu:
+            return device_factories(None, self.needs, self.place, is_plain=True)
+        return decoder_factories(dtype, self.needs)
+
+    def _factories(self, model: Any) -> list[RunnerFactory]:
+        if self.place.is_gpu:
+            return device_factories(model, self.needs, self.place)
+        return runner_factories(model, self.needs)
 
     def _tried(self, factory: Any, model: Any, own: _Own) -> ModelRunner | None:
         """The runner; None if its logits differ from the model's own (`own`) and another way may

@@ -91,9 +91,9 @@ class PlainFiles:
     def num_parameters(self) -> int:
         return sum(math.prod(shape) for shape in shapes_of(self.config).values())
 
-    def load(self) -> plain.LlamaForCausalLM | None:
+    def load(self, device: torch.device | str = "cpu") -> plain.LlamaForCausalLM | None:
         """The model; None if the tensors are not exactly those that it needs."""
-        tensors = _read_tensors(self.path, shapes_of(self.config))
+        tensors = _read_tensors(self.path, shapes_of(self.config), device)
         if tensors is None:
             return None
         of_dtype = {key: t.to(self.dtype) for key, t in tensors.items()}
@@ -112,9 +112,11 @@ def find_plain(folder: Path, dtype: str) -> PlainFiles | None:
     return PlainFiles(path, kind, config, DTYPES[name]) if is_alone else None
 
 
-def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> _Tensors | None:
+def _read_tensors(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], device: torch.device | str
+) -> _Tensors | None:
     """The tensors of a file, if they are exactly those of `shapes` and floating point."""
-    with safe_open(path, framework="pt") as file:
+    with safe_open(path, framework="pt", device=str(device)) as file:
         found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
         if found != shapes or (file.metadata() or {}).get("format") != "pt":
             return None
@@ -227,6 +229,7 @@ def build(config: plain.LlamaConfig, tensors: _Tensors) -> tuple[plain.Body, pla
 
     embedding = projection("model.embed_tokens")
     layers = [layer(f"model.layers.{i}") for i in range(config.num_hidden_layers)]
-    body = plain.Body(embedding, layers, norm("model.norm"), plain.Rotary(config))
+    rotary = plain.Rotary(config, embedding.weight.device)
+    body = plain.Body(embedding, layers, norm("model.norm"), rotary)
     head = embedding if config.tie_word_embeddings else projection("lm_head")
     return body, head

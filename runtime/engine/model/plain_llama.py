@@ -71,9 +71,9 @@ class Norm:
 class Rotary:
     """The cosines and sines of positions: [..., head_dim] each, in the type of `x`."""
 
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(self, config: LlamaConfig, device: torch.device | str = "cpu") -> None:
         exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float) / config.head_dim
-        self.inv_freq = 1.0 / (config.rope_theta**exponents)
+        self.inv_freq = (1.0 / (config.rope_theta**exponents)).to(device)
         self.attention_scaling = 1.0
 
     def __call__(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,7 +105,7 @@ class Attention:
         n_shared = q.shape[1] // k.shape[1]
         k, v = (heads.repeat_interleave(n_shared, dim=1) for heads in (k, v))
         weights = torch.matmul(q, k.transpose(2, 3)) * self.scaling
-        later = torch.ones(weights.shape[-2:], dtype=torch.bool).triu(1)
+        later = torch.ones(weights.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
         weights = weights.masked_fill(later, float("-inf"))
         weights = F.softmax(weights, dim=-1, dtype=torch.float32).to(x.dtype)
         return self.o_proj(torch.matmul(weights, v).transpose(1, 2).flatten(2))
@@ -166,7 +166,7 @@ class LlamaForCausalLM:
     def __call__(self, tokens: Tensor) -> Tensor:
         """tokens: [n_sequences, n_tokens], whole. Returns [n_sequences, n_tokens, vocab]."""
         x = F.embedding(tokens, self.model.embed_tokens.weight)
-        rope = self.model.rotary_emb(x, torch.arange(tokens.shape[1])[None])
+        rope = self.model.rotary_emb(x, torch.arange(tokens.shape[1], device=x.device)[None])
         for layer in self.model.layers:
             x = layer(x, rope)
         return self.lm_head(self.model.norm(x))

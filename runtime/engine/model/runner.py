@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
-from sgc.runtime.engine.model.forward import Accuracy, FlatBatch
+from sgc.runtime.engine.model.forward import Accuracy, FlatBatch, Logits
 
 
 class UnsupportedModel(ValueError):
@@ -47,7 +47,7 @@ class Way(Protocol):
 
     name: str
 
-    def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+    def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
         """Writes the new tokens' K and V to the pool, and returns [n_logits, vocab]. Notes the
         windows that its layers attend with in the pool."""
         ...
@@ -61,8 +61,6 @@ class Way(Protocol):
 class ModelRunner:
     """A model, the way it is computed, and a pool of `n_pages` tokens."""
 
-    device_name = "cpu"
-
     def __init__(
         self,
         model: Any,
@@ -70,14 +68,17 @@ class ModelRunner:
         n_pages: int,
         keeps_model: bool = False,
         needs: Needs = Needs(),
+        device: torch.device | str = "cpu",
+        device_name: str = "cpu",
     ) -> None:
         """model: the model behind the way. keeps_model: whether the runner keeps it. needs: what
-        the way was asked for."""
+        the way was asked for. device: where the pages are."""
         self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
         self.dtype: torch.dtype = model.dtype
-        self.pool = KVPool(n_pages)
+        self.device, self.device_name = device, device_name
+        self.pool = self.new_pool(n_pages)
         self.vocab_size = int(model.get_output_embeddings().out_features)
         self.max_context = max_context_of(self.config)
         self.way = way
@@ -100,8 +101,18 @@ class ModelRunner:
     def kv_name(self) -> str:
         return "int8" if self.needs.kv == "int8" else self.dtype_name
 
-    def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+    def new_pool(self, n_pages: int) -> KVPool:
+        return KVPool(n_pages, self.device)
+
+    def run(self, batch: FlatBatch) -> npt.NDArray[np.float32] | Logits:
         return self.way.logits(batch, self.pool)
+
+    def logits(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+        """All logits of a batch, on the host: [n_logits, vocab]."""
+        found = self.run(batch)
+        if isinstance(found, np.ndarray):
+            return found
+        return np.stack(list(found.rows(range(len(batch.logit_index)))))
 
     def gather_pages(self, n: int = 1) -> bool:
         return self.way.gather_pages(n)

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.plain_llama import LlamaForCausalLM as PlainLlama
@@ -89,11 +88,12 @@ def _errors(logits: Tensor, right: Tensor) -> Tensor:
 @torch.inference_mode()
 def own_logits(model: Any, batch: Tensor) -> Tensor:
     """Runs a plain model, or one of transformers with its eager attention, whose setting it
-    restores. batch: [n_rows, n]. Returns [n_rows, n, vocab]."""
+    restores. batch: [n_rows, n]. Returns [n_rows, n, vocab], on the CPU."""
+    batch = batch.to(next(iter(model.parameters())).device)
     if isinstance(model, PlainLlama):
         logits: Tensor = model(batch)
-        return logits
-    return _eager_logits(model, batch)
+        return logits.cpu()
+    return _eager_logits(model, batch).cpu()
 
 
 def _eager_logits(model: Any, batch: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
     """Runs both in chunks, over scattered pages; the second shares the first half's pages. The last
     token of each is run by several rows at once, which share all pages before it."""
     n, half = len(first), len(first) // 2
-    runner.pool = KVPool(2 * n + 2 * _N_TWINS)
+    runner.pool = runner.new_pool(2 * n + 2 * _N_TWINS)
     pages = np.random.default_rng(1).permutation(2 * n + 2 * _N_TWINS)
     ours, theirs = pages[:n], np.concatenate([pages[:half], pages[n : 2 * n - half]])
     cut = half // 2 + 1
@@ -185,7 +185,7 @@ def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
         _twins(first, ours, pages[2 * n : 2 * n + _N_TWINS])
         + _twins(second, theirs, pages[2 * n + _N_TWINS :]),
     ]
-    a, b, c, d, e = (torch.from_numpy(runner.run(flatten(rows))) for rows in steps)
+    a, b, c, d, e = (torch.from_numpy(runner.logits(flatten(rows))) for rows in steps)
     of_second = e[_N_TWINS:]
     once = torch.cat([a, b, c[-1:], d[:1], c[:-1], d[1:], of_second[:1]])
     return torch.cat([once, e[:_N_TWINS], of_second[1:]])

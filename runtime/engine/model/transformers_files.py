@@ -22,7 +22,7 @@ from sgc.runtime.engine.model.runner import UnsupportedModel
 from sgc.runtime.engine.model.transformers_model import ATTENTION
 from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _WEIGHT_TYPES = {"F16", "BF16", "F32", "F64"}
 _MAX_NAMED = 5
 _LOADER = logging.getLogger("transformers.modeling_utils")

@@ -20,7 +20,7 @@ from sgc.kernels.cpu.library import Format
 from sgc.kernels.cpu.program import Batch, Program, Writer
 from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
-from sgc.kernels.torch_cpu import TorchCpuAttention
+from sgc.kernels.torch_attention import TorchAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
 from sgc.runtime.engine.model.decoders.fused import FusedModel
@@ -95,8 +95,8 @@ class NativeWay:
 def paged_attention() -> PagedAttention:
     kernels = library.find()
     if kernels is None:
-        return TorchCpuAttention()
-    return NativeAttention(kernels, make_threads(kernels), TorchCpuAttention())
+        return TorchAttention()
+    return NativeAttention(kernels, make_threads(kernels), TorchAttention())
 
 
 def make_threads(kernels: library.Library) -> library.Threads:

@@ -15,8 +15,11 @@ class NotFinite(FloatingPointError):
     """Logits that no token can be drawn from."""
 
 
+NOT_FINITE = "the model gave logits that are not finite numbers"
+
+
 def check_finite(largest: np.floating[Any] | npt.NDArray[np.floating[Any]]) -> None:
     """Raises NotFinite. largest: the largest logit of each row; a NaN anywhere in a row is its
     largest."""
     if not np.isfinite(largest).all():
-        raise NotFinite("the model gave logits that are not finite numbers")
+        raise NotFinite(NOT_FINITE)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from sgc.runtime.engine.ints import NO_INTS, Ints
-from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
+from sgc.runtime.engine.model.forward import FlatBatch, Logits, Row, flatten
 from sgc.runtime.engine.requests.choices import Target
-from sgc.runtime.engine.requests.logprobs import log_sum_exp
+from sgc.runtime.engine.requests.finite import NOT_FINITE, NotFinite
 from sgc.runtime.engine.requests.request import Generate, Work
 from sgc.runtime.engine.scheduling.items import BranchPart, Item
 from sgc.runtime.engine.step.faults import Faults
@@ -119,31 +119,23 @@ def build(items: Sequence[Item]) -> StepBatch:
     )
 
 
-def rows_at(logits: npt.NDArray[np.float32], at: Sequence[int]) -> npt.NDArray[np.float32]:
-    """[len(at), vocab]; not a copy if the rows are adjacent. at: ascending."""
-    if at and at[-1] - at[0] == len(at) - 1:
-        return logits[at[0] : at[-1] + 1]
-    return logits[list(at)]
-
-
-def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
+def write_logprobs(batch: StepBatch, logits: Logits, faults: Faults) -> None:
     """Fills in the choices' log-probabilities (natural, of the model's own distribution)."""
-    norms: dict[int, float] = {}
-    for at, work, target in batch.targets:
-        if work in faults:
-            continue
-        try:
-            if at not in norms:
-                norms[at] = log_sum_exp(logits[at])
-            token = int(target.branch.tokens[target.index])
-            target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
-        except Exception as error:
-            faults.note(work, error)
+    targets = [(at, work, target) for at, work, target in batch.targets if work not in faults]
+    if not targets:
+        return
+    tokens = [int(target.branch.tokens[target.index]) for _, _, target in targets]
+    found = logits.log_probabilities([at for at, _, _ in targets], tokens)
+    for (_, work, target), value in zip(targets, found, strict=True):
+        if math.isnan(value):
+            faults.note(work, NotFinite(NOT_FINITE))
+        else:
+            target.branch.logprobs[target.index] = value
 
 
 def log_tokens(
     batch: StepBatch,
-    logits: npt.NDArray[np.float32],
+    logits: Logits,
     drawn: Mapping[Work, Sequence[int] | None],
     faults: Faults,
 ) -> None:
@@ -154,11 +146,13 @@ def log_tokens(
         for work, at in batch.sampled
         if work.decoding.logprobs is not None and (tokens := drawn.get(work)) is not None
     ]
-    for at, work, index, token in [*there, *new]:
+    asked = [*there, *new]
+    rows = logits.rows([at for at, _, _, _ in asked])
+    for (_, work, index, token), row in zip(asked, rows, strict=True):
         assert work.decoding.logprobs is not None
         if work in faults:
             continue
         try:
-            work.decoding.logprobs.note(index, token, logits[at])
+            work.decoding.logprobs.note(index, token, row)
         except Exception as error:
             faults.note(work, error)

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import IntBuffer
@@ -46,6 +48,7 @@ from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
 from sgc.runtime.engine.step.generation import final_update, grow, grow_run
+from sgc.runtime.engine.step.host_logits import HostLogits
 from sgc.runtime.engine.step.masks import Masks
 
 
@@ -186,7 +189,8 @@ class EngineCore:
             faults = Faults()
             started_s = time.perf_counter()
             self._masks.begin([work for work, _ in batch.sampled], faults)
-            logits = self._forward.run(batch.flat)
+            given = self._forward.run(batch.flat)
+            logits = HostLogits(given) if isinstance(given, np.ndarray) else given
             self._counters.forward_s += time.perf_counter() - started_s
             write_logprobs(batch, logits, faults)
             tokens = draw_tokens(batch, logits, self._masks.finish(), faults)

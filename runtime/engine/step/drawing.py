@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from sgc.runtime.engine.model.forward import Logits
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.finite import NotFinite
 from sgc.runtime.engine.requests.request import Work
-from sgc.runtime.engine.step.batch import StepBatch, rows_at
+from sgc.runtime.engine.step.batch import StepBatch
 from sgc.runtime.engine.step.faults import Faults
 from sgc.runtime.engine.step.generation import draw_of
 from sgc.runtime.engine.step.masks import Allowed
-from sgc.runtime.engine.step.sampler import Draw, sample
-
-Floats = npt.NDArray[np.float32]
 
 
 def draw_tokens(
-    batch: StepBatch, logits: Floats, allowed: Mapping[Work, Allowed], faults: Faults
+    batch: StepBatch, logits: Logits, allowed: Mapping[Work, Allowed], faults: Faults
 ) -> dict[Work, list[int] | None]:
     """The tokens of each sampled request; None if its constraint allows none.
 
@@ -37,7 +35,7 @@ def draw_tokens(
     return {**drawn, **dict.fromkeys(dead)}
 
 
-def _draw_after_guesses(batch: StepBatch, logits: Floats, drawn: Mapping[Work, list[int]]) -> None:
+def _draw_after_guesses(batch: StepBatch, logits: Logits, drawn: Mapping[Work, list[int]]) -> None:
     """Adds to the tokens drawn, while the guesses are right. Where a draw fails, its request keeps
     the tokens before, and the next step fails as it would have without guesses."""
     going = [(work, at) for work, at in batch.sampled if work in batch.guesses and work in drawn]
@@ -60,26 +58,26 @@ def _draw_after_guesses(batch: StepBatch, logits: Floats, drawn: Mapping[Work, l
 
 
 def _draw(
-    sampled: Sequence[tuple[Work, int]], logits: Floats, draws: Sequence[Draw], faults: Faults
+    sampled: Sequence[tuple[Work, int]], logits: Logits, draws: Sequence[Draw], faults: Faults
 ) -> dict[Work, int]:
     """A token for each request, from its row of the logits."""
-    works = [work for work, _ in sampled]
-    rows = rows_at(logits, [at for _, at in sampled])
+    works, at = [work for work, _ in sampled], [at for _, at in sampled]
     try:
-        return dict(zip(works, sample(rows, draws), strict=True))
+        return dict(zip(works, logits.draw(at, draws), strict=True))
     except Exception:  # rows are drawn one by one to find the faulty ones
-        return _one_by_one(works, rows, draws, faults)
+        return _one_by_one(sampled, logits, draws, faults)
 
 
 def _one_by_one(
-    works: Sequence[Work], rows: Floats, draws: Sequence[Draw], faults: Faults
+    sampled: Sequence[tuple[Work, int]], logits: Logits, draws: Sequence[Draw], faults: Faults
 ) -> dict[Work, int]:
     tokens: dict[Work, int] = {}
-    for i, (work, draw) in enumerate(zip(works, draws, strict=True)):
+    for (work, at), draw in zip(sampled, draws, strict=True):
         try:
-            (tokens[work],) = sample(rows[i : i + 1], [draw])
+            (tokens[work],) = logits.draw([at], [draw])
         except Exception as error:
-            is_of_the_request = isinstance(error, NotFinite) and np.isfinite(rows[i].max())
+            (row,) = logits.rows([at])
+            is_of_the_request = isinstance(error, NotFinite) and np.isfinite(row.max())
             what = "its penalties and biases leave no token that can be drawn"
             faults.note(work, ValueError(what) if is_of_the_request else error)
     return tokens

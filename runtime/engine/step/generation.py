@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.request import (
     NO_STOP,
     Generate,
@@ -17,7 +18,6 @@ from sgc.runtime.engine.requests.request import (
     Work,
 )
 from sgc.runtime.engine.step.masks import Allowed
-from sgc.runtime.engine.step.sampler import Draw
 
 _GREEDY = Draw(SamplingParams())  # the largest logit wins, whatever the other parameters
 

@@ -23,48 +23,17 @@ to least likely. So a draw depends only on its row's logits and its own request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from sgc.runtime.engine.ints import Ints
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.finite import check_finite
-from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import SamplingParams
 
 Floats = npt.NDArray[np.float32]
-_MASK = (1 << 64) - 1
 _ROWS_AT_ONCE = 16  # so that a group's arrays stay in the processor's cache
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How to sample one row. n_generated: tokens before this one. banned: ids that must not be
-    drawn. allowed: [vocab], the tokens that a constraint allows, at least one."""
-
-    params: SamplingParams
-    n_generated: int = 0
-    penalties: Penalties | None = None
-    banned: tuple[int, ...] = ()
-    allowed: npt.NDArray[np.bool_] | None = None
-
-    @property
-    def is_adjusted(self) -> bool:
-        has_rules = bool(self.banned) or self.allowed is not None
-        return has_rules or self.penalties is not None or bool(self.params.logit_bias)
-
-
-def uniform(seed: int, n_generated: int) -> float:
-    """A number in [0, 1) that depends only on seed and n_generated (splitmix64)."""
-    z = (_mix(seed & _MASK) + (n_generated + 1) * 0x9E3779B97F4A7C15) & _MASK
-    return (_mix(z) >> 11) * 2.0**-53
-
-
-def _mix(z: int) -> int:
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-    return z ^ (z >> 31)
 
 
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
@@ -131,7 +100,7 @@ def _draw_group(logits: Floats, draws: Sequence[Draw]) -> Ints:
     tokens = np.empty(len(draws), np.int64)
     for i, draw in enumerate(draws):
         n_kept = _n_kept(sorted_weights[i], masses[i], draw.params)
-        point = uniform(draw.params.seed, draw.n_generated) * masses[i, n_kept - 1]
+        point = draw.point * masses[i, n_kept - 1]
         rank = min(int(np.searchsorted(masses[i], point, side="right")), n_kept - 1)
         tokens[i] = _token_of_rank(weights[i], sorted_weights[i], rank)
     return tokens

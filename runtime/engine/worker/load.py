@@ -116,6 +116,8 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 
 def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
     from sgc.runtime.engine.model.accuracy import TEXT
+    from sgc.runtime.engine.model.device.places import find_place
+    from sgc.runtime.engine.model.device.runners import Sizes
     from sgc.runtime.engine.model.loading import load_model
     from sgc.runtime.engine.model.runner import Needs
 
@@ -128,6 +130,8 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         threads=config.threads,
         needs=Needs(config.deterministic, config.weights, config.kv),
         text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
+        place=find_place(config.device, config.attention),
+        sizes=Sizes(None, config.memory_fraction, config.chunk_tokens, config.max_running),
     )
     return _Model(
         runner,

@@ -19,4 +19,4 @@ def runner_of(model: Any, n_pages: int) -> ModelRunner:
 
 def logits_of(runner: ModelRunner, batch: FlatBatch) -> Tensor:
     """[n_logits, vocab]"""
-    return torch.from_numpy(runner.run(batch))
+    return torch.from_numpy(runner.logits(batch))

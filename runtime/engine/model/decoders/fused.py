@@ -17,7 +17,7 @@ from sgc.runtime.engine.cache.kv_pool import Step
 from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Experts, Mlp
 from sgc.runtime.engine.model.decoders.packed import Linear
 
-_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     Activation.SILU: F.silu,
     Activation.GELU: F.gelu,
     Activation.GELU_TANH: lambda x: F.gelu(x, approximate="tanh"),
@@ -65,7 +65,7 @@ class _Layer:
         self._qkv = Linear.of(block.attention.qkv)
         self._out = Linear.of(block.attention.out)
         mlp = block.mlp
-        self._mlp = _Experts(mlp) if isinstance(mlp, Experts) else _Mlp(mlp)
+        self._mlp = MixtureOfExperts(mlp) if isinstance(mlp, Experts) else _Mlp(mlp)
 
     def attend(self, x: Tensor, angles: _Angles, step: Step) -> Tensor:
         """x: [n_tokens, hidden]. Returns [n_tokens, n_heads * head_dim]."""
@@ -118,10 +118,10 @@ class _Mlp:
     def _active(self, product: Linear, h: Tensor) -> Tensor:
         if self._activation is Activation.SILU:
             return product.silu(h)
-        return _ACTIVATIONS[self._activation](product(h))
+        return ACTIVATIONS[self._activation](product(h))
 
 
-class _Experts:
+class MixtureOfExperts:
     """Its inner part is what the experts give, as only they know who gave it."""
 
     def __init__(self, mlp: Experts) -> None:
@@ -174,32 +174,24 @@ class _Angles:
     """The cosines and sines of a step's positions, made once for layers that rotate alike."""
 
     def __init__(self, positions: Tensor, dtype: torch.dtype) -> None:
-        self._positions, self._dtype = positions.float(), dtype
+        self._positions, self._dtype = positions, dtype
         self._made: dict[int, tuple[Tensor, Tensor]] = {}
 
     def rotated(self, heads: Tensor, rope: Rope) -> Tensor:
-        """heads: [n_tokens, n_heads, head_dim], of which the first `n_rotated` dimensions turn."""
-        cos, sin = self._of(rope)
-        turning, rest = heads[..., : rope.n_rotated], heads[..., rope.n_rotated :]
-        if rope.is_interleaved:
-            turned = torch.stack((-turning[..., 1::2], turning[..., ::2]), -1).flatten(-2)
-        else:
-            first, second = turning.chunk(2, -1)
-            turned = torch.cat((-second, first), -1)
-        turning = turning * cos + turned * sin
-        return turning if rest.shape[-1] == 0 else torch.cat((turning, rest), -1)
-
-    def _of(self, rope: Rope) -> tuple[Tensor, Tensor]:
-        """[n_tokens, 1, n_rotated] each."""
+        """heads: [n_tokens, n_heads, head_dim]."""
         key = id(rope)
         if key not in self._made:
-            angles = self._positions[:, None, None] * rope.inverse
-            halves = [angles, angles]
-            whole = (
-                torch.stack(halves, -1).flatten(-2)
-                if rope.is_interleaved
-                else torch.cat(halves, -1)
-            )
-            cos, sin = (whole.cos() * rope.scale, whole.sin() * rope.scale)
-            self._made[key] = cos.to(self._dtype), sin.to(self._dtype)
-        return self._made[key]
+            self._made[key] = rope.angles(self._positions, self._dtype)
+        return rotated(heads, rope, *self._made[key])
+
+
+def rotated(heads: Tensor, rope: Rope, cos: Tensor, sin: Tensor) -> Tensor:
+    """heads: [n_tokens, n_heads, head_dim], of which the first `n_rotated` dimensions turn."""
+    turning, rest = heads[..., : rope.n_rotated], heads[..., rope.n_rotated :]
+    if rope.is_interleaved:
+        turned = torch.stack((-turning[..., 1::2], turning[..., ::2]), -1).flatten(-2)
+    else:
+        first, second = turning.chunk(2, -1)
+        turned = torch.cat((-second, first), -1)
+    turning = turning * cos + turned * sin
+    return turning if rest.shape[-1] == 0 else torch.cat((turning, rest), -1)

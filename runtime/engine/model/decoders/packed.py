@@ -41,7 +41,7 @@ class Linear:
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.n_out = int(weight.shape[0])
         self._bias = None if bias is None else bias.detach()
-        self._is_packed = can_pack(weight.dtype)
+        self._is_packed = weight.device.type == "cpu" and can_pack(weight.dtype)
         self._weight = weight.detach()
         if self._is_packed:
             reorder = torch.ops.mkldnn._reorder_linear_weight

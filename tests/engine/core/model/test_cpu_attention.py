@@ -17,7 +17,7 @@ from sgc.kernels.cpu.attention import NativeAttention
 from sgc.kernels.cpu.library import Format, Isa, KernelError, Library, Threads
 from sgc.kernels.cpu.records import HeadsStep
 from sgc.kernels.interface import Heads, Ragged
-from sgc.kernels.torch_cpu import TorchCpuAttention
+from sgc.kernels.torch_attention import TorchAttention
 
 DTYPES = [torch.float32, torch.bfloat16]
 ALLOWED = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -48,7 +48,7 @@ def pool_of(native: Library, n_threads: int) -> Threads:
 
 def attention(native: Library, n_threads: int = 2, deterministic: bool = False) -> NativeAttention:
     threads = pool_of(native, n_threads)
-    return NativeAttention(native, threads, TorchCpuAttention(), deterministic=deterministic)
+    return NativeAttention(native, threads, TorchAttention(), deterministic=deterministic)
 
 
 def attended(case: Case, attention: NativeAttention) -> Tensor:

@@ -21,6 +21,8 @@ from sgc.runtime.engine.model.decoders.decoder import Product
 from sgc.runtime.engine.model.decoders.families import parts
 from sgc.runtime.engine.model.decoders.families.known import is_known
 from sgc.runtime.engine.model.decoders.packed import Linear, PackedModule, can_pack
+from sgc.runtime.engine.model.device.places import Place
+from sgc.runtime.engine.model.device.runners import fused_on
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import ModelRunner
@@ -124,7 +126,8 @@ UNDERSTOOD = [
              "activation_function": "gelu_new", "pad_token_id": 0}),
 ]  # fmt: skip
 needs_library = pytest.mark.skipif(library.find() is None, reason=library.reason())
-OUR_WAYS = [fused_runner, pytest.param(native_runner, marks=needs_library)]
+STAND_IN = fused_on(Place(torch.device("cpu"), "torch"))  # for a GPU: all of its way but kernels
+OUR_WAYS = [fused_runner, STAND_IN, pytest.param(native_runner, marks=needs_library)]
 
 
 def make_model(name: str, changes: dict, dtype: torch.dtype = torch.float32):
@@ -162,7 +165,7 @@ def test_half_precision_is_as_near_to_exact_as_the_models_own(name, changes) -> 
     other experts."""
     own = own_answers(make_model(name, changes, torch.bfloat16))
     exact = own_answers(make_model(name, changes, torch.bfloat16).float())
-    for way in [fused_runner, native_runner] if library.find() else [fused_runner]:
+    for way in [fused_runner, STAND_IN, *([native_runner] if library.find() else [])]:
         runner = way(make_model(name, changes, torch.bfloat16), 1)
         assert runner_error(runner, exact, 0.5) < 1.5 * error_of(own.logits, exact, 0.5)
 

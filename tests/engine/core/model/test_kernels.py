@@ -13,7 +13,7 @@ from property_tests import examples
 from sgc.kernels import partial, parts
 from sgc.kernels.interface import Heads, Ragged, write
 from sgc.kernels.shared import shared_prefixes
-from sgc.kernels.torch_cpu import TorchCpuAttention
+from sgc.kernels.torch_attention import TorchAttention
 
 # (new tokens, context) of each row: decodes short and long, whole prompts, later chunks.
 ROWS = [(1, 1), (1, 90), (5, 5), (1, 40), (4, 30), (1, 44), (2, 3), (17, 60), (1, 2)]
@@ -48,7 +48,7 @@ def test_torch_agrees_with_the_reference(n_heads, n_kv, heads) -> None:
     if heads.sinks is not None:
         heads = Heads(heads.scale, heads.window, heads.softcap, heads.sinks[:n_heads])
     q, k, v, ragged = make_batch(n_heads, n_kv)
-    plain, fast = ReferenceAttention(), TorchCpuAttention()
+    plain, fast = ReferenceAttention(), TorchAttention()
     expected = plain.attend(q, k, v, plain.plan(ragged), heads)
     plan = fast.plan(ragged)
     for _ in range(2):  # the second layer of a step uses the plan's masks again
@@ -57,7 +57,7 @@ def test_torch_agrees_with_the_reference(n_heads, n_kv, heads) -> None:
 
 def test_values_may_have_another_size() -> None:
     q, k, v, ragged = make_batch(4, 2, v_dim=12)
-    plain, fast = ReferenceAttention(), TorchCpuAttention()
+    plain, fast = ReferenceAttention(), TorchAttention()
     expected = plain.attend(q, k, v, plain.plan(ragged), Heads(0.3))
     assert expected.shape == (q.shape[0], 4, 12)
     torch.testing.assert_close(fast.attend(q, k, v, fast.plan(ragged), Heads(0.3)), expected)
@@ -65,7 +65,7 @@ def test_values_may_have_another_size() -> None:
 
 def test_half_precision_is_close() -> None:
     q, k, v, ragged = make_batch(4, 2)
-    plain, fast = ReferenceAttention(), TorchCpuAttention()
+    plain, fast = ReferenceAttention(), TorchAttention()
     expected = plain.attend(q, k, v, plain.plan(ragged), Heads(0.3))
     half = fast.attend(q.bfloat16(), k.bfloat16(), v.bfloat16(), fast.plan(ragged), Heads(0.3))
     torch.testing.assert_close(half.float(), expected, atol=0.05, rtol=0.05)
@@ -74,7 +74,7 @@ def test_half_precision_is_close() -> None:
 def test_groups_are_cut_by_length_and_size(monkeypatch) -> None:
     monkeypatch.setattr(parts, "MAX_GROUP_PAGES", 100)
     q, k, v, ragged = make_batch(4, 2)
-    fast = TorchCpuAttention()
+    fast = TorchAttention()
     plan = fast.plan(ragged)
     groups = [part for part in plan.full if part.n_queries == 1]
     assert sorted((g.n_rows, len(g.pages) // g.n_rows) for g in groups) == [
@@ -126,7 +126,7 @@ def test_any_batch_agrees_with_the_reference(
     q = torch.randn(int(ragged.row_starts[-1]), n_heads[0], 8).to(dtype)
     sinks = torch.linspace(-1, 2, n_heads[0]) if has_sinks else None
     heads = Heads(0.4, window, softcap, sinks)
-    fast = TorchCpuAttention(*thresholds)
+    fast = TorchAttention(*thresholds)
     expected = ReferenceAttention().attend(q, k, v, ragged, heads)
     with pytest.MonkeyPatch.context() as patch:  # of short rows none, some, in runs or all joined
         patch.setattr(parts, "MAX_SHORT_TOKENS", joined[0])
@@ -143,11 +143,11 @@ def test_what_rows_share_is_attended_to_once() -> None:
     pages = [*rows[:3], stranger, *rows[3:]]
     starts = torch.tensor([0, *map(len, pages)]).cumsum(0)
     ragged = Ragged(torch.arange(8), torch.cat(pages), starts)
-    shared, own, alone = TorchCpuAttention().plan(ragged).full
+    shared, own, alone = TorchAttention().plan(ragged).full
     assert (shared.n_rows, shared.n_queries, len(shared.pages)) == (1, 6, 200)
     assert (own.n_rows, len(own.pages), own.is_first) == (6, 12, False)
     assert (alone.n_rows, len(alone.pages), alone.is_first) == (1, 40, True)
-    assert len(TorchCpuAttention(min_pages=201).plan(ragged).full) == 2
+    assert len(TorchAttention(min_pages=201).plan(ragged).full) == 2
 
 
 def tree_batch(n_prompt: int = 200, n_trees: int = 3) -> Ragged:
@@ -188,7 +188,7 @@ TREE_HEADS = [
 @pytest.mark.parametrize("n_prompt", [0, 10, 200])
 def test_branches_are_attended_to_together(n_prompt, heads, dtype) -> None:
     torch.manual_seed(0)
-    ragged, fast = tree_batch(n_prompt), TorchCpuAttention()
+    ragged, fast = tree_batch(n_prompt), TorchAttention()
     k, v = torch.randn(2, 5100, 2, 8).to(dtype)
     q = torch.randn(int(ragged.row_starts[-1]), 4, 8).to(dtype)
     plan = fast.plan(ragged)
@@ -206,7 +206,7 @@ def test_rows_are_joined_only_where_that_saves() -> None:
         """Of rows that share nothing, by new tokens and context: whether each part is masked."""
         starts = [torch.tensor([0, *sizes]).cumsum(0) for sizes in zip(*rows, strict=True)]
         ragged = Ragged(starts[0], torch.arange(int(starts[1][-1])), starts[1])
-        return [part.sees is not None for part in TorchCpuAttention().plan(ragged).full]
+        return [part.sees is not None for part in TorchAttention().plan(ragged).full]
 
     assert kinds([(5, 5)]) == [False]
     assert kinds([(5, 5)] * 3) == [False]  # alike, and so one causal call as they are
@@ -220,14 +220,14 @@ def test_rows_are_joined_only_where_that_saves() -> None:
 def test_without_torchs_private_kernel_all_is_the_same(monkeypatch) -> None:
     q, k, v, ragged = make_batch(4, 2)
     monkeypatch.setattr(partial, "_FLASH", None)
-    fast = TorchCpuAttention(1, 1)
+    fast = TorchAttention(1, 1)
     expected = ReferenceAttention().attend(q, k, v, ragged, Heads(0.3))
     torch.testing.assert_close(fast.attend(q, k, v, fast.plan(ragged), Heads(0.3)), expected)
 
 
 def test_shapes_are_checked() -> None:
     q, k, v, ragged = make_batch(4, 2)
-    fast = TorchCpuAttention()
+    fast = TorchAttention()
     with pytest.raises(AssertionError, match="multiple"):
         fast.attend(q[:, :3], k, v, fast.plan(ragged), Heads(1.0))
     with pytest.raises(AssertionError, match="fewer pages"):

@@ -20,9 +20,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from sgc.runtime.engine.requests.draws import Draw, uniform
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import SamplingParams
-from sgc.runtime.engine.step.sampler import Draw, sample, uniform
+from sgc.runtime.engine.step.sampler import sample
 
 Row = npt.NDArray[np.float32]
 

@@ -24,8 +24,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.request import SamplingParams
-from sgc.runtime.engine.step.sampler import Draw, sample
+from sgc.runtime.engine.step.sampler import sample
 
 
 def p_value(statistic: float, degrees: int) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from engine.core.sampling.reference import Case, Settings, by_rank
 
+from sgc.runtime.engine.requests.draws import uniform
 from sgc.runtime.engine.requests.request import Generate, SamplingParams
-from sgc.runtime.engine.step.sampler import uniform
 
 FIXED: dict[str, Settings] = {
     "temperature": {"temperature": 0.8},

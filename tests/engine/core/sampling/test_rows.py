@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from engine.core.sampling.reference import PARTS, Case, make_case, make_row
 
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.request import SamplingParams
-from sgc.runtime.engine.step.sampler import Draw, sample
+from sgc.runtime.engine.step.sampler import sample
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-6])

@@ -13,9 +13,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from sgc.runtime.engine.requests.draws import Draw, uniform
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import SamplingParams
-from sgc.runtime.engine.step.sampler import Draw, sample, uniform
+from sgc.runtime.engine.step.sampler import sample
 
 VOCAB = 40
 LOGITS = (3 * np.random.default_rng(0).standard_normal((1, VOCAB))).astype(np.float32)

@@ -57,17 +57,18 @@ class Structure:
         home, name = type(model).__module__, type(model).__name__
         if not home.startswith("transformers.models.") or not name.startswith(self.prefix):
             return False
-        check = _Check(self, home, model.dtype)
+        check = _Check(self, home, model.dtype, model.device)
         return check.fits(model, name.removeprefix(self.prefix))
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """home: where the family's classes are defined. dtype: of all parameters."""
+    """home: where the family's classes are defined. dtype, device: of all parameters."""
 
     structure: Structure
     home: str
     dtype: Any
+    device: Any
 
     def fits(self, part: Any, kind: Kind) -> bool:
         if isinstance(kind, tuple):
@@ -102,7 +103,7 @@ class _Check:
             type(parameter.data) is Tensor
             and parameter.layout == torch.strided
             and parameter.dtype == self.dtype
-            and parameter.device.type == "cpu"
+            and parameter.device == self.device
         )
 
 

@@ -1,4 +1,4 @@
-"""Attention over the paged pool with torch's own operations, for CPUs.
+"""Attention over the paged pool with torch's own operations, on any device.
 
 Rows that begin with the same pages attend to them together, once. Rows with one new token are
 gathered into padded groups of similar length. Rows with few new tokens, such as the branches of a
@@ -28,6 +28,7 @@ class Plan:
     """What the layers of a step share. longest: the longest context of the batch. Parts and masks
     of windowed layers are made on first use."""
 
+    device: torch.device
     batch: Batch
     longest: int
     full: list[Part]
@@ -38,7 +39,8 @@ class Plan:
         if window is None or window >= self.longest:
             return self.full
         if window not in self.windowed:
-            self.windowed[window] = window_parts(self.batch, window)
+            parts = window_parts(self.batch, window)
+            self.windowed[window] = [part.to(self.device) for part in parts]
         return self.windowed[window]
 
     def mask(self, part: Part, dtype: torch.dtype) -> Tensor | None:
@@ -47,21 +49,28 @@ class Plan:
             return None
         key = id(part), dtype
         if key not in self.masks:
-            mask = torch.zeros(part.sees.shape, dtype=dtype)
+            mask = torch.zeros(part.sees.shape, dtype=dtype, device=part.sees.device)
             self.masks[key] = mask.masked_fill_(~part.sees, -torch.inf)
         return self.masks[key]
 
 
-class TorchCpuAttention:
+class TorchAttention:
     """min_pages, min_saved: when rows attend together to a shared prefix."""
 
-    def __init__(self, min_pages: int = MIN_SHARED_PAGES, min_saved: int = MIN_SAVED_READS) -> None:
+    def __init__(
+        self,
+        min_pages: int = MIN_SHARED_PAGES,
+        min_saved: int = MIN_SAVED_READS,
+        device: torch.device | str = "cpu",
+    ) -> None:
         self._min_pages, self._min_saved = min_pages, min_saved
+        self._device = torch.device(device)
 
     def plan(self, ragged: Ragged) -> Plan:
         batch = Batch(ragged.row_starts.numpy(), ragged.pages.numpy(), ragged.page_starts.numpy())
         full = full_parts(batch, self._min_pages, self._min_saved)
-        return Plan(batch, int(batch.n_context.max()), full)
+        full = [part.to(self._device) for part in full]
+        return Plan(self._device, batch, int(batch.n_context.max()), full)
 
     def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Tensor:
         check_shapes(q, k_pool, v_pool)
@@ -83,7 +92,7 @@ def _attend_all(q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: He
         at = part.tokens
         new = _attend(q[at], k_pool, v_pool, part, plan, heads)
         if done is None:
-            lse = torch.empty(q.shape[:3], dtype=torch.float32)
+            lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
             done = q.new_empty(*q.shape[:3], v_pool.shape[2]), lse
         if not part.is_first:
             new = merge((done[0][at], done[1][at]), new)

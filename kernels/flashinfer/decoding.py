@@ -1,0 +1,72 @@
+"""Plans of decoding steps in memory that stays, as graphs need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sgc.kernels.flashinfer.inputs import Rows, cascaded, whole
+from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
+from sgc.kernels.interface import Ragged
+
+
+class DecodePlan:
+    """Static arrays of a batch of `n_rows` rows with one new token each, for a graph. Rows that a
+    batch lacks have neither tokens nor pages."""
+
+    def __init__(
+        self,
+        library: Library,
+        workspace: Tensor,
+        device: torch.device,
+        n_rows: int,
+        max_pages: int,
+        make_fallback: Callable[[], Any],
+    ) -> None:
+        """make_fallback: makes the other backend's plan, where a layer needs it."""
+        self._library, self._workspace = library, workspace
+        self._n_rows, self._max_pages = n_rows, max_pages
+        self.make_fallback, self.fallback = make_fallback, None
+        starts, ones = _zeros(n_rows + 1, device), _zeros(n_rows, device)
+        pages = _zeros(max_pages, device)
+        self._buffers = Rows(starts, torch.zeros_like(starts), pages, ones, is_causal=True)
+        self._wrappers: dict[Kind, Planned] = {}
+        self._full = self._rows_of_one_page()
+
+    def planned(self, kind: Kind) -> Planned:
+        """While a graph is captured, or before it: the first plan says how many tokens there may
+        be."""
+        if kind not in self._wrappers:
+            wrapper = self._library.planned(self._workspace, self._buffers)
+            plan_rows(wrapper, kind, self._full, self._full.pages)
+            self._wrappers[kind] = wrapper
+        return self._wrappers[kind]
+
+    def fill(self, ragged: Ragged) -> bool:
+        if ragged.n_rows > self._n_rows or len(ragged.pages) > self._max_pages:
+            return False
+        if cascaded(ragged).trunks is not None:  # read once outside of the graph
+            return False
+        rows = _padded(whole(ragged).own, self._n_rows)
+        for kind, wrapper in self._wrappers.items():
+            plan_rows(wrapper, kind, rows, rows.pages)
+        return self.fallback is None or bool(self.fallback.fill(ragged))
+
+    def _rows_of_one_page(self) -> Rows:
+        one = torch.ones(self._n_rows, dtype=torch.int32)
+        starts = torch.arange(self._n_rows + 1, dtype=torch.int32)
+        return Rows(starts, starts, torch.zeros(self._n_rows, dtype=torch.int32), one, True)
+
+
+def _zeros(n: int, device: torch.device) -> Tensor:
+    return torch.zeros(n, dtype=torch.int32, device=device)
+
+
+def _padded(rows: Rows, n_rows: int) -> Rows:
+    n = n_rows - len(rows.last_page_tokens)
+    starts = (torch.cat([one, one[-1:].expand(n)]) for one in (rows.q_starts, rows.page_starts))
+    last = torch.cat([rows.last_page_tokens, rows.last_page_tokens.new_zeros(n)])
+    return Rows(*starts, rows.pages, last, rows.is_causal)

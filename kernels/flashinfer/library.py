@@ -1,0 +1,102 @@
+"""FlashInfer's library as it is used here: what a call is planned for, and what plans and runs it.
+Importing this does not import it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from sgc.kernels.flashinfer.inputs import PAGE_SIZE, Rows
+from sgc.kernels.interface import Heads
+
+DTYPES = (torch.float16, torch.bfloat16)
+HEAD_DIMS = (64, 128, 256)
+
+
+class Kind(NamedTuple):
+    """What a plan and a compiled module depend on, beside the batch."""
+
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    dtype: torch.dtype
+    scale: float
+    window: int | None
+    softcap: float | None
+
+
+class Planned(Protocol):
+    """FlashInfer's `BatchPrefillWithPagedKVCacheWrapper`, as far as it is used here."""
+
+    def plan(self, *arrays: Tensor, **options: Any) -> None: ...
+    def run(self, q: Tensor, paged_kv_cache: tuple[Tensor, Tensor], **options: Any) -> Any: ...
+
+
+class Library(Protocol):
+    """FlashInfer, as far as it is used here. Log-sum-exps are to the base of 2."""
+
+    def planned(self, workspace: Tensor, buffers: Rows | None) -> Planned:
+        """buffers: on the device, where a graph finds the batch's arrays; None outside of one."""
+        ...
+
+    def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor: ...
+
+
+class FlashInfer:
+    """The library itself. backend: "fa2" compiles in a fraction of the time that "fa3" takes."""
+
+    def __init__(self, backend: str = "fa2") -> None:
+        self._backend = backend
+
+    def planned(self, workspace: Tensor, buffers: Rows | None) -> Planned:
+        from flashinfer import BatchPrefillWithPagedKVCacheWrapper
+
+        held: dict[str, Any] = {}
+        if buffers is not None:
+            held = {
+                "use_cuda_graph": True,
+                "qo_indptr_buf": buffers.q_starts,
+                "paged_kv_indptr_buf": buffers.page_starts,
+                "paged_kv_indices_buf": buffers.pages,
+                "paged_kv_last_page_len_buf": buffers.last_page_tokens,
+            }
+        wrapper: Planned = BatchPrefillWithPagedKVCacheWrapper(
+            workspace, "NHD", backend=self._backend, **held
+        )
+        return wrapper
+
+    def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
+        from flashinfer import merge_state
+
+        out: Tensor = merge_state(*one, *other)[0]
+        return out
+
+
+def plan_rows(planned: Planned, kind: Kind, rows: Rows, pages: Tensor) -> None:
+    """pages: the rows' pages, on the device unless the wrapper copies them."""
+    planned.plan(
+        rows.q_starts, rows.page_starts, pages, rows.last_page_tokens,
+        num_qo_heads=kind.n_heads, num_kv_heads=kind.n_kv_heads, head_dim_qk=kind.head_dim,
+        page_size=PAGE_SIZE, causal=rows.is_causal, sm_scale=kind.scale,
+        window_left=-1 if kind.window is None else kind.window - 1,
+        logits_soft_cap=kind.softcap or 0.0, q_data_type=kind.dtype, kv_data_type=kind.dtype,
+    )  # fmt: skip
+
+
+def kind_of(q: Tensor, k_pool: Tensor, v_pool: Tensor, heads: Heads) -> Kind | None:
+    """None: FlashInfer does not cover it."""
+    head_dim = q.shape[2]
+    is_covered = (
+        heads.sinks is None
+        and q.dtype in DTYPES
+        and q.dtype == k_pool.dtype == v_pool.dtype
+        and head_dim in HEAD_DIMS
+        and v_pool.shape[2] == head_dim
+    )
+    if not is_covered:
+        return None
+    return Kind(
+        q.shape[1], k_pool.shape[1], head_dim, q.dtype, heads.scale, heads.window, heads.softcap
+    )

@@ -1,0 +1,125 @@
+"""CUDA graphs of decoding steps: a step of few rows is hundreds of kernels of some microseconds,
+which the host launches more slowly than the device runs them. A graph launches all of them at once.
+
+There is one graph for each of a few sizes of batch, over the same memory; a step takes the smallest
+that it fits in, and the rows that are left over are empty. Whatever else a step holds (prompts,
+guesses) runs without.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sgc.kernels.interface import PagedAttention, Ragged
+from sgc.kernels.parts import tensor_of
+from sgc.runtime.engine.cache.kv_pool import KVPool, Step
+from sgc.runtime.engine.model.forward import FlatBatch
+
+_log = logging.getLogger(__name__)
+MAX_PAGES = 1 << 22  # of all rows of a step, each row's counted: 16 MiB of int32
+
+
+class DecodePlan(Protocol):
+    """A plan in memory that stays, for a given number of rows with one new token each."""
+
+    def fill(self, ragged: Ragged) -> bool:
+        """Writes a batch of at most as many rows; the rest are empty. Returns whether it fits."""
+        ...
+
+
+class GraphAttention(PagedAttention, Protocol):
+    def decode_plan(self, n_rows: int, max_pages: int, windows: list[int | None]) -> DecodePlan: ...
+
+
+def sizes(max_rows: int) -> list[int]:
+    """The batch sizes that have a graph: fewer rows are wasted where a row counts for more."""
+    some = [1, 2, 4, 8, *range(16, 64, 16), *range(64, 256, 32), *range(256, 4096, 128)]
+    return [*(n for n in some if n < max_rows), max_rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """inputs: [3, n_rows]: tokens, positions, slots."""
+
+    n_rows: int
+    inputs: Tensor
+    plan: DecodePlan
+    graph: Any
+    logits: Tensor
+
+    def run(self, batch: FlatBatch) -> Tensor | None:
+        if not self.plan.fill(_ragged(batch)):
+            return None
+        n = batch.n_rows
+        inputs = np.zeros((3, self.n_rows), np.int64)
+        inputs[2] = -1  # no page
+        inputs[0, :n], inputs[1, :n], inputs[2, :n] = batch.token_ids, batch.positions, batch.slots
+        self.inputs.copy_(torch.from_numpy(inputs).pin_memory(), non_blocking=True)
+        self.graph.replay()
+        return self.logits[:n]
+
+
+class DecodeGraphs:
+    def __init__(
+        self,
+        compute: Callable[[Tensor, Tensor, Tensor, Step], Tensor],
+        attention: GraphAttention,
+        pool: KVPool,
+        device: torch.device,
+        max_rows: int,
+        max_context: int,
+    ) -> None:
+        """Captures them, the largest first, whose memory the others share."""
+        started_s = time.perf_counter()
+        self._compute, self._attention, self._pool, self._device = compute, attention, pool, device
+        self._max_context = max_context
+        self._memory = torch.cuda.graph_pool_handle()
+        self._graphs = list(self._captured(sizes(max_rows)))
+        took_s = time.perf_counter() - started_s
+        _log.info("captured %d graphs of decoding in %.1f s", len(self._graphs), took_s)
+
+    def _captured(self, sizes: list[int]) -> Iterator[_Graph]:
+        yield from reversed([self._capture(n) for n in reversed(sizes)])
+
+    def run(self, batch: FlatBatch) -> Tensor | None:
+        """Logits, until the next run; None where no graph holds the step."""
+        n = batch.n_rows
+        if batch.n_tokens != n or len(batch.logit_index) != n:
+            return None
+        at = bisect.bisect_left(self._graphs, n, key=lambda graph: graph.n_rows)
+        return self._graphs[at].run(batch) if at < len(self._graphs) else None
+
+    def _capture(self, n_rows: int) -> _Graph:
+        inputs = torch.zeros(3, n_rows, dtype=torch.int64, device=self._device)
+        inputs[2] = -1
+        max_pages = min(n_rows * self._max_context, MAX_PAGES)
+        windows = sorted(self._pool.windows, key=lambda window: window or 0)
+        plan = self._attention.decode_plan(n_rows, max_pages, windows)
+        every = torch.arange(n_rows, device=self._device)
+        step = Step(self._attention, plan, inputs[2], self._pool)
+
+        def compute() -> Tensor:
+            return self._compute(inputs[0], inputs[1], every, step)
+
+        stream: Any = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(stream):  # compiles kernels, and lets libraries allocate
+            compute()
+        torch.cuda.current_stream(self._device).wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._memory):
+            logits = compute()
+        return _Graph(n_rows, inputs, plan, graph, logits)
+
+
+def _ragged(batch: FlatBatch) -> Ragged:
+    return Ragged(tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts))

@@ -1,0 +1,51 @@
+"""Logits that stay on their device: tokens are drawn there, and only what is asked for is copied to
+the host. The kernels are Triton's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sgc.kernels.triton import sampling
+from sgc.runtime.engine.model.device.sent_draws import send
+from sgc.runtime.engine.requests.draws import Draw
+from sgc.runtime.engine.requests.finite import NOT_FINITE, NotFinite
+
+_ROWS_AT_ONCE = 64  # copied to the host
+
+
+class DeviceLogits:
+    """A `Logits`. values: [n_logits, vocab], valid until the next step."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+
+    def rows(self, at: Sequence[int]) -> Iterator[npt.NDArray[np.float32]]:
+        for start in range(0, len(at), _ROWS_AT_ONCE):
+            yield from self._at(at[start : start + _ROWS_AT_ONCE]).float().cpu().numpy()
+
+    def draw(self, at: Sequence[int], draws: Sequence[Draw]) -> list[int]:
+        rows = self._at(at)
+        sent = send(draws, rows.shape[1], rows.device)
+        if sent.adjustments is not None:
+            rows = rows.float() if rows.dtype != torch.float32 else rows.clone()
+            sampling.adjust(rows, sent.adjustments)
+        tokens: list[int] = sampling.sample(rows, sent.rows, sent.allowed).tolist()
+        if min(tokens, default=0) < 0:
+            raise NotFinite(NOT_FINITE)
+        return tokens
+
+    def log_probabilities(self, at: Sequence[int], tokens: Sequence[int]) -> list[float]:
+        pairs = torch.tensor([at, tokens], dtype=torch.int64).to(self.values.device)
+        found: list[float] = sampling.log_probabilities(self.values, pairs[0], pairs[1]).tolist()
+        return found
+
+    def _at(self, at: Sequence[int]) -> Tensor:
+        """Rows, ascending; not a copy if they are adjacent."""
+        if at[-1] - at[0] == len(at) - 1:
+            return self.values[at[0] : at[-1] + 1]
+        return self.values[torch.tensor(at, device=self.values.device)]

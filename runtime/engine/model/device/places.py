@@ -1,0 +1,133 @@
+"""Where a model is computed: `--device`, and what attends there: `--attention`."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sgc.errors import LoadError
+from sgc.kernels.interface import PagedAttention
+from sgc.kernels.torch_attention import TorchAttention
+from sgc.runtime.engine.model.device.operations import (
+    Operations,
+    TorchOperations,
+    triton_operations,
+)
+from sgc.runtime.engine.model.forward import Logits
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device, and by which kernels a model attends there. attention: "flashinfer", "triton" or
+    "torch"."""
+
+    device: torch.device
+    attention: str
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def name(self) -> str:
+        """For people: a GPU's name; else the device's."""
+        if not self.is_gpu:
+            return str(self.device)
+        properties: Any = torch.cuda.get_device_properties(self.device)
+        return f"{self.device} ({properties.name})"
+
+    def paged_attention(self) -> PagedAttention:
+        if self.attention == "torch":
+            return TorchAttention(device=self.device)
+        from sgc.kernels.triton.attention import TritonAttention
+
+        triton = TritonAttention(self.device)
+        if self.attention == "triton":
+            return triton
+        from sgc.kernels.flashinfer.attention import FlashInferAttention
+
+        return FlashInferAttention(self.device, fallback=triton)
+
+    def logits(self, values: Tensor) -> npt.NDArray[np.float32] | Logits:
+        """As a step reads them. values: [n_logits, vocab]."""
+        if self.attention == "torch":
+            wide: npt.NDArray[np.float32] = values.float().cpu().numpy()
+            return wide
+        from sgc.runtime.engine.model.device.logits import DeviceLogits
+
+        return DeviceLogits(values)
+
+    def operations(self) -> Operations:
+        return TorchOperations() if self.attention == "torch" else triton_operations()
+
+
+CPU = Place(torch.device("cpu"), "torch")
+
+
+def find_place(device: str, attention: str) -> Place:
+    """device: "auto" is a GPU where torch sees one, else "cpu"; or as torch names devices.
+    attention: "auto" is the fastest that is installed. Raises `LoadError`."""
+    found = _device(device)
+    if attention == "auto":
+        return Place(found, _fastest(found))
+    if attention == "flashinfer" and found.type != "cuda":
+        raise LoadError(
+            f"--attention flashinfer needs an NVIDIA GPU, and the model is on {found}",
+            hint="leave --attention out",
+        )
+    for package in _NEEDS.get(attention, ()):
+        if not _is_installed(package):
+            raise LoadError(
+                f"--attention {attention} needs a package that is not installed: {package}",
+                hint="pip install 'sgc[gpu]'",
+            )
+    return Place(found, attention)
+
+
+_NEEDS = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise LoadError(f"--device must be auto, cpu or cuda, not {name!r}") from error
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type != "cuda":
+        raise LoadError(f"--device must be auto, cpu or cuda, not {name!r}")
+    n = torch.cuda.device_count()
+    if (device.index or 0) >= n:
+        has = f"torch {torch.__version__} sees {n} NVIDIA GPUs" if n else _why_none()
+        raise LoadError(f"there is no {device}: {has}", hint="`sgc doctor` says what would help")
+    return torch.device("cuda", device.index or 0)
+
+
+def _why_none() -> str:
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is a build without CUDA"
+    return f"torch {torch.__version__} sees no NVIDIA GPU"
+
+
+def _fastest(device: torch.device) -> str:
+    if device.type != "cuda":
+        return "torch"
+    if not _is_installed("triton"):
+        _log.warning("triton is not installed: torch attends, slowly (pip install 'sgc[gpu]')")
+        return "torch"
+    return "flashinfer" if _is_installed("flashinfer") else "triton"
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -1,0 +1,133 @@
+"""The ways to compute a model on a GPU, fastest first, and how much of it a pool may take."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from typing import Any
+
+import numpy as np
+import torch
+
+from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
+from sgc.runtime.engine.model.device.model import DeviceModel
+from sgc.runtime.engine.model.device.places import Place
+from sgc.runtime.engine.model.device.way import DeviceWay
+from sgc.runtime.engine.model.forward import Row, flatten
+from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel, max_context_of
+
+_log = logging.getLogger(__name__)
+# What is left to whatever allocates beside us: libraries' workspaces, graphs, fragments.
+RESERVE_BYTES = 512 << 20
+MIN_POOL_TOKENS = 1024
+
+
+def fused_on(place: Place) -> Callable[[Any, int], ModelRunner]:
+    return update_wrapper(partial(_fused_on, place=place), _fused_on)
+
+
+def modules_on(place: Place) -> Callable[[Any, int], ModelRunner]:
+    return update_wrapper(partial(_modules_on, place=place), _modules_on)
+
+
+def _fused_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
+    longest = max_context_of(model.config.get_text_config())
+    compute = DeviceModel(decoder_of(model), place.operations(), longest)
+    return _runner(model, DeviceWay(compute, place, compute.waits_for_host), n_pages)
+
+
+def _modules_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
+    """The model's own modules, whose code may wait for the host."""
+    from sgc.runtime.engine.model.transformers_model import TransformersModel
+
+    way = DeviceWay(TransformersModel(model), place, waits_for_host=True)
+    return _runner(model, way, n_pages, keeps_model=True)
+
+
+def _runner(model: Any, way: DeviceWay, n_pages: int, keeps_model: bool = False) -> ModelRunner:
+    place = way.place
+    return ModelRunner(
+        model, way, n_pages, keeps_model, device=place.device, device_name=place.name
+    )
+
+
+def device_factories(
+    model: Any, needs: Needs, place: Place, is_plain: bool = False
+) -> list[Callable[[Any, int], ModelRunner]]:
+    """is_plain: whether its decoder is known without a look. Raises `UnsupportedModel` for what
+    only our CPU kernels do."""
+    if needs.options:
+        raise UnsupportedModel(
+            f"{needs.options} needs our own CPU kernels, and the model is on {place.device}; add "
+            f"--device cpu, or leave out {needs.options}"
+        )
+    if is_plain:
+        return [fused_on(place)]
+    return [*([fused_on(place)] if is_known(model) else []), modules_on(place)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """pool_tokens: None is as many as fit. memory_fraction: of the GPU's memory, that the engine
+    may take in all. step_tokens, max_rows: the most of one step."""
+
+    pool_tokens: int | None = None
+    memory_fraction: float = 0.9
+    step_tokens: int = 512
+    max_rows: int = 256
+
+
+ALL_THAT_FITS = Sizes()
+
+
+def make_ready(runner: ModelRunner, sizes: Sizes) -> None:
+    """Makes the pool and whatever else steps need, so that memory that does not suffice is told at
+    load, not by a step. Raises ValueError."""
+    way = runner.way
+    assert isinstance(way, DeviceWay)
+    n_pages = sizes.pool_tokens
+    if way.place.is_gpu:
+        most = _most_pages(runner, way.place, sizes)
+        n_pages = n_pages or most
+        if n_pages > most or n_pages < 1:
+            raise ValueError(_too_little(runner, sizes, most))
+    runner.pool = runner.new_pool(n_pages or MIN_POOL_TOKENS)
+    _run_widest(runner, 1, runner.pool.n_pages)
+    way.capture(runner.pool, sizes.max_rows, runner.max_context)
+
+
+def _most_pages(runner: ModelRunner, place: Place, sizes: Sizes) -> int:
+    """The pages that fit beside the model and its largest step, which is run."""
+    token_bytes = runner.pool.token_bytes
+    n = min(sizes.step_tokens, runner.max_context)
+    runner.pool = runner.new_pool(n)
+    torch.cuda.synchronize(place.device)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(place.device)
+    before = torch.cuda.memory_allocated(place.device)
+    _run_widest(runner, n, n)
+    step_bytes = torch.cuda.max_memory_allocated(place.device) - before
+    runner.pool = runner.new_pool(1)
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info(place.device)
+    left = int(total * sizes.memory_fraction) - (total - free) - step_bytes - RESERVE_BYTES
+    _log.info("a step takes %.2f GiB, %.2f are left for pages", step_bytes / 2**30, left / 2**30)
+    return left // max(1, token_bytes)
+
+
+def _run_widest(runner: ModelRunner, n: int, n_pages: int) -> None:
+    """A step of `n` tokens of one row, with logits of all of them."""
+    at = np.arange(n)
+    runner.run(flatten([Row(np.zeros(n, np.int64), 0, at, at)]))
+
+
+def _too_little(runner: ModelRunner, sizes: Sizes, most: int) -> str:
+    asked = f"a pool of {sizes.pool_tokens} tokens" if sizes.pool_tokens else "a pool"
+    return (
+        f"{asked} does not fit on {runner.device_name} beside the model: of its memory "
+        f"{sizes.memory_fraction:.0%} may be taken, which leaves room for {max(0, most)} tokens of "
+        f"{runner.pool.token_bytes} bytes; choose fewer --pool-tokens, a smaller --chunk-tokens, "
+        "or a larger --memory-fraction"
+    )

@@ -1,0 +1,73 @@
+"""Computes a model on a device. Of a step's arrays, one copy goes there; logits stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sgc.kernels.interface import PagedAttention, Ragged
+from sgc.kernels.parts import tensor_of
+from sgc.runtime.engine.cache.kv_pool import KVPool, Step
+from sgc.runtime.engine.ints import Ints
+from sgc.runtime.engine.model.device.graphs import DecodeGraphs
+from sgc.runtime.engine.model.device.places import Place
+from sgc.runtime.engine.model.forward import FlatBatch, Logits
+
+Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
+"""(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
+
+
+class DeviceWay:
+    """waits_for_host: whether the model's computation cannot be in a graph."""
+
+    def __init__(self, compute: Compute, place: Place, waits_for_host: bool = False) -> None:
+        self.name = f"{place.attention} on {place.device}"
+        self.place = place
+        self.attention: PagedAttention = place.paged_attention()
+        self._compute = compute
+        self._has_graphs = place.is_gpu and place.attention != "torch" and not waits_for_host
+        self._graphs: DecodeGraphs | None = None
+
+    @torch.inference_mode()
+    def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
+        found = None if self._graphs is None else self._graphs.run(batch)
+        if found is None:
+            found = self._eager(batch, pool)
+        return self.place.logits(found)
+
+    def _eager(self, batch: FlatBatch, pool: KVPool) -> Tensor:
+        tokens, positions, slots, wanted = self._sent(
+            batch.token_ids, batch.positions, batch.slots, batch.logit_index
+        )
+        plan = self.attention.plan(ragged_of(batch))
+        return self._compute(tokens, positions, wanted, Step(self.attention, plan, slots, pool))
+
+    def _sent(self, *arrays: Ints) -> Sequence[Tensor]:
+        """The arrays on the device, by one copy."""
+        together = tensor_of(np.concatenate(arrays))
+        if self.place.is_gpu:
+            together = together.pin_memory()
+        sent = together.to(self.place.device, non_blocking=True)
+        return torch.split(sent, [len(array) for array in arrays])
+
+    def gather_pages(self, n: int) -> bool:
+        return False
+
+    @torch.inference_mode()
+    def capture(self, pool: KVPool, max_rows: int, max_context: int) -> None:
+        """Captures the graphs of steps in which up to `max_rows` rows decode, over this pool. They
+        hold its addresses, so it must stay."""
+        if self._has_graphs:
+            attention: Any = self.attention
+            self._graphs = DecodeGraphs(
+                self._compute, attention, pool, self.place.device, max_rows, max_context
+            )
+
+
+def ragged_of(batch: FlatBatch) -> Ragged:
+    return Ragged(tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts))

@@ -1,0 +1,208 @@
+"""What is handed to FlashInfer means, by its documentation, the attention that is asked for: a plain
+attention reads those very arrays. No kernel of its own runs here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engine.core.reference_attention import ReferenceAttention
+from hypothesis import given
+from hypothesis import strategies as st
+from property_tests import examples
+from torch import Tensor
+
+from sgc.kernels.flashinfer.attention import FlashInferAttention
+from sgc.kernels.flashinfer.inputs import Rows, cascaded
+from sgc.kernels.interface import Heads, Ragged
+from sgc.kernels.torch_attention import TorchAttention
+
+N_PAGES, N_HEADS, N_KV, HEAD_DIM = 400, 4, 2, 64
+
+
+@dataclass
+class PlainWrapper:
+    """`BatchPrefillWithPagedKVCacheWrapper` by its documentation (0.6.18): a row's keys are those
+    of its pages, the last of which holds `paged_kv_last_page_len` tokens; queries are a row's last
+    tokens if causal; `window_left` tokens before it are seen; log-sum-exps are to the base of 2."""
+
+    buffers: Rows | None = None
+    planned: dict[str, Any] = field(default_factory=dict)
+    n_most: int | None = None
+
+    def plan(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, **options):
+        arrays = qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len
+        assert all(array.dtype == torch.int32 for array in arrays)
+        assert len(qo_indptr) == len(paged_kv_indptr) == len(paged_kv_last_page_len) + 1
+        assert paged_kv_indptr[-1] == len(paged_kv_indices)
+        n_pages = paged_kv_indptr.diff()
+        assert bool(((n_pages == 0) == (paged_kv_last_page_len == 0)).all())
+        assert bool((paged_kv_last_page_len <= options["page_size"]).all())
+        if self.buffers is not None:  # of a graph: arrays go there, and sizes may not change
+            held = self.buffers
+            assert len(qo_indptr) == len(held.q_starts)
+            assert len(paged_kv_indices) <= len(held.pages)
+            self.n_most = self.n_most or int(qo_indptr[-1])
+            assert int(qo_indptr[-1]) <= self.n_most
+        self.planned = {**options, "arrays": arrays}
+
+    def run(
+        self, q: Tensor, paged_kv_cache: tuple[Tensor, Tensor], return_lse: bool = False
+    ) -> Any:
+        options = self.planned
+        k_pages, v_pages = paged_kv_cache
+        assert k_pages.shape[1] == options["page_size"] == 1
+        assert q.shape[1:] == (options["num_qo_heads"], options["head_dim_qk"])
+        assert q.dtype == options["q_data_type"] == options["kv_data_type"]
+        out, lse = torch.full_like(q, torch.nan), torch.full(q.shape[:2], torch.nan)
+        starts, page_starts, pages, last = (array.tolist() for array in options["arrays"])
+        for row in range(len(last)):
+            at = slice(starts[row], starts[row + 1])
+            keys = pages[page_starts[row] : page_starts[row + 1]]
+            if at.start == at.stop:
+                continue
+            assert keys, "queries without keys: what they get is not documented"
+            out[at], lse[at] = self._row(q[at], k_pages[keys, 0], v_pages[keys, 0])
+        return (out, lse) if return_lse else out
+
+    def _row(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        options, group = self.planned, q.shape[1] // k.shape[1]
+        k, v = (t.double().repeat_interleave(group, 1) for t in (k, v))
+        scores = torch.einsum("nhd,chd->hnc", q.double(), k) * options["sm_scale"]
+        if options["logits_soft_cap"] > 0:
+            cap = options["logits_soft_cap"]
+            scores = cap * torch.tanh(scores / cap)
+        n, c = scores.shape[1:]
+        query, key = torch.arange(c - n, c)[:, None], torch.arange(c)
+        sees = torch.ones(n, c, dtype=torch.bool)
+        if options["causal"]:
+            sees &= key <= query
+        if options["window_left"] >= 0:
+            assert options["causal"], "a window of queries that are not the last tokens"
+            sees &= key >= query - options["window_left"]
+        scores = scores.masked_fill(~sees, -math.inf)
+        out = torch.einsum("hnc,chd->nhd", scores.softmax(-1), v)
+        return out.to(q.dtype), (scores.logsumexp(-1) / math.log(2)).t().float()
+
+
+class PlainLibrary:
+    def planned(self, workspace: Tensor, buffers: Rows | None) -> PlainWrapper:
+        return PlainWrapper(buffers)
+
+    def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
+        weights = torch.stack([one[1], other[1]]).mul(math.log(2)).softmax(0)[..., None]
+        return (weights[0] * one[0].float() + weights[1] * other[0].float()).to(one[0].dtype)
+
+
+def attention() -> FlashInferAttention:
+    return FlashInferAttention("cpu", TorchAttention(), PlainLibrary())
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Ragged:
+    """Rows of new tokens over scattered pages; some begin with the pages of one of two trunks."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    free = list(rng.permutation(N_PAGES))
+    trunks = [[free.pop() for _ in range(draw(st.integers(1, 60)))] for _ in range(2)]
+    rows = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), st.integers(0, 12)),
+                         min_size=1, max_size=9))  # fmt: skip
+    n_new = [n for _, n, _ in rows]
+    pages = [
+        [*(trunks[which] if which < 2 else []), *(free.pop() for _ in range(n + own))]
+        for which, n, own in rows
+    ]
+    starts = [np.concatenate([[0], np.cumsum(n)]) for n in (n_new, [len(p) for p in pages])]
+    return Ragged(*map(torch.from_numpy, (starts[0], np.concatenate(pages), starts[1])))
+
+
+def tensors(ragged: Ragged, dtype: torch.dtype, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shape = N_PAGES, N_KV, HEAD_DIM
+    q = torch.randn(int(ragged.row_starts[-1]), N_HEADS, HEAD_DIM, generator=generator)
+    pools = [torch.randn(shape, generator=generator) for _ in range(2)]
+    for pool in pools:  # whoever reads another page notices
+        pool[np.setdiff1d(np.arange(N_PAGES), ragged.pages.numpy())] = torch.nan
+    return tuple(t.to(dtype) for t in (q, *pools))
+
+
+KINDS = st.builds(
+    Heads,
+    scale=st.floats(0.05, 1.0),
+    window=st.sampled_from([None, None, 1, 7, 40]),
+    softcap=st.sampled_from([None, None, 5.0]),
+)
+
+
+def check(got: Tensor, ragged: Ragged, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> None:
+    plain = ReferenceAttention()
+    wide = [t.double() for t in (q, k, v)]
+    right = plain.attend(*wide, plain.plan(ragged), heads)
+    assert ((got.double() - right).norm(dim=-1) / right.norm(dim=-1)).max() < 1e-2
+
+
+@examples(60)
+@given(batches(), KINDS, st.integers(0, 99))
+def test_what_it_is_handed_means_the_attention(ragged: Ragged, heads: Heads, seed: int) -> None:
+    q, k, v = tensors(ragged, torch.float16, seed)
+    ours = attention()
+    plan = ours.plan(ragged)
+    plan.cascaded = cascaded(ragged, min_pages=2, min_saved=2)
+    for _ in range(2):  # as two layers
+        check(ours.attend(q, k, v, plan, heads), ragged, q, k, v, heads)
+
+
+@examples(30)
+@given(batches(), KINDS, st.integers(0, 99), st.integers(0, 3))
+def test_a_plan_of_a_graph(ragged: Ragged, heads: Heads, seed: int, n_over: int) -> None:
+    """Captured for more rows than a step has; then filled with one step's rows after another's."""
+    page_ends = ragged.page_starts[1:]
+    n = ragged.n_rows
+    pages = [ragged.pages[a:b] for a, b in zip(ragged.page_starts, page_ends, strict=False)]
+    ours = attention()
+    plan = ours.decode_plan(n + n_over, 10_000, [heads.window])
+    q, k, v = tensors(ragged, torch.float16, seed)
+    static = torch.zeros(n + n_over, N_HEADS, HEAD_DIM, dtype=torch.float16)
+    ours.attend(static, k, v, plan, heads)  # captures
+    for rows in (range(n), range(n // 2, n)):
+        chosen = [pages[row] for row in rows]
+        starts = torch.tensor([0, *np.cumsum([len(p) for p in chosen])])
+        step = Ragged(torch.arange(len(chosen) + 1), torch.cat(chosen), starts)
+        assert plan.fill(step)
+        static[: len(chosen)] = q[: len(chosen)]
+        out = ours.attend(static, k, v, plan, heads)[: len(chosen)]
+        check(out, step, q[: len(chosen)], k, v, heads)
+
+
+def test_rows_that_share_a_trunk_are_planned_apart_and_in_order() -> None:
+    trunk, other = list(range(300)), list(range(300, 390))
+    rows = [[*trunk, 391], [*other, 392], [*trunk, 393], [*trunk, 394, 395]]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    row_starts = torch.tensor([0, 1, 2, 3, 5])
+    ragged = Ragged(row_starts, torch.tensor(np.concatenate(rows)), torch.from_numpy(starts))
+    batch = cascaded(ragged, min_pages=2, min_saved=2)
+    assert batch.trunks is not None
+    assert batch.trunks.q_starts.tolist() == [0, 4]
+    assert batch.trunks.pages.tolist() == trunk
+    assert batch.order is not None
+    assert batch.order.tolist() == [0, 2, 3, 4, 1]
+    assert batch.own.page_starts.tolist() == [0, 1, 2, 4, 95 - 0]
+    assert batch.n_shared == 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "heads"),
+    [(torch.float32, Heads(0.3)), (torch.float16, Heads(0.3, sinks=torch.ones(N_HEADS)))],
+)
+def test_what_it_does_not_cover_goes_to_the_other(dtype: torch.dtype, heads: Heads) -> None:
+    ragged = Ragged(torch.tensor([0, 2]), torch.arange(9), torch.tensor([0, 9]))
+    q, k, v = tensors(ragged, dtype, 0)
+    ours = attention()
+    plan = ours.plan(ragged)
+    out = ours.attend(q, k, v, plan, heads)
+    assert not plan.of_kinds
+    other = TorchAttention()
+    torch.testing.assert_close(out, other.attend(q, k, v, other.plan(ragged), heads))
