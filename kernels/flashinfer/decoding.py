@@ -67,6 +67,9 @@ def _zeros(n: int, device: torch.device) -> Tensor:
 
 def _padded(rows: Rows, n_rows: int) -> Rows:
     n = n_rows - len(rows.last_page_tokens)
-    starts = (torch.cat([one, one[-1:].expand(n)]) for one in (rows.q_starts, rows.page_starts))
+
+    def longer(starts: Tensor) -> Tensor:
+        return torch.cat([starts, starts[-1:].expand(n)])
+
     last = torch.cat([rows.last_page_tokens, rows.last_page_tokens.new_zeros(n)])
-    return Rows(*starts, rows.pages, last, rows.is_causal)
+    return Rows(longer(rows.q_starts), longer(rows.page_starts), rows.pages, last, rows.is_causal)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -39,9 +41,16 @@ class Rows:
 
     @classmethod
     def of(cls, n_new: Ints, n_pages: Ints, pages: Ints, is_causal: bool) -> Rows:
-        starts = (np.concatenate([[0], counts.cumsum()]) for counts in (n_new, n_pages))
-        arrays = (*starts, pages, n_pages > 0)
-        return cls(*(torch.from_numpy(a.astype(np.int32)) for a in arrays), is_causal)
+        q_starts, page_starts = _starts(n_new), _starts(n_pages)
+        return cls(q_starts, page_starts, _ints(pages), _ints(n_pages > 0), is_causal)
+
+
+def _starts(counts: Ints) -> Tensor:
+    return _ints(np.concatenate([[0], counts.cumsum()]))
+
+
+def _ints(values: npt.NDArray[Any]) -> Tensor:
+    return torch.from_numpy(values.astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What is handed to FlashInfer means, by its documentation, the attention that is asked for: a plain
-attention reads those very arrays. No kernel of its own runs here."""
+"""What is handed to FlashInfer means, by its documentation, the attention that is asked for: a
+plain attention reads those very arrays. No kernel of its own runs here."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class _Layer:
         """Returns [n_tokens, n_heads * head_dim]."""
         attention, layout = self._block.attention, self._block.attention.layout
         qkv = self._qkv(h)
-        parts = qkv.split([layout.q_width, layout.kv_width, layout.kv_width], -1)
+        parts = torch.split(qkv, [layout.q_width, layout.kv_width, layout.kv_width], -1)
         for norm, part in zip((attention.q_norm, attention.k_norm), parts, strict=False):
             if norm is not None:
                 part.copy_(self._operations.normed(norm, part))

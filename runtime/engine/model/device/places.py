@@ -50,7 +50,7 @@ class Place:
             return TorchAttention(device=self.device)
         from sgc.kernels.triton.attention import TritonAttention
 
-        triton = TritonAttention(self.device)
+        triton: PagedAttention = TritonAttention(self.device)
         if self.attention == "triton":
             return triton
         from sgc.kernels.flashinfer.attention import FlashInferAttention
