@@ -31,10 +31,10 @@ class DeviceLogits:
     def draw(self, at: Sequence[int], draws: Sequence[Draw]) -> list[int]:
         rows = self._at(at)
         sent = send(draws, rows.shape[1], rows.device)
-        if sent.adjustments is not None:
-            rows = rows.float() if rows.dtype != torch.float32 else rows.clone()
-            sampling.adjust(rows, sent.adjustments)
-        tokens: list[int] = sampling.sample(rows, sent.rows, sent.allowed).tolist()
+        if sent.adjustments is not None:  # a copy, as log-probabilities are of the model's own
+            rows = rows.to(torch.float32, copy=True)
+        drawn: Tensor = sampling.sample(rows, sent.rows, sent.allowed, sent.adjustments)
+        tokens: list[int] = drawn.tolist()
         if min(tokens, default=0) < 0:
             raise NotFinite(NOT_FINITE)
         return tokens
