@@ -46,6 +46,10 @@ def sizes(max_rows: int) -> list[int]:
     return [*(n for n in some if n < max_rows), max_rows]
 
 
+Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
+"""Captures a computation: what runs it again, and the memory that its result is always in."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Graph:
     """inputs: [3, n_rows]: tokens, positions, slots."""
@@ -53,7 +57,7 @@ class _Graph:
     n_rows: int
     inputs: Tensor
     plan: DecodePlan
-    graph: Any
+    replay: Callable[[], None]
     logits: Tensor
 
     def run(self, batch: FlatBatch) -> Tensor | None:
@@ -63,8 +67,8 @@ class _Graph:
         inputs = np.zeros((3, self.n_rows), np.int64)
         inputs[2] = -1  # no page
         inputs[0, :n], inputs[1, :n], inputs[2, :n] = batch.token_ids, batch.positions, batch.slots
-        self.inputs.copy_(torch.from_numpy(inputs).pin_memory(), non_blocking=True)
-        self.graph.replay()
+        self.inputs.copy_(pinned(torch.from_numpy(inputs), self.inputs.device), non_blocking=True)
+        self.replay()
         return self.logits[:n]
 
 
@@ -74,21 +78,20 @@ class DecodeGraphs:
         compute: Callable[[Tensor, Tensor, Tensor, Step], Tensor],
         attention: GraphAttention,
         pool: KVPool,
-        device: torch.device,
+        capture: Capture,
         max_rows: int,
         max_context: int,
     ) -> None:
         """Captures them, the largest first, whose memory the others share."""
         started_s = time.perf_counter()
-        self._compute, self._attention, self._pool, self._device = compute, attention, pool, device
-        self._max_context = max_context
-        self._memory = torch.cuda.graph_pool_handle()
+        self._compute, self._attention, self._pool = compute, attention, pool
+        self._capture, self._max_context = capture, max_context
         self._graphs = list(self._captured(sizes(max_rows)))
         took_s = time.perf_counter() - started_s
         _log.info("captured %d graphs of decoding in %.1f s", len(self._graphs), took_s)
 
     def _captured(self, sizes: list[int]) -> Iterator[_Graph]:
-        yield from reversed([self._capture(n) for n in reversed(sizes)])
+        yield from reversed([self._graph(n) for n in reversed(sizes)])
 
     def run(self, batch: FlatBatch) -> Tensor | None:
         """Logits, until the next run; None where no graph holds the step."""
@@ -98,27 +101,45 @@ class DecodeGraphs:
         at = bisect.bisect_left(self._graphs, n, key=lambda graph: graph.n_rows)
         return self._graphs[at].run(batch) if at < len(self._graphs) else None
 
-    def _capture(self, n_rows: int) -> _Graph:
-        inputs = torch.zeros(3, n_rows, dtype=torch.int64, device=self._device)
+    def _graph(self, n_rows: int) -> _Graph:
+        device = torch.device(self._pool.device)
+        inputs = torch.zeros(3, n_rows, dtype=torch.int64, device=device)
         inputs[2] = -1
         max_pages = min(n_rows * self._max_context, MAX_PAGES)
         windows = sorted(self._pool.windows, key=lambda window: window or 0)
         plan = self._attention.decode_plan(n_rows, max_pages, windows)
-        every = torch.arange(n_rows, device=self._device)
+        every = torch.arange(n_rows, device=device)
         step = Step(self._attention, plan, inputs[2], self._pool)
 
         def compute() -> Tensor:
             return self._compute(inputs[0], inputs[1], every, step)
 
-        stream: Any = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(stream):  # compiles kernels, and lets libraries allocate
+        replay, logits = self._capture(compute)
+        return _Graph(n_rows, inputs, plan, replay, logits)
+
+
+class CudaCapture:
+    """Captures CUDA graphs that share memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._memory = torch.cuda.graph_pool_handle()
+
+    def __call__(self, compute: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+        ahead: Any = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        ahead.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(ahead):  # compiles kernels, and lets libraries allocate
             compute()
-        torch.cuda.current_stream(self._device).wait_stream(stream)
+        torch.cuda.current_stream(self._device).wait_stream(ahead)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._memory):
             logits = compute()
-        return _Graph(n_rows, inputs, plan, graph, logits)
+        return graph.replay, logits
+
+
+def pinned(values: Tensor, device: torch.device) -> Tensor:
+    """The values in memory that a GPU copies from while the host goes on."""
+    return values.pin_memory() if device.type == "cuda" else values
 
 
 def _ragged(batch: FlatBatch) -> Ragged:

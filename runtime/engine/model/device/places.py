@@ -15,6 +15,7 @@ from torch import Tensor
 from sgc.errors import LoadError
 from sgc.kernels.interface import PagedAttention
 from sgc.kernels.torch_attention import TorchAttention
+from sgc.runtime.engine.model.device.graphs import Capture, CudaCapture
 from sgc.runtime.engine.model.device.operations import (
     Operations,
     TorchOperations,
@@ -66,6 +67,11 @@ class Place:
 
         return DeviceLogits(values)
 
+    def capture(self) -> Capture | None:
+        """What captures graphs; None where there are none."""
+        is_held = self.is_gpu and self.attention != "torch"
+        return CudaCapture(self.device) if is_held else None
+
     def operations(self) -> Operations:
         return TorchOperations() if self.attention == "torch" else triton_operations()
 
@@ -79,10 +85,10 @@ def find_place(device: str, attention: str) -> Place:
     found = _device(device)
     if attention == "auto":
         return Place(found, _fastest(found))
-    if attention == "flashinfer" and found.type != "cuda":
+    if found.type != "cuda":
         raise LoadError(
-            f"--attention flashinfer needs an NVIDIA GPU, and the model is on {found}",
-            hint="leave --attention out",
+            f"--attention {attention} is for models on a GPU, and this one is on the {found}",
+            hint="leave --attention out, or choose --device cuda",
         )
     for package in _NEEDS.get(attention, ()):
         if not _is_installed(package):

@@ -35,14 +35,15 @@ def modules_on(place: Place) -> Callable[[Any, int], ModelRunner]:
 def _fused_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
     longest = max_context_of(model.config.get_text_config())
     compute = DeviceModel(decoder_of(model), place.operations(), longest)
-    return _runner(model, DeviceWay(compute, place, compute.waits_for_host), n_pages)
+    capture = None if compute.waits_for_host else place.capture()
+    return _runner(model, DeviceWay(compute, place, capture), n_pages)
 
 
 def _modules_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
     """The model's own modules, whose code may wait for the host."""
     from sgc.runtime.engine.model.transformers_model import TransformersModel
 
-    way = DeviceWay(TransformersModel(model), place, waits_for_host=True)
+    way = DeviceWay(TransformersModel(model), place)
     return _runner(model, way, n_pages, keeps_model=True)
 
 

@@ -14,7 +14,7 @@ from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.ints import Ints
-from sgc.runtime.engine.model.device.graphs import DecodeGraphs
+from sgc.runtime.engine.model.device.graphs import Capture, DecodeGraphs, pinned
 from sgc.runtime.engine.model.device.places import Place
 from sgc.runtime.engine.model.forward import FlatBatch, Logits
 
@@ -23,14 +23,14 @@ Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 
 
 class DeviceWay:
-    """waits_for_host: whether the model's computation cannot be in a graph."""
+    """capture: captures graphs; None for none, as where the computation waits for the host."""
 
-    def __init__(self, compute: Compute, place: Place, waits_for_host: bool = False) -> None:
+    def __init__(self, compute: Compute, place: Place, capture: Capture | None = None) -> None:
         self.name = f"{place.attention} on {place.device}"
         self.place = place
         self.attention: PagedAttention = place.paged_attention()
         self._compute = compute
-        self._has_graphs = place.is_gpu and place.attention != "torch" and not waits_for_host
+        self._capture = capture
         self._graphs: DecodeGraphs | None = None
 
     @torch.inference_mode()
@@ -49,9 +49,7 @@ class DeviceWay:
 
     def _sent(self, *arrays: Ints) -> Sequence[Tensor]:
         """The arrays on the device, by one copy."""
-        together = tensor_of(np.concatenate(arrays))
-        if self.place.is_gpu:
-            together = together.pin_memory()
+        together = pinned(tensor_of(np.concatenate(arrays)), self.place.device)
         sent = together.to(self.place.device, non_blocking=True)
         return torch.split(sent, [len(array) for array in arrays])
 
@@ -62,10 +60,10 @@ class DeviceWay:
     def capture(self, pool: KVPool, max_rows: int, max_context: int) -> None:
         """Captures the graphs of steps in which up to `max_rows` rows decode, over this pool. They
         hold its addresses, so it must stay."""
-        if self._has_graphs:
+        if self._capture is not None:
             attention: Any = self.attention
             self._graphs = DecodeGraphs(
-                self._compute, attention, pool, self.place.device, max_rows, max_context
+                self._compute, attention, pool, self._capture, max_rows, max_context
             )
 
 
