@@ -389,6 +389,8 @@ def stubs_command(source: Path, output: Path | None) -> None:
 @click.command("doctor")
 @click.option("--measure/--no-measure", "measures", default=True,
               help="Measure the most that arithmetic and memory do; takes a second.")  # fmt: skip
+@click.option("--prepare", "prepares", is_flag=True, help="Compile FlashInfer's usual kernels "
+              "now, where there is a GPU; takes minutes.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="JSON, for other programs.")
 @debug_option
 def doctor_command(**options: Any) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from sgc.cli.main import cli
+from sgc.cli.running.doctor_gpu import GpuFacts, gpu_findings
 from sgc.kernels.cpu import build, library
 
 
@@ -54,3 +56,31 @@ def test_it_tries_again_to_compile_what_failed(monkeypatch, tmp_path: Path) -> N
     assert log.read_text() == tried
     assert "error: boom" in found("--no-measure")["our own kernels"]["found"]
     assert len(log.read_text()) > len(tried)
+
+
+SEEN = {"torch": "2.11.0", "cuda": "13.0", "driver": "580.1", "names": ("NVIDIA H200 (139 GiB)",)}
+TOOLS, MODULES = frozenset({"gcc", "nvcc", "ninja"}), frozenset({"triton", "flashinfer"})
+
+
+@pytest.mark.parametrize(
+    ("facts", "line", "says", "advice"),
+    [
+        (GpuFacts(False), "gpu", "none", ""),
+        (GpuFacts(True), "gpu", "no torch", "sgc[gpu]"),
+        (GpuFacts(True, torch="2.13.0+cpu"), "gpu", "without CUDA", "torch with CUDA"),
+        (GpuFacts(True, torch="2.11.0", cuda="13.0"), "gpu", "does not see", "driver for CUDA 13"),
+        (GpuFacts(True, **SEEN), "kernels in triton", "torch attends", "sgc[gpu]"),
+        (GpuFacts(True, **SEEN, modules=MODULES), "kernels in triton", "no C compiler", "gcc"),
+        (GpuFacts(True, **SEEN, modules=MODULES, tools=frozenset({"gcc"})),
+         "kernels of flashinfer", "without nvcc and ninja", "CUDA toolkit"),
+        (GpuFacts(True, **SEEN, modules=MODULES, tools=TOOLS),
+         "kernels of flashinfer", "first needs them", "--prepare"),
+        (GpuFacts(True, **SEEN, modules=frozenset({"triton"}), tools=TOOLS),
+         "kernels of flashinfer", "not installed", "sgc[gpu]"),
+    ],
+)  # fmt: skip
+def test_what_a_gpu_lacks_is_told(monkeypatch, facts, line, says, advice) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    (found,) = [one for one in gpu_findings(facts) if one.what == line]
+    assert says in found.found
+    assert advice in found.advice if advice else not found.advice

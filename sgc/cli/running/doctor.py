@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import click
 
+from sgc.cli.running.doctor_gpu import gpu_findings, look_at_gpus
+from sgc.cli.running.findings import Finding
 from sgc.kernels.cpu import build, library
 from sgc.kernels.cpu.limits import measure
 
@@ -23,17 +23,8 @@ _PACKAGES = ("torch", "transformers", "numpy", "grpcio", "triton", "flashinfer-p
 _GIGA = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line. advice: a command or a step that would help; "" if nothing is to be done."""
-
-    what: str
-    found: str
-    advice: str = ""
-
-
-def doctor(as_json: bool, measures: bool) -> None:
-    findings = list(look(measures))
+def doctor(as_json: bool, measures: bool, prepares: bool) -> None:
+    findings = list(look(measures, prepares))
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
         return
@@ -44,7 +35,7 @@ def doctor(as_json: bool, measures: bool) -> None:
             click.echo(f"{'':<{width}}  -> {finding.advice}")
 
 
-def look(measures: bool) -> Iterator[Finding]:
+def look(measures: bool, prepares: bool) -> Iterator[Finding]:
     yield Finding("python", f"{platform.python_version()} on {sys.platform} {platform.machine()}")
     yield Finding("processor", f"{_processor()}, {_cores()} cores for us")
     yield from map(_package, _PACKAGES)
@@ -55,7 +46,10 @@ def look(measures: bool) -> Iterator[Finding]:
         yield Finding("instruction sets", ", ".join(_sets(kernels)))
         if measures:
             yield from _limits(kernels)
-    yield _gpu()
+    gpus = look_at_gpus()
+    yield from gpu_findings(gpus)
+    if prepares and gpus.names and "flashinfer" in gpus.modules:
+        yield from _prepare()
 
 
 def _cores() -> int:
@@ -110,19 +104,10 @@ def _limits(kernels: library.Library) -> Iterator[Finding]:
     )
 
 
-def _gpu() -> Finding:
-    if not any(Path("/dev").glob("nvidia[0-9]*")):
-        return Finding("gpu", "none")
-    if importlib.util.find_spec("torch") is None:
-        return Finding("gpu", "an NVIDIA device, and no torch", "pip install 'sgc[engine]'")
-    return Finding("gpu", _cuda() or "an NVIDIA device that torch does not see",
-                   "the engine runs on the CPU; kernels for GPUs are not there yet")  # fmt: skip
+def _prepare() -> Iterator[Finding]:
+    """Compiles kernels of FlashInfer's, which takes minutes."""
+    from sgc.kernels.flashinfer.preparing import prepare
 
-
-def _cuda() -> str:
-    import torch
-
-    if not torch.cuda.is_available():
-        return ""
-    properties: Any = torch.cuda.get_device_properties(0)
-    return f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
+    for made in prepare():
+        found = f"compiled in {made.took_s:.0f} s" if not made.problem else made.problem
+        yield Finding(f"flashinfer: {made.name}", found)

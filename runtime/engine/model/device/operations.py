@@ -74,10 +74,3 @@ class TorchOperations:
             q, k = rotated(q, layout.rope, *angles), rotated(k, layout.rope, *angles)
         write(k_pool, v_pool, step.slots, k, v)
         return q
-
-
-def triton_operations() -> Operations:
-    """Needs Triton and a device that it compiles for."""
-    from sgc.runtime.engine.model.device.triton_operations import TritonOperations
-
-    return TritonOperations()

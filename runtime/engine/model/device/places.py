@@ -16,11 +16,7 @@ from sgc.errors import LoadError
 from sgc.kernels.interface import PagedAttention
 from sgc.kernels.torch_attention import TorchAttention
 from sgc.runtime.engine.model.device.graphs import Capture, CudaCapture
-from sgc.runtime.engine.model.device.operations import (
-    Operations,
-    TorchOperations,
-    triton_operations,
-)
+from sgc.runtime.engine.model.device.operations import Operations, TorchOperations
 from sgc.runtime.engine.model.forward import Logits
 
 _log = logging.getLogger(__name__)
@@ -73,7 +69,11 @@ class Place:
         return CudaCapture(self.device) if is_held else None
 
     def operations(self) -> Operations:
-        return TorchOperations() if self.attention == "torch" else triton_operations()
+        if self.attention == "torch":
+            return TorchOperations()
+        from sgc.runtime.engine.model.device.triton_operations import TritonOperations
+
+        return TritonOperations()
 
 
 CPU = Place(torch.device("cpu"), "torch")

@@ -1,0 +1,14 @@
+"""What `sgc doctor` finds, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line. advice: a command or a step that would help; "" if nothing is to be done."""
+
+    what: str
+    found: str
+    advice: str = ""

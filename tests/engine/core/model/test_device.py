@@ -1,0 +1,172 @@
+"""A model on a device, up to the kernels: on the CPU, which stands in for a GPU, and with a graph
+that runs its computation again as one. Kernels in Triton run in its interpreter (where there is a
+GPU, on it): `device`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from engine.core.conftest import drive, request
+from engine.core.model.test_fused import UNDERSTOOD, VOCAB, make_model
+from torch import Tensor
+
+from sgc.errors import LoadError
+from sgc.runtime.engine.model.device.graphs import sizes
+from sgc.runtime.engine.model.device.model import DeviceModel
+from sgc.runtime.engine.model.device.places import Place, find_place
+from sgc.runtime.engine.model.device.runners import Sizes, device_factories, fused_on, make_ready
+from sgc.runtime.engine.model.device.way import DeviceWay
+from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
+from sgc.runtime.engine.model.ways import fused_runner
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams, Score
+from sgc.runtime.engine.step.core import EngineCore
+
+STAND_IN = Place(torch.device("cpu"), "torch")
+N_PAGES = 2000
+# One of each kind of layer: norms, rotations, windows, soft caps, parallel blocks, experts.
+KINDS = ("Llama", "Qwen3", "Gemma2", "Cohere", "Phi", "GPT2", "Olmo2", "Mixtral")
+
+
+@pytest.fixture(scope="module")
+def device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@dataclass
+class Replayed:
+    """In a graph's place: it writes what is computed again into the same memory."""
+
+    n: int = 0
+
+    def __call__(self, compute: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+        logits = compute().clone()
+
+        def replay() -> None:
+            self.n += 1
+            logits.copy_(compute())
+
+        return replay, logits
+
+
+def core_of(forward: Forward, **options: object) -> EngineCore:
+    return EngineCore(
+        forward, pool_tokens=N_PAGES, max_context=400, vocab_size=VOCAB, check=True, **options
+    )
+
+
+def requests(seed: int, is_greedy: bool = True) -> Iterator[EngineRequest]:
+    """Prompts that share beginnings, with generations and choices."""
+    rng = np.random.default_rng(seed)
+    trunk = rng.integers(0, VOCAB, 60)
+    for i in range(7):
+        prompt = np.concatenate([trunk[: rng.integers(1, 60)], rng.integers(0, VOCAB, 1 + i)])
+        if i % 3 == 2:
+            choices = [rng.integers(0, VOCAB, n).tolist() for n in (1, 3)]
+            yield request(i, prompt, Score(tuple(map(tuple, choices))))
+        else:
+            params = SamplingParams() if is_greedy else SamplingParams(0.9, seed=i, top_k=20)
+            yield request(i, prompt, Generate(9, params))
+
+
+def answers(core: EngineCore, seed: int, is_greedy: bool = True) -> dict[int, tuple]:
+    found = drive(core, requests(seed, is_greedy), per_step=2)
+    return {i: outcome.answer for i, outcome in found.items()}
+
+
+def ready(runner: ModelRunner) -> ModelRunner:
+    runner.pool = runner.new_pool(N_PAGES)
+    return runner
+
+
+@pytest.mark.parametrize(("name", "changes"), UNDERSTOOD)
+def test_tokens_are_those_of_the_cpu_engine(name: str, changes: dict) -> None:
+    ours = ready(fused_on(STAND_IN)(make_model(name, changes), 1))
+    cpus = ready(fused_runner(make_model(name, changes), 1))
+    got, right = answers(core_of(ours), 5), answers(core_of(cpus), 5)
+    assert {i: a[:4] for i, a in got.items()} == {i: a[:4] for i, a in right.items()}
+    for i, answer in got.items():
+        ours_of, theirs = answer[4], right[i][4]
+        assert np.allclose(np.concatenate([[], *ours_of]), np.concatenate([[], *theirs]), atol=1e-3)
+
+
+def on_triton(name: str, device: torch.device, capture: object = None) -> ModelRunner:
+    model = make_model(name, dict(UNDERSTOOD).get(name, {})).to(device)
+    place = Place(device, "triton")
+    runner = fused_on(place)(model, 1)
+    way = runner.way
+    assert isinstance(way, DeviceWay)
+    if not place.is_gpu and isinstance(way._compute, DeviceModel):
+        way._capture = None if way._compute.waits_for_host else capture
+    runner.pool = runner.new_pool(N_PAGES)
+    return runner
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kernels_in_triton_give_the_same_tokens(name: str, device: torch.device) -> None:
+    """Without graphs, then with."""
+    right = answers(core_of(ready(fused_runner(make_model(name, dict(UNDERSTOOD)[name]), 1))), 6)
+    replayed = Replayed()
+    runner = on_triton(name, device, replayed)
+    assert {i: a[:4] for i, a in answers(core_of(runner), 6).items()} == {
+        i: a[:4] for i, a in right.items()
+    }
+    way = runner.way
+    assert isinstance(way, DeviceWay)
+    way.capture(runner.pool, 6, 400)
+    assert {i: a[:4] for i, a in answers(core_of(runner), 6).items()} == {
+        i: a[:4] for i, a in right.items()
+    }
+    if device.type == "cpu" and name != "Mixtral":
+        assert replayed.n > 0
+
+
+def test_draws_on_the_device_depend_on_the_request_alone(device: torch.device) -> None:
+    runner = on_triton("Llama", device)
+    together = answers(core_of(runner), 7, is_greedy=False)
+    for one in requests(7, is_greedy=False):
+        alone = drive(core_of(runner), [one])[one.id].answer
+        assert alone[:4] == together[one.id][:4]
+
+
+def test_sizes_of_graphs() -> None:
+    for most in (1, 2, 7, 16, 100, 256, 1000):
+        found = sizes(most)
+        assert found == sorted(set(found))
+        assert found[-1] == most
+
+
+@pytest.mark.parametrize(
+    ("device_name", "attention", "says"),
+    [
+        ("cuda", "auto", "there is no cuda"),
+        ("cuda:7", "auto", "there is no cuda:7"),
+        ("tpu", "auto", "--device must be auto, cpu or cuda, not 'tpu'"),
+        ("mps", "auto", "--device must be auto, cpu or cuda, not 'mps'"),
+        ("cpu", "triton", "--attention triton is for models on a GPU"),
+        ("cpu", "flashinfer", "--attention flashinfer is for models on a GPU"),
+    ],
+)
+def test_a_place_that_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch, device_name: str, attention: str, says: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(LoadError, match=says):
+        find_place(device_name, attention)
+
+
+def test_what_only_our_cpu_kernels_do_is_refused_on_a_device() -> None:
+    model = make_model("Llama", {})
+    with pytest.raises(UnsupportedModel, match="add --device cpu, or leave out --weights int8"):
+        device_factories(model, Needs(weights="int8"), STAND_IN)
+
+
+def test_a_pool_is_made_before_the_first_step() -> None:
+    runner = fused_on(STAND_IN)(make_model("Llama", {}), 1)
+    make_ready(runner, Sizes(pool_tokens=64))
+    assert runner.pool.n_pages == 64
+    assert len(runner.pool.layers) == 2
