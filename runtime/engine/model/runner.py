@@ -90,6 +90,11 @@ class ModelRunner:
         return self.pool.n_pages
 
     @property
+    def is_ahead(self) -> bool:
+        """Whether `run` returns before its logits are there: nothing is copied from a device."""
+        return torch.device(self.device).type == "cuda"
+
+    @property
     def dtype_name(self) -> str:
         return str(self.dtype).removeprefix("torch.")
 

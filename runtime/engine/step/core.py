@@ -24,7 +24,7 @@ import numpy as np
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import IntBuffer
-from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.forward import Forward, Logits
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.request import (
     Commit,
@@ -59,7 +59,8 @@ class EngineCore:
     for positions that others are computing. make_cache: makes the cache from the pool's size; for
     ablations. headroom_tokens: pages kept free for the generation of each running request. jumps:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
-    requests guess tokens, which changes no text.
+    requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
+    logits are there, as on a device; what else a step does then happens meanwhile.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class EngineCore:
         headroom_tokens: int = 32,
         jumps: bool = True,
         lookup: bool = True,
+        is_ahead: bool = False,
     ) -> None:
+        self.is_ahead = is_ahead
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
         self._forward = forward
@@ -173,8 +176,9 @@ class EngineCore:
         self.prefetches.cancel(request_id)
         self._outbox = [update for update in self._outbox if update.id != request_id]
 
-    def step(self) -> list[Update]:
-        """Runs one batch, if anything can run, and returns the updates.
+    def step(self, meanwhile: Callable[[], None] | None = None) -> list[Update]:
+        """Runs one batch, if anything can run, and returns the updates. meanwhile: is called once
+        the batch runs, and must not call this core.
 
         If it raises, call `fail`: no update of the step has been returned yet.
         """
@@ -188,9 +192,9 @@ class EngineCore:
             batch = build(self._items if ahead is None else [*self._items, ahead])
             faults = Faults()
             started_s = time.perf_counter()
-            self._masks.begin([work for work, _ in batch.sampled], faults)
-            given = self._forward.run(batch.flat)
-            logits = HostLogits(given) if isinstance(given, np.ndarray) else given
+            logits = self._run(batch, faults)
+            if meanwhile is not None:
+                meanwhile()
             self._counters.forward_s += time.perf_counter() - started_s
             write_logprobs(batch, logits, faults)
             tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
@@ -203,6 +207,16 @@ class EngineCore:
             self.check()
         updates, self._outbox = self._outbox, []
         return updates
+
+    def _run(self, batch: StepBatch, faults: Faults) -> Logits:
+        """Runs the model, and while it runs finds out which tokens constraints allow."""
+        constrained = [work for work, _ in batch.sampled]
+        if not self.is_ahead:
+            self._masks.begin(constrained, faults)
+        given = self._forward.run(batch.flat)
+        if self.is_ahead:
+            self._masks.begin(constrained, faults)
+        return HostLogits(given) if isinstance(given, np.ndarray) else given
 
     def fail(self, message: str) -> None:
         """After `step` raised: ends the requests of its batch, or resets if there was none."""

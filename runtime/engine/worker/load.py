@@ -68,6 +68,7 @@ class _Model:
     pool_tokens: int
     facts: Facts
     later: Callable[[], bool] | None = None
+    is_ahead: bool = False
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -95,6 +96,7 @@ def load(config: WorkerConfig) -> Loaded:
         check=config.check,
         jumps=config.jumps,
         lookup=config.lookup,
+        is_ahead=model.is_ahead,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
 
@@ -146,6 +148,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
             runner.accuracy,
         ),
         runner.gather_pages,
+        runner.is_ahead,
     )
 
 

@@ -115,14 +115,15 @@ def serve(
         intake.pass_on_ready()
         updates = intake.take_refusals()
         if core.has_work:
-            if not core.is_decoding_only:  # a long step; what waits does not wait for it
+            if not core.is_decoding_only and not core.is_ahead:  # a long step: send what waits
                 outgoing.send(is_idle=True)
-            updates += _step(core)
+            updates += _step(core, _sending(outgoing) if core.is_ahead else None)
         for update in updates:
             outgoing.add(update)
         if outgoing.message.HasField("stats"):
             outgoing.message.stats.busy_s = busy_s
-        outgoing.send(is_idle=not core.has_work)
+        if not core.is_ahead or not core.has_work:  # else while the next step runs
+            outgoing.send(is_idle=not core.has_work)
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
         if later is not None and not later():
@@ -151,9 +152,13 @@ def _read_message(
         outgoing.message.stats.CopyFrom(stats_message(core.stats()))
 
 
-def _step(core: EngineCore) -> list[Update]:
+def _sending(outgoing: Outgoing) -> Callable[[], None]:
+    return lambda: outgoing.send(is_idle=False)
+
+
+def _step(core: EngineCore, meanwhile: Callable[[], None] | None = None) -> list[Update]:
     try:
-        return core.step()
+        return core.step(meanwhile)
     except Exception as error:
         traceback.print_exc()
         message = f"a step failed: {type(error).__name__}: {error}"

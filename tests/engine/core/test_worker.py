@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from waiting import BOUND_S
@@ -214,6 +215,50 @@ def test_a_failing_step_is_reported_and_the_loop_goes_on(lab, capsys) -> None:
     serve(channel, core, Intake(core, lambda message: None))  # ends at the end of the socket
     theirs.close()
     ours.close()
+
+
+def _frame(message: wpb.StepInput) -> bytes:
+    data = message.SerializeToString()
+    return len(data).to_bytes(4, "big") + data
+
+
+def _served(core: EngineCore, n: int) -> dict[int, tuple]:
+    """What clients of a loop hear of `n` generations, half of which are cancelled at once."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(BOUND_S)
+    loop = Thread(target=serve, args=(Channel(theirs), core, Intake(core, lambda message: None)))
+    loop.start()
+    asked = [
+        wpb.WorkerRequest(
+            id=i, tokens=[7, 8, i], generate=sampling(max_tokens=5 + 3 * i, temperature=0.7, seed=i)
+        )
+        for i in range(1, 2 * n + 1)
+    ]
+    ours.sendall(_frame(wpb.StepInput(requests=asked)))
+    ours.sendall(_frame(wpb.StepInput(cancels=range(n + 1, 2 * n + 1))))
+    heard: dict[int, tuple] = {}
+    ids: dict[int, list[int]] = {}
+    data = b""
+    while heard.keys() < set(range(1, n + 1)):
+        data += ours.recv(1 << 16)
+        while len(data) >= 4 and len(data) - 4 >= (size := int.from_bytes(data[:4], "big")):
+            message, data = wpb.StepOutput.FromString(data[4 : 4 + size]), data[4 + size :]
+            for update in message.updates:
+                ids.setdefault(update.id, []).extend(update.new_ids)
+                if update.final:
+                    heard[update.id] = (*ids[update.id], update.finish_reason)
+    ours.close()
+    loop.join(BOUND_S)
+    theirs.close()
+    return {i: heard[i] for i in range(1, n + 1)}
+
+
+def test_a_loop_that_works_while_the_model_runs_says_the_same(lab) -> None:
+    """It sends what earlier steps gave while the next one runs."""
+    plain = lab.make_core()
+    ahead = lab.make_core(is_ahead=True)
+    assert _served(ahead, 9) == _served(plain, 9)
+    assert not ahead.has_work
 
 
 def test_messages_above_the_bound_are_refused() -> None:
