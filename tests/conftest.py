@@ -26,6 +26,9 @@ from sgc.tracing.paths.explore import Budget
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Kernels are tested with every instruction set that the machine has.
 os.environ.setdefault("SGC_KERNEL_SETS", "all")
+# Triton reads it when it is imported: without a GPU its kernels run in its interpreter.
+if not Path("/dev/nvidia0").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 ENGINES = {"engine", "fake_engine", "default_engine"}
