@@ -20,8 +20,10 @@ def gated(pair: Tensor, activation: Activation) -> Tensor:
     GELU_TANH. Raises AssertionError for others, and for shapes that do not fit.
     """
     assert activation in (Activation.SILU, Activation.GELU_TANH), f"no kernel for {activation}"
-    assert pair.ndim == 2 and pair.is_floating_point(), "pair is no [n, 2 * inner] of numbers"
-    assert pair.shape[1] % 2 == 0 and pair.stride(1) == 1, "pair's rows are no two halves"
+    assert pair.ndim == 2, "pair is no [n, 2 * inner]"
+    assert pair.is_floating_point(), f"pairs of {pair.dtype}"
+    assert pair.shape[1] % 2 == 0, "pair's rows are no two halves"
+    assert pair.stride(1) == 1, "pair's rows are not contiguous"
     n, inner = pair.shape[0], pair.shape[1] // 2
     out = torch.empty((n, inner), dtype=pair.dtype, device=pair.device)
     if out.numel() == 0:

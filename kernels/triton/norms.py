@@ -26,12 +26,14 @@ def rms_norm(
     added to it in place, rounded, and the norm is of the sum. out: where to write, which may be x.
     Raises AssertionError for shapes, strides and dtypes that do not fit.
     """
-    assert x.ndim == 2 and x.is_floating_point(), "x is no [n, width] of numbers"
+    assert x.ndim == 2, "x is no [n, width]"
+    assert x.is_floating_point(), f"rows of {x.dtype}"
     n, width = x.shape
     assert 0 < width <= MAX_WIDTH, f"rows of {width} numbers; at most {MAX_WIDTH}"
     assert x.stride(1) == 1, "x's rows are not contiguous"
     if weight is not None:
-        assert weight.shape == (width,) and weight.is_contiguous(), "weight is no [width]"
+        assert weight.shape == (width,), "weight is no [width]"
+        assert weight.is_contiguous(), "weight is not contiguous"
         assert weight.dtype in (x.dtype, torch.float32), "weight is of x's dtype or float32"
     for other in (residual, out):
         assert other is None or other.shape == x.shape, "residual or out differ from x in shape"

@@ -104,14 +104,16 @@ def _check(
     v_pool: Tensor,
 ) -> None:
     n = qkv.shape[0]
-    assert qkv.shape == (n, layout.width) and qkv.stride(1) == 1, "qkv is no [n, width]"
+    assert qkv.shape == (n, layout.width), "qkv is no [n, width]"
+    assert qkv.stride(1) == 1, "qkv's rows are not contiguous"
     for pool in (k_pool, v_pool):
         assert pool.shape[1:] == (layout.n_kv_heads, layout.head_dim), "a pool of other heads"
         assert pool.dtype == qkv.dtype, "a pool differs from qkv in dtype"
         assert pool.stride(2) == 1, "a pool's heads are not contiguous"
     assert len(k_pool) == len(v_pool), "k and v differ in pages"
     for each in (positions, slots):
-        assert each.shape == (n,) and each.dtype == torch.int64, "positions, slots: [n] of int64"
+        assert each.shape == (n,), "positions or slots are no [n]"
+        assert each.dtype == torch.int64, "positions or slots are no int64"
         assert each.is_contiguous(), "positions or slots are not contiguous"
     for norm in (layout.q_norm, layout.k_norm):
         is_rms = norm is None or (norm.bias is None and not norm.is_layer_norm)
@@ -123,8 +125,10 @@ def _check(
     assert (layout.rope is None) == (cos_sin is None), "rope and its table come together"
     if layout.rope is not None and cos_sin is not None:
         assert layout.rope.n_rotated <= layout.head_dim, "more dimensions turn than there are"
-        assert cos_sin.ndim == 2 and cos_sin.shape[1] == layout.rope.n_rotated, "another's table"
-        assert cos_sin.dtype == torch.float32 and cos_sin.is_contiguous(), "no rope_table"
+        assert cos_sin.ndim == 2, "no rope_table"
+        assert cos_sin.shape[1] == layout.rope.n_rotated, "a table of another rope"
+        assert cos_sin.dtype == torch.float32, "no rope_table"
+        assert cos_sin.is_contiguous(), "no rope_table"
 
 
 @triton.jit

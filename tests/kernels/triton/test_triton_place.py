@@ -99,7 +99,8 @@ def test_heads_are_placed(device, n, heads, head, dtype, norms, is_interleaved, 
     slots = slots[kept]
     untouched = torch.ones(N_PAGES, dtype=torch.bool)
     untouched[slots] = False
-    assert bool((k_pool[untouched] == -7).all()) and bool((v_pool[untouched] == -7).all())
+    assert bool((k_pool[untouched] == -7).all())
+    assert bool((v_pool[untouched] == -7).all())
     exact = torchs(layout, qkv[kept], positions[kept], torch.float64)
     same = torchs(layout, qkv[kept], positions[kept], dtype)
     assert torch.equal(v_pool[slots], same[2])
@@ -129,7 +130,8 @@ def test_what_is_out_of_range_is_never_read_or_written(device):
     slots = torch.tensor([0, 1, N_PAGES, 3])
     q, k_pool, _ = run(device, layout, qkv, positions, slots)
     assert q.isnan().flatten(1).all(1).tolist() == [True, True, True, False]
-    assert k_pool[:2].isnan().all() and bool((k_pool[4:] == -7).all())
+    assert k_pool[:2].isnan().all()
+    assert bool((k_pool[4:] == -7).all())
     assert not q[3].isnan().any()
 
 
