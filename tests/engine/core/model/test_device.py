@@ -4,7 +4,7 @@ GPU, on it): `device`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,8 @@ from sgc.runtime.engine.step.core import EngineCore
 STAND_IN = Place(torch.device("cpu"), "torch")
 N_PAGES = 2000
 # One of each kind of layer: norms, rotations, windows, soft caps, parallel blocks, experts.
-KINDS = ("Llama", "Qwen3", "Gemma2", "Cohere", "Phi", "GPT2", "Olmo2", "Mixtral")
+KINDS = ("Qwen3", "Llama", "Gemma2", "Cohere", "Phi", "GPT2", "Olmo2", "Mixtral")
+ONE_OF_EACH = [KINDS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in KINDS[1:])]
 
 
 @pytest.fixture(scope="module")
@@ -59,23 +60,27 @@ def core_of(forward: Forward, **options: object) -> EngineCore:
     )
 
 
-def requests(seed: int, is_greedy: bool = True) -> Iterator[EngineRequest]:
+def requests(seed: int, is_greedy: bool = True, n: int = 7) -> Iterator[EngineRequest]:
     """Prompts that share beginnings, with generations and choices."""
     rng = np.random.default_rng(seed)
     trunk = rng.integers(0, VOCAB, 60)
-    for i in range(7):
+    for i in range(n):
         prompt = np.concatenate([trunk[: rng.integers(1, 60)], rng.integers(0, VOCAB, 1 + i)])
         if i % 3 == 2:
             choices = [rng.integers(0, VOCAB, n).tolist() for n in (1, 3)]
             yield request(i, prompt, Score(tuple(map(tuple, choices))))
         else:
             params = SamplingParams() if is_greedy else SamplingParams(0.9, seed=i, top_k=20)
-            yield request(i, prompt, Generate(9, params))
+            yield request(i, prompt, Generate(6, params))
 
 
-def answers(core: EngineCore, seed: int, is_greedy: bool = True) -> dict[int, tuple]:
-    found = drive(core, requests(seed, is_greedy), per_step=2)
-    return {i: outcome.answer for i, outcome in found.items()}
+def answers(core: EngineCore, asked: Iterable[EngineRequest]) -> dict[int, tuple]:
+    return {i: outcome.answer for i, outcome in drive(core, asked, per_step=2).items()}
+
+
+def said(found: dict[int, tuple]) -> dict[int, tuple]:
+    """All but the log-probabilities of choices, of which the last digits may differ."""
+    return {i: answer[:4] for i, answer in found.items()}
 
 
 def ready(runner: ModelRunner) -> ModelRunner:
@@ -87,8 +92,8 @@ def ready(runner: ModelRunner) -> ModelRunner:
 def test_tokens_are_those_of_the_cpu_engine(name: str, changes: dict) -> None:
     ours = ready(fused_on(STAND_IN)(make_model(name, changes), 1))
     cpus = ready(fused_runner(make_model(name, changes), 1))
-    got, right = answers(core_of(ours), 5), answers(core_of(cpus), 5)
-    assert {i: a[:4] for i, a in got.items()} == {i: a[:4] for i, a in right.items()}
+    got, right = (answers(core_of(runner), requests(5)) for runner in (ours, cpus))
+    assert said(got) == said(right)
     for i, answer in got.items():
         ours_of, theirs = answer[4], right[i][4]
         assert np.allclose(np.concatenate([[], *ours_of]), np.concatenate([[], *theirs]), atol=1e-3)
@@ -106,31 +111,31 @@ def on_triton(name: str, device: torch.device, capture: object = None) -> ModelR
     return runner
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_kernels_in_triton_give_the_same_tokens(name: str, device: torch.device) -> None:
     """Without graphs, then with."""
-    right = answers(core_of(ready(fused_runner(make_model(name, dict(UNDERSTOOD)[name]), 1))), 6)
+    right = answers(
+        core_of(ready(fused_runner(make_model(name, dict(UNDERSTOOD)[name]), 1))), few()
+    )
     replayed = Replayed()
     runner = on_triton(name, device, replayed)
-    assert {i: a[:4] for i, a in answers(core_of(runner), 6).items()} == {
-        i: a[:4] for i, a in right.items()
-    }
+    assert said(answers(core_of(runner), few())) == said(right)
     way = runner.way
     assert isinstance(way, DeviceWay)
-    way.capture(runner.pool, 6, 400)
-    assert {i: a[:4] for i, a in answers(core_of(runner), 6).items()} == {
-        i: a[:4] for i, a in right.items()
-    }
-    if device.type == "cpu" and name != "Mixtral":
-        assert replayed.n > 0
+    way.capture(runner.pool, 3, 400)
+    assert said(answers(core_of(runner, lookup=False), few())) == said(right)
+    assert replayed.n > 0 or device.type != "cpu" or name == "Mixtral"
+
+
+def few() -> Iterator[EngineRequest]:
+    return requests(6, n=3)
 
 
 def test_draws_on_the_device_depend_on_the_request_alone(device: torch.device) -> None:
     runner = on_triton("Llama", device)
-    together = answers(core_of(runner), 7, is_greedy=False)
-    for one in requests(7, is_greedy=False):
-        alone = drive(core_of(runner), [one])[one.id].answer
-        assert alone[:4] == together[one.id][:4]
+    together = answers(core_of(runner), requests(7, is_greedy=False, n=3))
+    for one in requests(7, is_greedy=False, n=2):
+        assert said(answers(core_of(runner), [one])) == said({one.id: together[one.id]})
 
 
 def test_sizes_of_graphs() -> None:
