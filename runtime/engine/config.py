@@ -33,6 +33,7 @@ MAX_OPTIONS = {
     "max_running": 100_000,
     "max_waiting": 1_000_000,
     "threads": 1024,
+    "tensor_parallel": 64,
 }
 
 

@@ -20,6 +20,7 @@ class StepOptions:
     depending on what runs beside it. weights, kv: how weights, and K and V, are held; "auto" is
     in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu". attention: the
     kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine may take.
+    tensor_parallel: processes, and GPUs, that compute the model together.
     check: verify the engine's invariants after every step.
     """
 
@@ -40,4 +41,5 @@ class StepOptions:
     device: str = "auto"
     attention: str = "auto"
     memory_fraction: float = 0.9
+    tensor_parallel: int = 1
     check: bool = False

@@ -80,6 +80,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     add("--attention", choices=ATTENTION, default="auto", help="what attends on a GPU")
     add("--memory-fraction", type=_share, default=0.9, help="how much of a GPU's memory to take")
+    add("--tensor-parallel", type=_positive, default=1, help="GPUs that share the model")
     add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
     add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")
     add("--threads", type=_positive, help="threads of the model's computation")

@@ -349,6 +349,8 @@ def verify_command(path: Path) -> None:
               help="What attends on a GPU; auto: the fastest that is installed.")  # fmt: skip
 @click.option("--memory-fraction", type=click.FloatRange(0.05, 1.0), default=0.9,
               show_default=True, help="How much of a GPU's memory to take.")  # fmt: skip
+@click.option("--tensor-parallel", type=click.IntRange(min=1), default=1, show_default=True,
+              help="GPUs that compute the model together.")  # fmt: skip
 @click.option("--weights", type=click.Choice(HELD_AS), default="auto", show_default=True,
               help="int8: in eight bits, half of what a step reads. Needs our own "
               "kernels.")  # fmt: skip

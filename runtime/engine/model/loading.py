@@ -67,7 +67,7 @@ def load_model(
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
-    if needs.options and not place.is_gpu:
+    if needs.options and place.has_own_kernels:
         own_kernels(needs)
     measured = text if needs.in_eight_bits else None
     loading = _Loading(folder, dtype, threads is None, needs, measured, place)
@@ -76,7 +76,7 @@ def load_model(
         if max_context > runner.max_context:
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
         runner.max_context = max_context
-    if place.is_gpu:
+    if not place.has_own_kernels:
         make_ready(runner, replace(sizes, pool_tokens=pool_tokens))
         return runner
     n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
@@ -102,10 +102,10 @@ class _Loading:
         if files is None:
             return None
         self._choose_threads(files.num_parameters())  # before anything starts a second thread
-        model = files.load(self.place.device)
+        model = files.load(self.place.loads_on)
         own = None if model is None else self._own(model)
         for factory in self._factories_of_plain(files.dtype):
-            model = model or files.load(self.place.device)
+            model = model or files.load(self.place.loads_on)
             if model is None or own is None:
                 return None
             if (runner := self._tried(factory, model, own)) is not None:
@@ -130,17 +130,17 @@ class _Loading:
     def _loaded(self) -> Any:
         from sgc.runtime.engine.model.transformers_files import load_transformers_model
 
-        return load_transformers_model(self.folder, self.dtype).to(self.place.device)
+        return load_transformers_model(self.folder, self.dtype).to(self.place.loads_on)
 
     def _factories_of_plain(self, dtype: torch.dtype) -> list[RunnerFactory]:
-        if self.place.is_gpu:
-            return device_factories(None, self.needs, self.place, is_plain=True)
-        return decoder_factories(dtype, self.needs)
+        if self.place.has_own_kernels:
+            return decoder_factories(dtype, self.needs)
+        return device_factories(None, self.needs, self.place, is_plain=True)
 
     def _factories(self, model: Any) -> list[RunnerFactory]:
-        if self.place.is_gpu:
-            return device_factories(model, self.needs, self.place)
-        return runner_factories(model, self.needs)
+        if self.place.has_own_kernels:
+            return runner_factories(model, self.needs)
+        return device_factories(model, self.needs, self.place)
 
     def _tried(self, factory: Any, model: Any, own: _Own) -> ModelRunner | None:
         """The runner; None if its logits differ from the model's own (`own`) and another way may

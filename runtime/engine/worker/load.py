@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sgc.errors import LoadError
 from sgc.runtime.engine.guides.compiler import Compiler
 from sgc.runtime.engine.guides.stops import TextStops
 from sgc.runtime.engine.model.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
@@ -17,6 +19,9 @@ from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.intake import Compile
+
+if TYPE_CHECKING:  # torch is imported only for real models
+    from sgc.runtime.engine.model.runner import ModelRunner, Needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,24 +122,9 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 
 
 def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
-    from sgc.runtime.engine.model.accuracy import TEXT
-    from sgc.runtime.engine.model.device.places import find_place
-    from sgc.runtime.engine.model.device.runners import Sizes
-    from sgc.runtime.engine.model.loading import load_model
-    from sgc.runtime.engine.model.runner import Needs
-
     garbage.collect()
-    runner = load_model(
-        folder,
-        dtype=config.dtype,
-        pool_tokens=config.pool_tokens,
-        max_context=config.max_context,
-        threads=config.threads,
-        needs=Needs(config.deterministic, config.weights, config.kv),
-        text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
-        place=find_place(config.device, config.attention),
-        sizes=Sizes(None, config.memory_fraction, config.chunk_tokens, config.max_running),
-    )
+    loads = _runner if config.tensor_parallel == 1 else _shared_runner
+    runner = loads(config, folder, tokenizer)
     return _Model(
         runner,
         runner.vocab_size,
@@ -150,6 +140,46 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         runner.gather_pages,
         runner.is_ahead,
     )
+
+
+def _runner(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> ModelRunner:
+    from sgc.runtime.engine.model.accuracy import TEXT
+    from sgc.runtime.engine.model.device.places import find_place
+    from sgc.runtime.engine.model.device.runners import Sizes
+    from sgc.runtime.engine.model.loading import load_model
+
+    return load_model(
+        folder,
+        dtype=config.dtype,
+        pool_tokens=config.pool_tokens,
+        max_context=config.max_context,
+        threads=config.threads,
+        needs=_needs(config),
+        text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
+        place=find_place(config.device, config.attention),
+        sizes=Sizes(None, config.memory_fraction, config.chunk_tokens, config.max_running),
+    )
+
+
+def _shared_runner(config: WorkerConfig, folder: str, _: Tokenizer) -> ModelRunner:
+    from sgc.runtime.engine.worker.ranks import Asked, load_together
+
+    if options := _needs(config).options:
+        raise LoadError(
+            f"{options} needs our own CPU kernels, which do not share a model with other processes",
+            hint=f"leave out --tensor-parallel or {options}",
+        )
+    asked = Asked(
+        folder, config.dtype, config.device, config.attention, config.threads, config.pool_tokens,
+        config.max_context, config.memory_fraction, config.chunk_tokens, config.max_running,
+    )  # fmt: skip
+    return load_together(asked, config.tensor_parallel)
+
+
+def _needs(config: WorkerConfig) -> Needs:
+    from sgc.runtime.engine.model.runner import Needs
+
+    return Needs(config.deterministic, config.weights, config.kv)
 
 
 @dataclass(frozen=True, slots=True)

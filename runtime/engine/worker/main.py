@@ -9,14 +9,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import select
 import signal
 import socket
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sgc.errors import SgcError
 from sgc.proto import engine_pb2 as pb
@@ -28,6 +26,7 @@ from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.worker.intake import Intake
 from sgc.runtime.engine.worker.load import Loaded, WorkerConfig, load
 from sgc.runtime.engine.worker.outgoing import Outgoing
+from sgc.runtime.engine.worker.peer import ending_with_peer
 from sgc.runtime.engine.worker.wire import Channel, stats_message
 
 
@@ -42,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     channel = Channel(sock)
     # If the server is gone, nobody waits for replies.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        with _ending_with_peer(sock):
+        with ending_with_peer(sock.fileno()):
             ready, loaded = _load(options.config)
         channel.send(ready)
         if loaded is None:
@@ -72,25 +71,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, SgcError | ValueError | OSError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-@contextlib.contextmanager
-def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
-    """Within the block, while the model loads, the process exits if the server is gone."""
-    is_done = threading.Event()
-
-    def watch() -> None:
-        poll = select.poll()
-        poll.register(sock, 0)  # a hang-up is always reported
-        while not is_done.is_set():
-            if poll.poll(100) and not is_done.is_set():
-                os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        is_done.set()
 
 
 COMPILING_S = 0.001  # how often to check for compiled constraints when idle

@@ -12,17 +12,21 @@ from sgc.kernels.pages import PageFormat
 from sgc.runtime.engine.cache.kv_pool import Step
 from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Experts, Mlp, Product
 from sgc.runtime.engine.model.decoders.fused import ACTIVATIONS, MixtureOfExperts
+from sgc.runtime.engine.model.device.group import ALONE, Group
 from sgc.runtime.engine.model.device.operations import Operations, Placing
 
 
 class DeviceModel:
-    """Takes the weights out of a decoder. n_positions: the longest context."""
+    """Takes the weights out of a decoder. n_positions: the longest context. group: the processes
+    of which each has a share of the decoder."""
 
-    def __init__(self, decoder: Decoder, operations: Operations, n_positions: int) -> None:
+    def __init__(
+        self, decoder: Decoder, operations: Operations, n_positions: int, group: Group = ALONE
+    ) -> None:
         self._decoder, self._operations = decoder, operations
         self._n_positions = n_positions
         self._layers = [
-            _Layer(index, block, operations) for index, block in enumerate(decoder.blocks)
+            _Layer(index, block, operations, group) for index, block in enumerate(decoder.blocks)
         ]
         self._head = _Linear(decoder.head)
         self.waits_for_host = any(layer.has_experts for layer in self._layers)
@@ -67,8 +71,8 @@ class _Linear:
 
 
 class _Layer:
-    def __init__(self, index: int, block: Block, operations: Operations) -> None:
-        self._index, self._block, self._operations = index, block, operations
+    def __init__(self, index: int, block: Block, operations: Operations, group: Group) -> None:
+        self._index, self._block, self._operations, self._group = index, block, operations, group
         self._qkv, self._out = _Linear(block.attention.qkv), _Linear(block.attention.out)
         mlp = block.mlp
         self.has_experts = isinstance(mlp, Experts)
@@ -118,6 +122,7 @@ class _Layer:
 
     def _finished(self, out: Tensor, post_norm: Norm | None) -> Tensor:
         """What a product gives, as it is added to the residual stream."""
+        out = self._group.summed(out)
         if post_norm is not None:
             return self._operations.normed(post_norm, out)
         return out if self._block.scale == 1.0 else out * self._block.scale

@@ -16,6 +16,7 @@ from sgc.errors import LoadError
 from sgc.kernels.interface import PagedAttention
 from sgc.kernels.torch_attention import TorchAttention
 from sgc.runtime.engine.model.device.graphs import Capture, CudaCapture
+from sgc.runtime.engine.model.device.group import ALONE, Group
 from sgc.runtime.engine.model.device.operations import Operations, TorchOperations
 from sgc.runtime.engine.model.forward import Logits
 
@@ -25,14 +26,25 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Place:
     """A device, and by which kernels a model attends there. attention: "flashinfer", "triton" or
-    "torch"."""
+    "torch". group: the processes that compute the model, of which this is one."""
 
     device: torch.device
     attention: str
+    group: Group = ALONE
 
     @property
     def is_gpu(self) -> bool:
         return self.device.type == "cuda"
+
+    @property
+    def has_own_kernels(self) -> bool:
+        """Whether it is our CPU engine's."""
+        return not self.is_gpu and self.group.is_alone
+
+    @property
+    def loads_on(self) -> torch.device:
+        """Where a model is loaded: whole, so on the CPU if its device gets a share of it."""
+        return self.device if self.group.is_alone else torch.device("cpu")
 
     @property
     def name(self) -> str:
@@ -79,12 +91,13 @@ class Place:
 CPU = Place(torch.device("cpu"), "torch")
 
 
-def find_place(device: str, attention: str) -> Place:
-    """device: "auto" is a GPU where torch sees one, else "cpu"; or as torch names devices.
-    attention: "auto" is the fastest that is installed. Raises `LoadError`."""
-    found = _device(device)
+def find_place(device: str, attention: str, group: Group = ALONE) -> Place:
+    """device: "auto" is a GPU where torch sees one, else "cpu"; or as torch names devices; of a
+    group, the first process's. attention: "auto" is the fastest that is installed. Raises
+    `LoadError`."""
+    found = _there(group.device(_device(device)))
     if attention == "auto":
-        return Place(found, _fastest(found))
+        return Place(found, _fastest(found), group)
     if found.type != "cuda":
         raise LoadError(
             f"--attention {attention} is for models on a GPU, and this one is on the {found}",
@@ -96,7 +109,7 @@ def find_place(device: str, attention: str) -> Place:
                 f"--attention {attention} needs a package that is not installed: {package}",
                 hint="pip install 'sgc[gpu]'",
             )
-    return Place(found, attention)
+    return Place(found, attention, group)
 
 
 _NEEDS = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
@@ -113,11 +126,15 @@ def _device(name: str) -> torch.device:
         return torch.device("cpu")
     if device.type != "cuda":
         raise LoadError(f"--device must be auto, cpu or cuda, not {name!r}")
+    return device
+
+
+def _there(device: torch.device) -> torch.device:
     n = torch.cuda.device_count()
-    if (device.index or 0) >= n:
+    if device.type == "cuda" and (device.index or 0) >= n:
         has = f"torch {torch.__version__} sees {n} NVIDIA GPUs" if n else _why_none()
         raise LoadError(f"there is no {device}: {has}", hint="`sgc doctor` says what would help")
-    return torch.device("cuda", device.index or 0)
+    return torch.device("cuda", device.index or 0) if device.type == "cuda" else device
 
 
 def _why_none() -> str:

@@ -14,6 +14,7 @@ import torch
 from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
 from sgc.runtime.engine.model.device.model import DeviceModel
 from sgc.runtime.engine.model.device.places import Place
+from sgc.runtime.engine.model.device.shards import share_of
 from sgc.runtime.engine.model.device.way import DeviceWay
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel, max_context_of
@@ -21,7 +22,7 @@ from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 _log = logging.getLogger(__name__)
 # What is left to whatever allocates beside us: libraries' workspaces, graphs, fragments.
 RESERVE_BYTES = 512 << 20
-MIN_POOL_TOKENS = 1024
+POOL_TOKENS_ELSEWHERE = 16384  # on a device whose memory is not asked for
 
 
 def fused_on(place: Place) -> Callable[[Any, int], ModelRunner]:
@@ -34,7 +35,10 @@ def modules_on(place: Place) -> Callable[[Any, int], ModelRunner]:
 
 def _fused_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
     longest = max_context_of(model.config.get_text_config())
-    compute = DeviceModel(decoder_of(model), place.operations(), longest)
+    decoder = decoder_of(model)
+    if not place.group.is_alone:
+        decoder = share_of(decoder, place.group, place.device)
+    compute = DeviceModel(decoder, place.operations(), longest, place.group)
     capture = None if compute.waits_for_host else place.capture()
     return _runner(model, DeviceWay(compute, place, capture), n_pages)
 
@@ -66,7 +70,15 @@ def device_factories(
         )
     if is_plain:
         return [fused_on(place)]
-    return [*([fused_on(place)] if is_known(model) else []), modules_on(place)]
+    known = [fused_on(place)] if is_known(model) else []
+    if place.group.is_alone:
+        return [*known, modules_on(place)]
+    if not known:
+        raise UnsupportedModel(
+            f"{type(model).__name__} is of no family whose layers can be dealt to "
+            f"{place.group.n} processes; leave --tensor-parallel out"
+        )
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +102,11 @@ def make_ready(runner: ModelRunner, sizes: Sizes) -> None:
     assert isinstance(way, DeviceWay)
     n_pages = sizes.pool_tokens
     if way.place.is_gpu:
-        most = _most_pages(runner, way.place, sizes)
+        most = way.place.group.least(_most_pages(runner, way.place, sizes))
         n_pages = n_pages or most
         if n_pages > most or n_pages < 1:
             raise ValueError(_too_little(runner, sizes, most))
-    runner.pool = runner.new_pool(n_pages or MIN_POOL_TOKENS)
+    runner.pool = runner.new_pool(n_pages or POOL_TOKENS_ELSEWHERE)
     _run_widest(runner, 1, runner.pool.n_pages)
     way.capture(runner.pool, sizes.max_rows, runner.max_context)
 

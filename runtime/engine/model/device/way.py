@@ -23,7 +23,13 @@ Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 
 
 class DeviceWay:
-    """capture: captures graphs; None for none, as where the computation waits for the host."""
+    """capture: captures graphs; None for none, as where the computation waits for the host.
+
+    tell: is told each batch before it is run. It is set once the model is loaded, which all
+    processes of a group do alike.
+    """
+
+    tell: Callable[[FlatBatch], None] | None = None
 
     def __init__(self, compute: Compute, place: Place, capture: Capture | None = None) -> None:
         self.name = f"{place.attention} on {place.device}"
@@ -35,6 +41,8 @@ class DeviceWay:
 
     @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
+        if self.tell is not None:
+            self.tell(batch)
         found = None if self._graphs is None else self._graphs.run(batch)
         if found is None:
             found = self._eager(batch, pool)

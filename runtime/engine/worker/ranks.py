@@ -1,0 +1,142 @@
+"""The other processes of a model that several compute: started by the first, which has the
+scheduler and tells them each step's batch. They end with it, and it with them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+
+from sgc.runtime.engine.model.device.group import Group
+from sgc.runtime.engine.model.device.places import Place, find_place
+from sgc.runtime.engine.model.device.runners import Sizes
+from sgc.runtime.engine.model.device.way import DeviceWay
+from sgc.runtime.engine.model.forward import FlatBatch
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import ModelRunner
+from sgc.runtime.engine.process import child
+
+MAX_ITEMS = 1 << 26  # of a batch's arrays, together: 512 MiB
+_FIELDS = ("token_ids", "positions", "slots", "row_starts", "pages", "page_starts", "logit_index")
+_GRACE_S = 2.0  # in which this process may tell of its own what ended the other
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What every process loads. device: the first process's."""
+
+    folder: str
+    dtype: str
+    device: str
+    attention: str
+    threads: int | None
+    pool_tokens: int | None
+    max_context: int | None
+    memory_fraction: float
+    step_tokens: int
+    max_rows: int
+
+    def load(self, place: Place) -> ModelRunner:
+        return load_model(
+            self.folder, dtype=self.dtype, pool_tokens=self.pool_tokens,
+            max_context=self.max_context, threads=self.threads, place=place,
+            sizes=Sizes(None, self.memory_fraction, self.step_tokens, self.max_rows),
+        )  # fmt: skip
+
+
+def load_together(asked: Asked, n: int) -> ModelRunner:
+    """The first process's share of a model, and `n - 1` more processes with the others."""
+    group = Group(0, n)
+    place = find_place(asked.device, asked.attention, group)
+    ranks = Ranks(asked, n)
+    ranks.join(group, place.device)
+    runner = asked.load(place)
+    assert isinstance(runner.way, DeviceWay)
+    runner.way.tell = ranks.tell
+    return runner
+
+
+class Ranks:
+    """The processes but the first, which this one is."""
+
+    def __init__(self, asked: Asked, n: int) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="sgc-ranks-"))  # mode 0700
+        self._processes = [self._start(asked, Group(rank, n)) for rank in range(1, n)]
+        for rank, process in enumerate(self._processes, 1):
+            Thread(target=_end_with, args=(rank, process), daemon=True).start()
+
+    def join(self, group: Group, device: torch.device) -> None:
+        """Waits for them."""
+        try:
+            group.join(device, self._folder)
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def tell(self, batch: FlatBatch) -> None:
+        """They run the batch, too."""
+        frame = frame_of(batch)
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(frame)
+            process.stdin.flush()
+
+    def _start(self, asked: Asked, group: Group) -> subprocess.Popen[bytes]:
+        told = json.dumps({**asdict(asked), "rank": group.rank, "n": group.n})
+        module = child.python_module("sgc.runtime.engine.worker.rank")
+        arguments = [*module, "--folder", str(self._folder), "--config", told]
+        return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def _end_with(rank: int, process: subprocess.Popen[bytes]) -> None:
+    status = process.wait()
+    time.sleep(_GRACE_S)
+    print(f"process {rank} of the model's ended ({status}): so does this one", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def frame_of(batch: FlatBatch) -> bytes:
+    arrays = [getattr(batch, name) for name in _FIELDS]
+    lengths = np.array([len(array) for array in arrays], np.int64)
+    return b"".join(np.ascontiguousarray(a, np.int64).tobytes() for a in (lengths, *arrays))
+
+
+def batches(source: BinaryIO) -> Iterator[FlatBatch]:
+    """Those that the first process tells of, until it ends."""
+    while (head := _exactly(source, 8 * len(_FIELDS))) is not None:
+        lengths = np.frombuffer(head, np.int64)
+        n = int(lengths.sum())
+        if not (lengths >= 0).all() or n > MAX_ITEMS:
+            raise ValueError(f"a batch of {n} numbers; {MAX_ITEMS} are allowed")
+        data = _exactly(source, 8 * n)
+        if data is None:
+            return
+        parts = np.split(np.frombuffer(data, np.int64), np.cumsum(lengths)[:-1])
+        arrays: dict[str, Any] = dict(zip(_FIELDS, parts, strict=True))
+        yield FlatBatch(**arrays)
+
+
+def _exactly(source: BinaryIO, n: int) -> bytearray | None:
+    """None: the source ended before."""
+    data = bytearray(n)
+    view, at = memoryview(data), 0
+    while at < n:
+        with contextlib.suppress(InterruptedError):
+            got = source.readinto(view[at:])  # type: ignore[attr-defined]
+            if not got:
+                return None
+            at += got
+    return data
