@@ -17,7 +17,7 @@ from sgc.runtime.engine.worker.peer import ending_with_peer
 from sgc.runtime.engine.worker.ranks import Asked, batches
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="sgc.runtime.engine.worker.rank")
     parser.add_argument("--folder", type=Path, required=True, help="where the processes meet")
     parser.add_argument("--config", required=True, help="JSON: ranks.Asked, rank and n")
@@ -25,10 +25,15 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is ended in order
     told = json.loads(options.config)
     group = Group(told.pop("rank"), told.pop("n"))
-    with ending_with_peer(sys.stdin.fileno()):
-        runner = _load(Asked(**told), group, options.folder)
+    try:
+        with ending_with_peer(sys.stdin.fileno()):
+            runner = _load(Asked(**told), group, options.folder)
+    except Exception as error:  # the first process most likely has the same, and tells its client
+        print(f"process {group.rank} of the model's: {error}", file=sys.stderr)
+        return 1
     for batch in batches(sys.stdin.buffer):
         runner.run(batch)
+    return 0
 
 
 def _load(asked: Asked, group: Group, folder: Path) -> ModelRunner:
@@ -38,6 +43,6 @@ def _load(asked: Asked, group: Group, folder: Path) -> ModelRunner:
 
 
 if __name__ == "__main__":
-    main()
+    status = main()
     sys.stderr.flush()
-    os._exit(0)  # skips torch's orderly shutdown, which waits for peers that are gone
+    os._exit(status)  # skips torch's orderly shutdown, which waits for peers that are gone
