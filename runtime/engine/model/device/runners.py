@@ -26,14 +26,14 @@ POOL_TOKENS_ELSEWHERE = 16384  # on a device whose memory is not asked for
 
 
 def fused_on(place: Place) -> Callable[[Any, int], ModelRunner]:
-    return update_wrapper(partial(_fused_on, place=place), _fused_on)
+    return update_wrapper(partial(fused_layers, place=place), fused_layers)
 
 
 def modules_on(place: Place) -> Callable[[Any, int], ModelRunner]:
-    return update_wrapper(partial(_modules_on, place=place), _modules_on)
+    return update_wrapper(partial(own_modules, place=place), own_modules)
 
 
-def _fused_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
+def fused_layers(model: Any, n_pages: int, place: Place) -> ModelRunner:
     longest = max_context_of(model.config.get_text_config())
     decoder = decoder_of(model)
     if not place.group.is_alone:
@@ -43,7 +43,7 @@ def _fused_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
     return _runner(model, DeviceWay(compute, place, capture), n_pages)
 
 
-def _modules_on(model: Any, n_pages: int, place: Place) -> ModelRunner:
+def own_modules(model: Any, n_pages: int, place: Place) -> ModelRunner:
     """The model's own modules, whose code may wait for the host."""
     from sgc.runtime.engine.model.transformers_model import TransformersModel
 
