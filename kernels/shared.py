@@ -28,6 +28,11 @@ class SharedPrefix:
     rows: Ints
     n_pages: int
 
+    @property
+    def n_saved(self) -> int:
+        """How many reads of a page it saves."""
+        return (len(self.rows) - 1) * self.n_pages
+
 
 def shared_prefixes(
     pages: Ints, page_starts: Ints, n_before: Ints, *, min_pages: int, min_saved: int
@@ -48,19 +53,25 @@ def shared_prefixes(
     for members in alike.values():
         left = np.array(members)
         while len(left) > 1:
-            # The first row may share less with all than others share among themselves.
-            some = {0, len(left) // 2, len(left) - 1}
-            prefix = max(
-                (_best_with(int(i), left, pages, page_starts, n_before) for i in some),
-                key=lambda prefix: (len(prefix.rows) - 1) * prefix.n_pages,
-            )
-            is_worth_it = (len(prefix.rows) - 1) * prefix.n_pages >= min_saved
-            if prefix.n_pages >= min_pages and is_worth_it:
+            prefix = _best(left, pages, page_starts, n_before)
+            if prefix.n_pages >= min_pages and prefix.n_saved >= min_saved:
                 found.append(prefix)
                 left = np.setdiff1d(left, prefix.rows, assume_unique=True)
             else:  # others may share more than the first row
                 left = left[1:]
     return found
+
+
+def _best(rows: Ints, pages: Ints, page_starts: Ints, n_before: Ints) -> SharedPrefix:
+    """The prefix of some of the rows whose sharing saves most reads."""
+    best = _best_with(0, rows, pages, page_starts, n_before)
+    if len(best.rows) == len(rows) and best.n_saved >= (len(rows) - 2) * n_before[rows].max():
+        return best  # fewer rows cannot save more
+    # The first row may share less with all than others share among themselves.
+    for i in {len(rows) // 2, len(rows) - 1}:
+        other = _best_with(i, rows, pages, page_starts, n_before)
+        best = max(best, other, key=lambda prefix: prefix.n_saved)
+    return best
 
 
 def _best_with(
@@ -69,11 +80,20 @@ def _best_with(
     """The prefix of row `which` whose sharing with other rows saves most reads."""
     n = int(n_before[rows[which]])
     first = pages[page_starts[rows[which]] : page_starts[rows[which]] + n]
-    at = page_starts[rows][:, None] + np.arange(n)
-    same = pages[np.minimum(at, len(pages) - 1)] == first
-    common = np.where(same.all(1), n, same.argmin(1))
-    common = np.minimum(common, n_before[rows])
+    common = np.array(
+        [
+            _n_common(first, pages[start : start + length])
+            for start, length in zip(page_starts[rows], n_before[rows], strict=True)
+        ]
+    )
     order = np.argsort(-common, kind="stable")
     saved = np.arange(len(rows)) * common[order]
     n_pages = int(common[order[saved.argmax()]])
     return SharedPrefix(rows[common >= n_pages], n_pages)
+
+
+def _n_common(a: Ints, b: Ints) -> int:
+    """How many numbers they both begin with."""
+    n = min(len(a), len(b))
+    same = a[:n] == b[:n]
+    return n if same.all() else int(same.argmin())

@@ -17,10 +17,10 @@ class Adjustments:
     """Penalties and biases of n rows: lists of only the tokens that they change, on the device.
 
     seen_starts: [n + 1], int32, into seen_ids: [m], int32, the ids that a row's prompt or its
-    generation has, each once. counts: [m], float32, how often each was generated. repetition, frequency,
-    presence: [n], float32 or float64 (with which they are the host's to the last bit). bias_starts:
-    [n + 1], int32, into bias_ids, int32, and biases, float32, which are added in any order; -inf
-    bans a token. The lists may be longer than their last start.
+    generation has, each once. counts: [m], float32, how often each was generated. repetition,
+    frequency, presence: [n], float32 or float64 (with which they are the host's to the last bit).
+    bias_starts: [n + 1], int32, into bias_ids, int32, and biases, float32, which are added in any
+    order; -inf bans a token. The lists may be longer than their last start.
     """
 
     seen_starts: Tensor

@@ -1,12 +1,11 @@
-"""Finds where top-k and top-p cut a row's tokens off, without sorting it: a search from the first
-digits of the cut's key to its last, a launch a digit (radix selection; Alabi et al., 2012).
+"""Finds where top-k and top-p cut a row's tokens off, without sorting it.
 
-A launch counts, for each of the 16 values of a digit, the tokens in the range found so far whose
-digit is at least that, and the next one begins by choosing. Top-k counts tokens, top-p adds their
-weights. All sums are of whole numbers, so that they are the same whoever adds first.
+`totals` adds up, over the whole row, how many tokens or how much weight lies above each of a few
+keys; these show which part of the keys the cut is in. `gather` lists the keys of that part, in any
+order, and `finish` halves it until the cut is found: for most rows the list is short.
 
-A cut is a pair (least, n_equal): the tokens that stay have keys of at least `least`, and the first
-`n_equal` with a key just below it stay, too.
+A cut is a pair (least, n_equal): tokens with keys of at least `least` stay, and so do the first
+`n_equal` of those with the key just below it.
 """
 
 from __future__ import annotations
@@ -15,175 +14,189 @@ import triton
 import triton.language as tl
 
 from sgc.kernels.triton.keys import (
+    KEY_BITS,
+    TOP,
     best_id,
     best_number,
     key_of,
     load_row,
     masked,
-    number_of,
     weight_of,
 )
 
-DIGIT_BITS = 4
-_N_DIGITS = tl.constexpr(1 << DIGIT_BITS)
-_BITS = tl.constexpr(DIGIT_BITS)
-N_TOTALS = 2 << DIGIT_BITS  # a launch's: counts, then weights
-N_STATE = 4  # low, above, target, n_equal
+N_PARTS = 8  # of the keys, each a factor of e**4 of weight
+_PARTS = tl.constexpr(N_PARTS)
+_PART = tl.constexpr((1 << KEY_BITS) // N_PARTS)
 
 
 @triton.jit
-def _narrowed(low, above, target, counts, sums, shift):
-    """(low, above, is_alone) after a digit is chosen: the greatest with which target is reached.
-    low: of the range's keys; above: the sum of what lies above the range."""
-    digit = tl.arange(0, _N_DIGITS)
-    chosen = tl.sum((above + sums >= target).to(tl.int32), 0) - 1
-    count = tl.sum(tl.where(digit == chosen, counts, 0), 0)
-    count -= tl.sum(tl.where(digit == chosen + 1, counts, 0), 0)
-    above += tl.sum(tl.where(digit == chosen + 1, sums, 0), 0)
-    return low + (chosen.to(tl.int64) << shift), above, count == 1
+def _starts(row, top_ks, top_ps, vocab):
+    """(k, share, cuts_k, cuts_p) of a row: what it asks for, and whether that cuts anything."""
+    k, share = tl.load(top_ks + row).to(tl.int64), tl.load(top_ps + row).to(tl.float64)
+    return k, share, (k > 0) & (k < vocab), share < 1
 
 
 @triton.jit
-def count_state(row, i, n_passes, top_k, vocab, totals, state):
-    """(low, above, n_equal) of a row's search for top-k after i passes: n_equal is -1 while it goes
-    on; then (low, n_equal) is the cut."""
-    low, above = row * 0, row * 0
-    n_equal = row * 0
-    target = tl.load(top_k + row).to(tl.int64)
-    if i == 0:
-        if (target > 0) & (target < vocab):
-            n_equal -= 1
-    else:
-        slot = row * 2 * n_passes + i - 1
-        low, above = tl.load(state + slot * 4), tl.load(state + slot * 4 + 1)
-        n_equal = tl.load(state + slot * 4 + 3)
-        if n_equal < 0:
-            shift = (n_passes - i) * _BITS
-            digit = tl.arange(0, _N_DIGITS)
-            counts = tl.load(totals + slot * 2 * _N_DIGITS + digit)
-            low, above, is_alone = _narrowed(low, above, target, counts, counts, shift)
-            if is_alone:
-                n_equal += 1
-            elif shift == 0:
-                low, n_equal = low + 1, target - above
-    return low, above, n_equal
+def _is_drawn(row, packed, temperatures):
+    return (tl.load(temperatures + row) >= 1e-5) & (best_id(tl.load(packed + row)) >= 0)
 
 
 @triton.jit
-def mass_state(
-    row, i, n_passes, least, n_kept_equal, top_p, best, temperature, totals, state,
-    LOW: tl.constexpr,
+def row_keys(
+    logits, allowed, is_masked, packed, temperatures, row, column, logits_stride, allowed_stride,
+    vocab,
 ):  # fmt: skip
-    """(low, above, target, n_equal), as `count_state`, of a row's search for top-p. least,
-    n_kept_equal: the cut of top-k, which top-p's may only narrow."""
-    low, above, target = row * 0, row * 0, row * 0
-    n_equal = row * 0
-    share = tl.load(top_p + row).to(tl.float64)
-    if i == 0:
-        if share < 1:
-            n_equal -= 1
-        else:
-            low, n_equal = least, n_kept_equal
-    else:
-        slot = (row * 2 + 1) * n_passes + i - 1
-        low, above = tl.load(state + slot * 4), tl.load(state + slot * 4 + 1)
-        target, n_equal = tl.load(state + slot * 4 + 2), tl.load(state + slot * 4 + 3)
-        if n_equal < 0:
-            shift = (n_passes - i) * _BITS
-            digit = tl.arange(0, _N_DIGITS)
-            counts = tl.load(totals + slot * 2 * _N_DIGITS + digit)
-            sums = tl.load(totals + slot * 2 * _N_DIGITS + _N_DIGITS + digit)
-            whole = tl.sum(tl.where(digit == 0, sums, 0), 0)
-            if i == 1:
-                equal = row * 0
-                if n_kept_equal > 0:
-                    equal = weight_of(number_of(least - 1, LOW), best, temperature, 0.0)
-                exact = share * (whole + n_kept_equal * equal).to(tl.float64)
-                target = exact.to(tl.int64)
-                target += (target.to(tl.float64) < exact).to(tl.int64)
-                target = tl.maximum(target, 1)
-                if whole < target:  # what top-k keeps of equals is needed
-                    low, n_equal = least, (target - whole + equal - 1) // tl.maximum(equal, 1)
-            if n_equal < 0:
-                low, above, is_alone = _narrowed(low, above, target, counts, sums, shift)
-                if is_alone:
-                    n_equal += 1
-                elif shift == 0:
-                    equal = weight_of(number_of(low, LOW), best, temperature, 0.0)
-                    low, n_equal = low + 1, (target - above + equal - 1) // tl.maximum(equal, 1)
-    return low, above, target, n_equal
-
-
-@triton.jit
-def cut_of(
-    row, n_passes, top_k, top_p, best, temperature, vocab, totals, state,
-    ANY_TOP_K: tl.constexpr, ANY_TOP_P: tl.constexpr, LOW: tl.constexpr,
-):  # fmt: skip
-    """The cut of a row whose searches are done."""
-    least, n_equal = row * 0, row * 0
-    if ANY_TOP_K:
-        least, _, n_equal = count_state(row, n_passes, n_passes, top_k, vocab, totals, state)
-    if ANY_TOP_P:
-        least, _, _, n_equal = mass_state(
-            row, n_passes, n_passes, least, n_equal, top_p, best, temperature, totals, state, LOW
-        )
-    return least, n_equal
-
-
-@triton.jit
-def search(
-    logits, allowed, is_masked, packed, temperatures, top_k, top_p, totals, state,
-    logits_stride, allowed_stride, vocab, i, n_passes,
-    IS_MASS: tl.constexpr, ANY_TOP_K: tl.constexpr, LOW: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    """Pass i of the search for top-k, or, IS_MASS, for top-p: a program for each part of a row."""
-    row = tl.program_id(1).to(tl.int64)
-    chunk = tl.program_id(0)
-    temperature = tl.load(temperatures + row)
-    best_packed = tl.load(packed + row)
-    if (temperature < 1e-5) | (best_id(best_packed) < 0):
-        return
-    best = best_number(best_packed)
-    least, target = row * 0, row * 0
-    if IS_MASS:
-        n_kept_equal = row * 0
-        if ANY_TOP_K:
-            least, _, n_kept_equal = count_state(
-                row, n_passes, n_passes, top_k, vocab, totals, state
-            )
-        low, above, target, n_equal = mass_state(
-            row, i, n_passes, least, n_kept_equal, top_p, best, temperature, totals, state, LOW
-        )
-        slot = (row * 2 + 1) * n_passes + i
-    else:
-        low, above, n_equal = count_state(row, i, n_passes, top_k, vocab, totals, state)
-        slot = row * 2 * n_passes + i
-    if chunk == 0:
-        tl.store(state + slot * 4, low)
-        tl.store(state + slot * 4 + 1, above)
-        tl.store(state + slot * 4 + 2, target)
-        tl.store(state + slot * 4 + 3, n_equal)
-    if n_equal >= 0:
-        return
-    column = chunk * CHUNK + tl.arange(0, CHUNK)
+    """The keys of some of a row's tokens; 0 beyond its end."""
     x = load_row(logits, logits_stride, row, column, vocab)
     x = masked(x, allowed, allowed_stride, is_masked, row, column, vocab)
-    key = key_of(x, LOW)
-    shift = (n_passes - 1 - i) * _BITS
-    is_in = ((key >> shift) >> _BITS) == ((low >> shift) >> _BITS).to(tl.uint32)
-    is_in = is_in & (column < vocab) & (key >= least.to(tl.uint32))
-    digit = tl.where(is_in, ((key >> shift) & (_N_DIGITS - 1)).to(tl.int32), -1)
-    digits = tl.arange(0, _N_DIGITS)
-    counts = tl.zeros((_N_DIGITS,), tl.int32)
-    sums = tl.zeros((_N_DIGITS,), tl.int64)
-    if IS_MASS:
-        weight = weight_of(x, best, temperature, 0.0)
-    for least_digit in tl.static_range(_N_DIGITS):
-        is_of = digit >= least_digit
-        counts = tl.where(digits == least_digit, tl.sum(is_of.to(tl.int32), 0), counts)
+    return key_of(x, best_number(tl.load(packed + row)), tl.load(temperatures + row))
+
+
+@triton.jit
+def totals(
+    logits, allowed, is_masked, packed, temperatures, top_ks, top_ps, sums, logits_stride,
+    allowed_stride, vocab, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Adds a part of a row to sums, [n, N_PARTS]: how many tokens' keys are in each part, from
+    i * _PART + 1 on, or above it; for rows that only top-p cuts, how much these tokens weigh."""
+    row = tl.program_id(1).to(tl.int64)
+    _, _, cuts_k, cuts_p = _starts(row, top_ks, top_ps, vocab)
+    if (not (cuts_k | cuts_p)) | (not _is_drawn(row, packed, temperatures)):
+        return
+    column = tl.program_id(0) * CHUNK + tl.arange(0, CHUNK)
+    key = row_keys(
+        logits, allowed, is_masked, packed, temperatures, row, column, logits_stride,
+        allowed_stride, vocab,
+    )  # fmt: skip
+    part = tl.arange(0, _PARTS)
+    found = tl.zeros((_PARTS,), tl.int64)
+    if cuts_k:
+        for i in tl.static_range(_PARTS):
+            n_found = tl.sum((key > i * _PART).to(tl.int32), 0)
+            found = tl.where(part == i, n_found.to(tl.int64), found)
+    else:
+        weight = weight_of(key, 0.0)
+        for i in tl.static_range(_PARTS):
+            mass = tl.sum(tl.where(key > i * _PART, weight, 0), 0)
+            found = tl.where(part == i, mass, found)
+    tl.atomic_add(sums + row * _PARTS + part, found, sem="relaxed")
+
+
+@triton.jit
+def _target(share, mass):
+    """The least weight that is at least a share of mass."""
+    exact = share * mass.to(tl.float64)
+    target = exact.to(tl.int64)
+    return tl.maximum(target + (target.to(tl.float64) < exact).to(tl.int64), 1)
+
+
+@triton.jit
+def _range(row, k, share, cuts_k, sums):
+    """(low, high, above, target): what is to be listed, from low to high - 1; the weight of what
+    lies above; what top-k or top-p must reach. Top-k's list is of all above, which top-p needs."""
+    part = tl.arange(0, _PARTS)
+    reached = tl.load(sums + row * _PARTS + part)
+    high, above, target = row * 0 + (TOP + 1), row * 0, k
+    if not cuts_k:
+        target = _target(share, tl.sum(tl.where(part == 0, reached, 0), 0))
+    chosen = tl.sum((reached >= target).to(tl.int64), 0) - 1
+    if not cuts_k:
+        high = (chosen + 1) * _PART + 1
+        above = tl.sum(tl.where(part == chosen + 1, reached, 0), 0)
+    return tl.maximum(chosen, 0) * _PART + 1, high, above, target
+
+
+@triton.jit
+def gather(
+    logits, allowed, is_masked, packed, temperatures, top_ks, top_ps, sums, lists, lengths,
+    logits_stride, allowed_stride, vocab, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Appends a part of a row's keys that are in its range to lists, [n, vocab]."""
+    row = tl.program_id(1).to(tl.int64)
+    k, share, cuts_k, cuts_p = _starts(row, top_ks, top_ps, vocab)
+    if (not (cuts_k | cuts_p)) | (not _is_drawn(row, packed, temperatures)):
+        return
+    low, high, _, _ = _range(row, k, share, cuts_k, sums)
+    column = tl.program_id(0) * CHUNK + tl.arange(0, CHUNK)
+    key = row_keys(
+        logits, allowed, is_masked, packed, temperatures, row, column, logits_stride,
+        allowed_stride, vocab,
+    )  # fmt: skip
+    is_in = (key >= low.to(tl.int32)) & (key < high.to(tl.int32))
+    rank = tl.cumsum(is_in.to(tl.int32), 0)
+    n_in = tl.sum(is_in.to(tl.int32), 0)
+    if n_in > 0:
+        first = tl.atomic_add(lengths + row, n_in.to(tl.int64), sem="relaxed")
+        tl.store(lists + row * vocab + first + rank - 1, key, mask=is_in)
+
+
+@triton.jit
+def _reached(keys, n, least, IS_MASS: tl.constexpr, BLOCK: tl.constexpr):
+    """How many listed keys are at least `least`, or, IS_MASS, how much they weigh."""
+    found = tl.zeros((BLOCK,), tl.int64)
+    for start in range(0, n, BLOCK):
+        item = start + tl.arange(0, BLOCK)
+        key = tl.load(keys + item, mask=item < n, other=0)
+        is_in = (key >= least.to(tl.int32)) & (key > 0)
         if IS_MASS:
-            sums = tl.where(digits == least_digit, tl.sum(tl.where(is_of, weight, 0), 0), sums)
-    at = totals + slot * 2 * _N_DIGITS + digits
-    tl.atomic_add(at, counts.to(tl.int64), sem="relaxed")
-    if IS_MASS:
-        tl.atomic_add(at + _N_DIGITS, sums, sem="relaxed")
+            found += tl.where(is_in, weight_of(key, 0.0), 0)
+        else:
+            found += is_in.to(tl.int64)
+    return tl.sum(found, 0)
+
+
+@triton.jit
+def _last_reaching(
+    keys, n, low, high, above, target, IS_MASS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """(key, more): the greatest key from low, which reaches target, to high - 1 that reaches it;
+    and what it lacks without those that have this key."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if above + _reached(keys, n, middle, IS_MASS, BLOCK) >= target:
+            low = middle
+        else:
+            high = middle
+    return low, target - above - _reached(keys, n, low + 1, IS_MASS, BLOCK)
+
+
+@triton.jit
+def _n_of(more, key):
+    """How many tokens of this key it takes to reach more."""
+    weight = tl.maximum(weight_of(key, 0.0), 1)
+    return (more + weight - 1) // weight
+
+
+@triton.jit
+def finish(
+    packed, temperatures, top_ks, top_ps, sums, lists, lengths, cuts, vocab, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Finds a row's cut: cuts, [n, 2]."""
+    row = tl.program_id(0).to(tl.int64)
+    if not _is_drawn(row, packed, temperatures):
+        return
+    k, share, cuts_k, cuts_p = _starts(row, top_ks, top_ps, vocab)
+    least, n_equal = row * 0, row * 0
+    if cuts_k | cuts_p:
+        keys, n = lists + row * vocab, tl.load(lengths + row)
+        low, high, above, target = _range(row, k, share, cuts_k, sums)
+        is_cut = cuts_p  # whether low, high, above and target are of a cut by weight
+        if cuts_k:
+            if n >= k:
+                key, n_equal = _last_reaching(keys, n, low, high, above, target, False, BLOCK)
+                least = key + 1
+            if cuts_p:
+                low, above = tl.maximum(least, 1), row * 0
+                mass = _reached(keys, n, low, True, BLOCK)
+                equal = row * 0
+                if n_equal > 0:
+                    equal = weight_of(least - 1, 0.0)
+                target = _target(share, mass + n_equal * equal)
+                if mass < target:  # some of the equals that top-k keeps are needed
+                    n_equal = _n_of(target - mass, least - 1)
+                    is_cut = mass >= target
+        if is_cut:
+            key, more = _last_reaching(keys, n, low, high, above, target, True, BLOCK)
+            least, n_equal = key + 1, _n_of(more, key)
+    tl.store(cuts + row * 2, least)
+    tl.store(cuts + row * 2 + 1, n_equal)

@@ -181,7 +181,7 @@ def _place(
             row, head, is_head & (slot >= 0), cos_sin, position, n_positions, q_weight, q_eps,
             HEAD_DIM, N_ROTATED, IS_INTERLEAVED, Q_NORM, Q_IS_WIDE, BLOCK,
         )  # fmt: skip
-        placed = tl.where(slot < n_pages, placed, float("nan"))
+        placed = tl.where(slot < n_pages, placed.to(tl.float32), float("nan"))
         dimension = tl.arange(0, BLOCK)[None, :]
         at = q + (token * N_HEADS + head) * HEAD_DIM + dimension
         tl.store(at, placed, mask=is_head & (dimension < HEAD_DIM))
@@ -193,14 +193,14 @@ def _place(
             k_eps, HEAD_DIM, N_ROTATED, IS_INTERLEAVED, K_NORM, K_IS_WIDE, BLOCK,
         )  # fmt: skip
         dimension = tl.arange(0, BLOCK)[None, :]
-        at = k_pool + slot * k_page_stride + head * k_head_stride + dimension
+        at = k_pool + slot * k_page_stride + head.to(tl.int64) * k_head_stride + dimension
         tl.store(at, placed, mask=is_head & (dimension < HEAD_DIM))
     else:
         head = (group - N_Q - N_KV) * HEADS + of_group
         dimension = tl.arange(0, BLOCK)[None, :]
         is_in = (head < N_KV_HEADS) & has_place & (dimension < HEAD_DIM)
         from_at = row + (N_HEADS + N_KV_HEADS + head) * HEAD_DIM + dimension
-        at = v_pool + slot * v_page_stride + head * v_head_stride + dimension
+        at = v_pool + slot * v_page_stride + head.to(tl.int64) * v_head_stride + dimension
         tl.store(at, tl.load(from_at, mask=is_in), mask=is_in)
 
 

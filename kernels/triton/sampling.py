@@ -15,25 +15,16 @@ import triton.language as tl
 from torch import Tensor
 
 from sgc.kernels.triton.adjusting import Adjustments, adjust
-from sgc.kernels.triton.cuts import DIGIT_BITS, N_STATE, N_TOTALS, cut_of, search
-from sgc.kernels.triton.keys import (
-    best_id,
-    best_number,
-    key_of,
-    load_row,
-    masked,
-    number_of,
-    packed_best,
-    weight_of,
-)
+from sgc.kernels.triton.cuts import N_PARTS, finish, gather, row_keys, totals
+from sgc.kernels.triton.keys import best_id, load_row, masked, packed_best, weight_of
 from sgc.kernels.triton.scores import log_probabilities
 
 __all__ = ["Adjustments", "SamplingRows", "adjust", "log_probabilities", "sample"]
 
 MAX_VOCAB = 1 << 19  # so that a row's weights add up exactly (keys.py)
 _CHUNK, _WARPS = 4096, 8  # tokens a program looks at
-# How many of a key's bits its dtype leaves out: bfloat16 has 16 bits of float32's, float16 19.
-_LOW_BITS = {torch.float32: 0, torch.bfloat16: 16, torch.float16: 13}
+_LIST = 2048  # keys that a search for a cut looks at at once
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +33,9 @@ class SamplingRows:
 
     temperature: float32; under 1e-5 the largest logit wins. top_k: int32, 0 or less for all.
     top_p: float32 or float64, 1 for all. min_p: float32, 0 for all. point: float32 or float64 in
-    [0, 1), which decides the draw (the host's `uniform`). is_masked: bool, which rows `allowed` is
-    for; None for all. any_drawn, any_top_k, any_top_p: False says that no row needs that, and saves its
-    launches. Top-p's cut is the host's only for a float64 top_p.
+    [0, 1), which decides the draw (the host's `uniform`). is_masked: bool, which rows `allowed`
+    is for; None for all. any_drawn, any_top_k, any_top_p: False says that no row needs that,
+    and saves its launches. Top-p's cut is the host's only for a float64 top_p.
     """
 
     temperature: Tensor
@@ -94,7 +85,7 @@ def sample(
     n, vocab = logits.shape
     assert n == rows.n, "logits and rows differ in number"
     assert 0 < vocab <= MAX_VOCAB, f"a vocabulary of {vocab}; at most {MAX_VOCAB}"
-    assert logits.dtype in _LOW_BITS, f"logits of {logits.dtype}"
+    assert logits.dtype in _DTYPES, f"logits of {logits.dtype}"
     assert logits.stride(1) == 1, "the logits' rows are not contiguous"
     if allowed is not None:
         assert allowed.dtype == torch.int32, "allowed is no int32"
@@ -111,37 +102,34 @@ def sample(
 
 def _sample(logits: Tensor, rows: SamplingRows, allowed: Tensor | None) -> Tensor:
     n, vocab = logits.shape
-    low = _LOW_BITS[logits.dtype]
     chunk = min(_CHUNK, max(128, triton.next_power_of_2(vocab)))
-    n_chunks, n_passes = triton.cdiv(vocab, chunk), triton.cdiv(32 - low, DIGIT_BITS)
-    grid = (n_chunks, n)
+    n_chunks = triton.cdiv(vocab, chunk)
+    grid, how = (n_chunks, n), {"CHUNK": chunk, "num_warps": _WARPS}
 
     def made(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.int64, device=logits.device)
 
-    # One array, so that it is zeroed once: each row's best, and the totals of its searches.
-    zeroed = made(n * (1 + 2 * n_passes * N_TOTALS)).zero_()
-    packed, totals = zeroed[:n], zeroed[n:]
-    state, masses, equals = made(n, 2, n_passes, N_STATE), made(n, n_chunks), made(n, n_chunks)
-    cuts, tokens = made(n, 2), made(n)
+    # One array, so that it is zeroed once: each row's best, sums, and length of its list.
+    zeroed = made(n * (2 + N_PARTS)).zero_()
+    packed, lengths, sums = zeroed[:n], zeroed[n : 2 * n], zeroed[2 * n :]
+    cuts, masses, equals, tokens = made(n, 2), made(n, n_chunks), made(n, n_chunks), made(n)
     row = logits, allowed, rows.is_masked
     strides = logits.stride(0), 0 if allowed is None else allowed.stride(0), vocab
-    _best[grid](*row, packed, *strides, CHUNK=chunk, num_warps=_WARPS)
-    how = packed, rows.temperature, rows.top_k, rows.top_p
-    any_top_k, any_top_p = rows.any_drawn and rows.any_top_k, rows.any_drawn and rows.any_top_p
-    flags = {"ANY_TOP_K": any_top_k, "LOW": low, "CHUNK": chunk, "num_warps": _WARPS}
-    for is_mass, is_needed in ((False, any_top_k), (True, any_top_p)):
-        for i in range(n_passes if is_needed else 0):
-            search[grid](*row, *how, totals, state, *strides, i, n_passes, IS_MASS=is_mass, **flags)
-    flags["ANY_TOP_P"] = any_top_p
+    _best[grid](*row, packed, *strides, **how)
+    drawn = packed, rows.temperature
+    is_cut = rows.any_drawn and (rows.any_top_k or rows.any_top_p)
+    if is_cut:
+        lists = torch.empty((n, vocab), dtype=torch.int32, device=logits.device)
+        cut = *drawn, rows.top_k, rows.top_p, sums
+        totals[grid](*row, *cut, *strides, **how)
+        gather[grid](*row, *cut, lists, lengths, *strides, **how)
+        finish[(n,)](*cut, lists, lengths, cuts, vocab, BLOCK=min(_LIST, chunk), num_warps=_WARPS)
+    how["IS_CUT"] = is_cut
     if rows.any_drawn:
-        _masses[grid](
-            *row, *how, rows.min_p, totals, state, cuts, masses, equals, *strides, n_passes, **flags
-        )
+        _masses[grid](*row, *drawn, rows.min_p, cuts, masses, equals, *strides, **how)
     _draw[(n,)](
-        *row, packed, rows.temperature, rows.min_p, rows.point, cuts, masses, equals, tokens,
-        *strides, n_chunks, CHUNKS=triton.next_power_of_2(n_chunks), LOW=low, CHUNK=chunk,
-        num_warps=_WARPS,
+        *row, *drawn, rows.min_p, rows.point, cuts, masses, equals, tokens, *strides, n_chunks,
+        CHUNKS=triton.next_power_of_2(n_chunks), **how,
     )  # fmt: skip
     return tokens
 
@@ -158,53 +146,50 @@ def _best(
 
 
 @triton.jit
+def _cut(cuts, row, IS_CUT: tl.constexpr):
+    least, n_equal = row * 0, row * 0
+    if IS_CUT:
+        least, n_equal = tl.load(cuts + row * 2), tl.load(cuts + row * 2 + 1)
+    return least.to(tl.int32), n_equal
+
+
+@triton.jit
 def _masses(
-    logits, allowed, is_masked, packed, temperatures, top_k, top_p, min_ps, totals, state, cuts,
-    masses, equals, logits_stride, allowed_stride, vocab, n_passes, ANY_TOP_K: tl.constexpr,
-    ANY_TOP_P: tl.constexpr, LOW: tl.constexpr, CHUNK: tl.constexpr,
+    logits, allowed, is_masked, packed, temperatures, min_ps, cuts, masses, equals, logits_stride,
+    allowed_stride, vocab, IS_CUT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """The weight of what stays of each part of a row, and how many tokens there are at the cut."""
     row = tl.program_id(1).to(tl.int64)
     chunk = tl.program_id(0)
-    temperature = tl.load(temperatures + row)
-    best_packed = tl.load(packed + row)
-    if (temperature < 1e-5) | (best_id(best_packed) < 0):
+    if (tl.load(temperatures + row) < 1e-5) | (best_id(tl.load(packed + row)) < 0):
         return
-    best = best_number(best_packed)
-    least, n_equal = cut_of(
-        row, n_passes, top_k, top_p, best, temperature, vocab, totals, state,
-        ANY_TOP_K, ANY_TOP_P, LOW,
-    )  # fmt: skip
-    if chunk == 0:
-        tl.store(cuts + row * 2, least)
-        tl.store(cuts + row * 2 + 1, n_equal)
+    least, n_equal = _cut(cuts, row, IS_CUT)
     column = chunk * CHUNK + tl.arange(0, CHUNK)
-    x = load_row(logits, logits_stride, row, column, vocab)
-    x = masked(x, allowed, allowed_stride, is_masked, row, column, vocab)
-    key = key_of(x, LOW).to(tl.int64)
-    weight = weight_of(x, best, temperature, tl.load(min_ps + row))
-    is_equal = (key == least - 1) & (column < vocab)
+    key = row_keys(
+        logits, allowed, is_masked, packed, temperatures, row, column, logits_stride,
+        allowed_stride, vocab,
+    )  # fmt: skip
+    weight = weight_of(key, tl.minimum(tl.load(min_ps + row), 1.0))
     at = row * tl.num_programs(0) + chunk
     tl.store(masses + at, tl.sum(tl.where(key >= least, weight, 0), 0))
-    tl.store(equals + at, tl.sum(is_equal.to(tl.int64), 0))
+    if n_equal > 0:
+        tl.store(equals + at, tl.sum((key == least - 1).to(tl.int32), 0).to(tl.int64))
 
 
 @triton.jit
 def _draw(
     logits, allowed, is_masked, packed, temperatures, min_ps, points, cuts, masses, equals, tokens,
     logits_stride, allowed_stride, vocab, n_chunks,
-    CHUNKS: tl.constexpr, LOW: tl.constexpr, CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr, IS_CUT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Finds the part that has the drawn token, then the token in it: a program for each row."""
     row = tl.program_id(0).to(tl.int64)
-    temperature = tl.load(temperatures + row)
-    best_packed = tl.load(packed + row)
-    greedy = best_id(best_packed)
-    if (temperature < 1e-5) | (greedy < 0):
+    greedy = best_id(tl.load(packed + row))
+    if (tl.load(temperatures + row) < 1e-5) | (greedy < 0):
         tl.store(tokens + row, greedy)
         return
-    best, min_p = best_number(best_packed), tl.load(min_ps + row)
-    least, n_equal = tl.load(cuts + row * 2), tl.load(cuts + row * 2 + 1)
+    min_p = tl.minimum(tl.load(min_ps + row), 1.0)
+    least, n_equal = _cut(cuts, row, IS_CUT)
     part = tl.arange(0, CHUNKS)
     at = row * n_chunks + part
     mass = tl.load(masses + at, mask=part < n_chunks, other=0)
@@ -212,7 +197,7 @@ def _draw(
         count = tl.load(equals + at, mask=part < n_chunks, other=0)
         n_before = tl.cumsum(count, 0) - count
         n_kept = tl.minimum(tl.maximum(n_equal - n_before, 0), count)
-        mass += n_kept * weight_of(number_of(least - 1, LOW), best, temperature, min_p)
+        mass += n_kept * weight_of(least - 1, min_p)
     whole = tl.sum(mass, 0)
     point = (tl.load(points + row).to(tl.float64) * whole.to(tl.float64)).to(tl.int64)
     point = tl.minimum(point, whole - 1)
@@ -220,15 +205,14 @@ def _draw(
     point -= tl.sum(tl.where(part < chosen, mass, 0), 0)
 
     column = chosen * CHUNK + tl.arange(0, CHUNK)
-    x = load_row(logits, logits_stride, row, column, vocab)
-    x = masked(x, allowed, allowed_stride, is_masked, row, column, vocab)
-    key = key_of(x, LOW).to(tl.int64)
-    weight = weight_of(x, best, temperature, min_p)
+    key = row_keys(
+        logits, allowed, is_masked, packed, temperatures, row, column, logits_stride,
+        allowed_stride, vocab,
+    )  # fmt: skip
     stays = key >= least
     if n_equal > 0:
         n_equal -= tl.sum(tl.load(equals + at, mask=part < chosen, other=0), 0)
-        is_equal = (key == least - 1) & (column < vocab)
-        rank = tl.cumsum(is_equal.to(tl.int32), 0)
-        stays = stays | (is_equal & (rank <= n_equal))
-    reached = tl.cumsum(tl.where(stays, weight, 0), 0) <= point
+        is_equal = key == least - 1
+        stays = stays | (is_equal & (tl.cumsum(is_equal.to(tl.int32), 0) <= n_equal))
+    reached = tl.cumsum(tl.where(stays, weight_of(key, min_p), 0), 0) <= point
     tl.store(tokens + row, chosen * CHUNK + tl.sum(reached.to(tl.int32), 0))

@@ -15,14 +15,14 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def scores_of(q, k, scale, softcap, HAS_SOFTCAP: tl.constexpr, UPCAST: tl.constexpr):
-    """Scores in base 2. UPCAST: the interpreter cannot multiply in bfloat16."""
+def scores_of(q, k, inner, HAS_SOFTCAP: tl.constexpr, UPCAST: tl.constexpr):
+    """Scores, to be multiplied by `outer`. UPCAST: the interpreter cannot multiply in bfloat16."""
     if UPCAST:
         q, k = q.to(tl.float32), k.to(tl.float32)
-    s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+    s = tl.dot(q, tl.trans(k), input_precision="ieee")
     if HAS_SOFTCAP:  # tanh(x) = 1 - 2 / (1 + exp(2x)), which is right at both ends
-        s = softcap * (1.0 - 2.0 / (1.0 + tl.exp2(s * (2.0 / softcap * LOG2_E))))
-    return s * LOG2_E
+        s = 1.0 - 2.0 / (1.0 + tl.exp2(s * inner))
+    return s
 
 
 @triton.jit
@@ -45,12 +45,14 @@ def load_heads(base, page, stride, dim, DIM: tl.constexpr, BLOCK_DIM: tl.constex
 @triton.jit
 def attend_keys(
     acc, top, total, q, context, k_base, v_base, pages, start, stop, end,
-    scale, softcap, window, k_page_stride, v_page_stride,
+    inner, outer, window, k_page_stride, v_page_stride,
     MASKED: tl.constexpr, HAS_WINDOW: tl.constexpr, HAS_SOFTCAP: tl.constexpr,
     HEAD_DIM: tl.constexpr, V_HEAD_DIM: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_V: tl.constexpr, UPCAST: tl.constexpr,
 ):  # fmt: skip
     """Attends to keys start … stop - 1. Past `end`, the last key is read again, and masked.
+
+    inner, outer: what scores are multiplied by inside the soft cap, and last (greater than 0).
 
     Pages are known a round before they are read, so that all stages of the pipeline hold K and V.
     """
@@ -60,16 +62,16 @@ def attend_keys(
     for first in range(start, stop, BLOCK_N):
         key = first + tl.arange(0, BLOCK_N)
         k = load_heads(k_base, page, k_page_stride, dim, HEAD_DIM, BLOCK_D)
-        s = scores_of(q, k, scale, softcap, HAS_SOFTCAP, UPCAST)
+        s = scores_of(q, k, inner, HAS_SOFTCAP, UPCAST)
         if MASKED:
             sees = (key[None, :] < context[:, None]) & (key[None, :] < end)
             if HAS_WINDOW:
                 sees = sees & (key[None, :] >= context[:, None] - window)
             s = tl.where(sees, s, float("-inf"))
-        new_top = tl.maximum(top, tl.max(s, 1))
+        new_top = tl.maximum(top, tl.max(s, 1) * outer)
         # Of what sees no key yet, the top is -inf: it must not be subtracted from itself.
         pivot = tl.where(new_top == float("-inf"), 0.0, new_top) if MASKED else new_top
-        p = tl.exp2(s - pivot[:, None])
+        p = tl.exp2(s * outer - pivot[:, None])
         shrink = tl.exp2(top - pivot)
         total = total * shrink + tl.sum(p, 1)
         v = load_heads(v_base, page, v_page_stride, v_dim, V_HEAD_DIM, BLOCK_V)
@@ -123,18 +125,22 @@ def attend_items(
     acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)
     top = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
+    outer = scale * LOG2_E
+    inner = 0.0
+    if HAS_SOFTCAP:
+        inner, outer = scale / softcap * 2.0 * LOG2_E, softcap * LOG2_E
     masked_from = begin
     if TWO_LOOPS:
         seen_by_all = tl.minimum(tl.min(tl.where(is_used, context, end)), end)
         masked_from = begin + tl.maximum(seen_by_all - begin, 0) // BLOCK_N * BLOCK_N
         acc, top, total = attend_keys(
             acc, top, total, queries, context, k_base, v_base, row_pages, begin, masked_from, end,
-            scale, softcap, window, k_page_stride, v_page_stride,
+            inner, outer, window, k_page_stride, v_page_stride,
             False, HAS_WINDOW, HAS_SOFTCAP, HEAD_DIM, V_HEAD_DIM, BLOCK_N, BLOCK_D, BLOCK_V, UPCAST,
         )  # fmt: skip
     acc, top, total = attend_keys(
         acc, top, total, queries, context, k_base, v_base, row_pages, masked_from, end, end,
-        scale, softcap, window, k_page_stride, v_page_stride,
+        inner, outer, window, k_page_stride, v_page_stride,
         True, HAS_WINDOW, HAS_SOFTCAP, HEAD_DIM, V_HEAD_DIM, BLOCK_N, BLOCK_D, BLOCK_V, UPCAST,
     )  # fmt: skip
 

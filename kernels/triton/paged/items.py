@@ -26,7 +26,7 @@ WHOLE = -1  # the ordinal of an item that makes the whole output of its tokens
 MIN_SPLIT = 256
 KEY_STEP = 64
 # Programs per multiprocessor, to which keys are split if tiles are fewer: as many as run at once.
-FEW_PER_PROCESSOR = 4
+FEW_PER_PROCESSOR = 3
 MANY_PER_PROCESSOR = 1
 
 
@@ -95,20 +95,16 @@ def plan_items(
     """The items of a ragged batch (`interface.Ragged`, as arrays).
 
     A row with one new token and no pages is an empty row: its output is zeros. shares: whether rows
-    attend together to the pages that they all begin with; windowed layers never do.
+    of few tokens attend together to the pages that they begin with; windowed layers never do.
     """
     n_new, n_pages = np.diff(row_starts), np.diff(page_starts)
     n_before = n_pages - n_new
     n_tokens = int(row_starts[-1])
     trunks: list[SharedPrefix] = []
-    if shares and window is None and _may_share(pages, page_starts, n_before, sharing.min_pages):
-        trunks = shared_prefixes(
-            pages,
-            page_starts,
-            n_before,
-            min_pages=sharing.min_pages,
-            min_saved=sharing.min_saved,
-        )
+    if shares and window is None:
+        # A row whose tokens fill tiles by themselves reads what it begins with no less often.
+        has_room = 2 * n_new * shape.group <= many_rows(shape)
+        trunks = _trunks(pages, page_starts, n_before * has_room, sharing)
     shared = np.zeros_like(n_new)
     for trunk in trunks:
         shared[trunk.rows] = trunk.n_pages
@@ -149,13 +145,17 @@ def plan_items(
     )
 
 
-def _may_share(pages: Ints, page_starts: Ints, n_before: Ints, min_pages: int) -> bool:
-    """Whether any two rows can share min_pages pages: soon told, for most batches share none."""
-    long = n_before >= min_pages
+def _trunks(pages: Ints, page_starts: Ints, n_before: Ints, sharing: Sharing) -> list[SharedPrefix]:
+    """Most batches share nothing, which is soon told."""
+    long = n_before >= sharing.min_pages
     if long.sum() < 2:
-        return False
-    last = np.sort(pages[page_starts[:-1][long] + min_pages - 1])
-    return bool((last[1:] == last[:-1]).any())
+        return []
+    last = np.sort(pages[page_starts[:-1][long] + sharing.min_pages - 1])
+    if not (last[1:] == last[:-1]).any():
+        return []
+    return shared_prefixes(
+        pages, page_starts, n_before, min_pages=sharing.min_pages, min_saved=sharing.min_saved
+    )
 
 
 def _own_tiles(

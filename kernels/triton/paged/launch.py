@@ -14,8 +14,8 @@ from sgc.kernels.triton.paged.blocks import Shape, blocks, few_rows, many_rows, 
 from sgc.kernels.triton.paged.items import ITEM_WIDTH
 from sgc.kernels.triton.paged.merge_kernel import merge_parts
 
-_MERGED_AT_ONCE = 16  # parts, of up to 256 numbers each
-_MERGE_WARPS = 4
+MERGED_AT_ONCE = 16  # parts, of up to 256 numbers each
+MERGE_WARPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,11 @@ def empty(q: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
     return q.new_empty(shape, dtype=dtype)
 
 
+def has_two_loops(n_rows: int, shape: Shape, has_window: bool) -> bool:
+    """Whether keys that all of an item's tokens see are worth a loop without a mask."""
+    return n_rows > few_rows(shape) and not has_window
+
+
 def attend(
     q: Tensor,
     k_pool: Tensor,
@@ -47,6 +52,7 @@ def attend(
 ) -> Tensor:
     """Shapes as in `interface.PagedAttention.attend`. Waits for nothing on the device, and what it
     launches depends on the lengths of `items` alone."""
+    assert heads.scale > 0
     n_tokens, n_heads, v_head_dim = len(q), shape.n_heads, shape.v_head_dim
     out = empty(q, q.dtype, n_tokens, n_heads, v_head_dim)
     parts = empty(q, torch.float32, items.n_parts, n_heads, v_head_dim)
@@ -64,10 +70,10 @@ def attend(
             items.part_starts,
             N_HEADS=n_heads,
             V_HEAD_DIM=v_head_dim,
-            BLOCK_S=_MERGED_AT_ONCE,
+            BLOCK_S=MERGED_AT_ONCE,
             BLOCK_V=padded(v_head_dim),
             HAS_SINKS=heads.sinks is not None,
-            num_warps=_MERGE_WARPS,
+            num_warps=MERGE_WARPS,
         )
     return out
 
@@ -123,7 +129,7 @@ def _attend(
         HAS_WINDOW=heads.window is not None,
         HAS_SOFTCAP=heads.softcap is not None,
         HAS_SINKS=heads.sinks is not None,
-        TWO_LOOPS=n_rows > few_rows(shape) and heads.window is None,
+        TWO_LOOPS=has_two_loops(n_rows, shape, heads.window is not None),
         UPCAST=is_interpreted() and q.dtype == torch.bfloat16,
         num_warps=block.n_warps,
         num_stages=block.n_stages,

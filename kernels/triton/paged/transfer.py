@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -17,10 +16,12 @@ class Packing:
     """Where int32 arrays of given lengths lie in one tensor."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        padded = [-(-n // _ALIGNED) * _ALIGNED for n in lengths]
-        starts = [0, *np.cumsum(padded).tolist()]
-        self.n_numbers = starts[-1]
-        self._slices = [slice(a, a + n) for a, n in zip(starts[:-1], lengths, strict=True)]
+        self._slices = []
+        start = 0
+        for n in lengths:
+            self._slices.append(slice(start, start + n))
+            start += -(-n // _ALIGNED) * _ALIGNED
+        self.n_numbers = start
 
     def host(self, arrays: Sequence[npt.NDArray[Any]], device: torch.device) -> Tensor:
         """The arrays, packed, in memory from which the device copies by itself. An array that is

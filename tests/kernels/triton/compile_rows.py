@@ -11,7 +11,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -22,11 +21,11 @@ GPUS = (80, 90)
 
 _ROW = {"allowed": "*i32", "is_masked": "*i1"}
 _ROW_STRIDES = dict.fromkeys(("logits_stride", "allowed_stride", "vocab"), "i32")
-_HOW = {"packed": "*i64", "temperatures": "*fp32", "top_k": "*i32", "top_p": "*fp64"}
-_FOUND = dict.fromkeys(("totals", "state", "cuts", "masses", "equals", "tokens"), "*i64")
+_HOW = {"packed": "*i64", "temperatures": "*fp32", "top_ks": "*i32", "top_ps": "*fp64"}
+_FOUND = dict.fromkeys(("sums", "lengths", "cuts", "masses", "equals", "tokens"), "*i64")
 _DRAWN = {
-    **_ROW, **_ROW_STRIDES, **_HOW, **_FOUND, "min_ps": "*fp32", "points": "*fp64", "i": "i32",
-    "n_passes": "i32", "n_chunks": "i32",
+    **_ROW, **_ROW_STRIDES, **_HOW, **_FOUND, "lists": "*i32", "min_ps": "*fp32",
+    "points": "*fp64", "n_chunks": "i32",
 }  # fmt: skip
 _LISTS = {
     "logits": "*fp32", "starts": "*i32", "ids": "*i32", "counts": "*fp32", "repetition": "*fp64",
@@ -71,18 +70,16 @@ def _place_rows():
 
 
 def _draw_rows():
-    for dtype, name in ((torch.float32, "*fp32"), (torch.bfloat16, "*bf16")):
+    for name in ("*fp32", "*bf16"):
         signature = {**_DRAWN, "logits": name}
-        chunk = {"CHUNK": sampling._CHUNK}
-        how = {**chunk, "LOW": sampling._LOW_BITS[dtype]}
-        both = {**how, "ANY_TOP_K": True, "ANY_TOP_P": True}
-        warps = sampling._WARPS
-        yield f"best {name}", sampling._best, signature, chunk, warps
-        for is_mass in (False, True):
-            constants = {**how, "IS_MASS": is_mass, "ANY_TOP_K": True}
-            yield f"search {name} mass={is_mass}", cuts.search, signature, constants, warps
-        yield f"masses {name}", sampling._masses, signature, both, warps
-        yield f"draw {name}", sampling._draw, signature, {**how, "CHUNKS": 32}, warps
+        how, warps = {"CHUNK": sampling._CHUNK}, sampling._WARPS
+        cut = {**how, "IS_CUT": True}
+        yield f"best {name}", sampling._best, signature, how, warps
+        yield f"totals {name}", cuts.totals, signature, how, warps
+        yield f"gather {name}", cuts.gather, signature, how, warps
+        yield f"masses {name}", sampling._masses, signature, cut, warps
+        yield f"draw {name}", sampling._draw, signature, {**cut, "CHUNKS": 32}, warps
+    yield "finish", cuts.finish, _DRAWN, {"BLOCK": sampling._LIST}, sampling._WARPS
 
 
 def _list_rows():
@@ -109,7 +106,7 @@ def compiled(kernel, signature, constants, warps, gpu):
     attributes = {
         (i,): aligned
         for i, n in enumerate(names)
-        if types[n].startswith("*") or n.endswith("stride")
+        if types[n].startswith("*") or n.endswith(("stride", "vocab", "width", "inner"))
     }
     source = ASTSource(kernel, types, values, attributes)
     return triton.compile(source, target=GPUTarget("cuda", gpu, 32), options={"num_warps": warps})

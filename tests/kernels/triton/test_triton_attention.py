@@ -57,7 +57,7 @@ def check(case: Case, device: str) -> None:
     assert error(attended(case, device), exact(case)) < ALLOWED[case.q.dtype]
 
 
-@examples(300)
+@examples(240)
 @given(
     seed=SEEDS,
     dtype=st.sampled_from(DTYPES),
@@ -80,16 +80,20 @@ def test_random_batches(
     check(case_of(ragged, sizes, dtype, seed, window=window, softcap=softcap, sinks=sinks), device)
 
 
-SIZES = {"decode": [1], "extend": [40, 130], "mixed": [1, 1, 20]}
+SOME = [("decode", [1]), ("mixed", [1, 1, 20])]
+EXTEND = ("extend", [40, 130])  # takes the interpreter longer
 
 
-@pytest.mark.parametrize("new_tokens", SIZES.values(), ids=SIZES)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "new_tokens"),
+    [
+        *(pytest.param(d, n, id=f"{name} {d}") for d in DTYPES for name, n in SOME),
+        *(pytest.param(d, EXTEND[1], id=f"extend {d}", marks=pytest.mark.slow) for d in DTYPES),
+        pytest.param(torch.float16, [40], id="short extend"),
+    ],
+)
 def test_prefixes_of_up_to_2k(device, dtype, new_tokens):
-    if dtype == torch.float32:
-        new_tokens = [min(n, 20) for n in new_tokens]  # the interpreter is slow
-    rng = np.random.default_rng(1)
-    ragged = random_ragged(rng, 2000, new_tokens, 3)
+    ragged = random_ragged(np.random.default_rng(1), 2000, new_tokens, 3)
     check(case_of(ragged, Sizes(), dtype, 1), device)
 
 
@@ -207,6 +211,38 @@ def test_a_decode_plan_that_was_never_filled_gives_zeros(device):
     case = case_of(decode_rows([1, 1]), Sizes(), torch.float16, 12)
     out = attended(case, device, attention.decode_plan(2, 100, [None]), attention)
     assert (out == 0).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs are of GPUs")
+def test_a_captured_graph_attends_to_what_was_last_filled_in(device):
+    attention = TritonAttention(device, SOON)
+    plan = attention.decode_plan(6, 4000, [None], shares=True)
+    case = case_of(decode_rows([5] * 6), Sizes(n_kv_heads=2), torch.bfloat16, 13)
+    k_pool, v_pool = (torch.randn_like(pool) for pool in (case.k_pool, case.v_pool))
+    q, *pools = (t.to(device) for t in (case.q, k_pool, v_pool))
+    attention.attend(q, *pools, plan, case.heads)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = attention.attend(q, *pools, plan, case.heads)
+    for ragged in (decode_rows([600] * 6), family(6, 300), decode_rows([1, 3000]), family(4, 900)):
+        assert plan.fill(ragged)
+        out.fill_(torch.nan)
+        graph.replay()
+        n = ragged.n_rows
+        expected = exact(Case(case.q[:n], k_pool, v_pool, ragged, case.heads))
+        assert error(out[:n], expected) < 1e-2
+        assert (out[n:] == 0).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs are of GPUs")
+def test_a_layer_that_has_not_attended_is_not_captured(device):
+    attention = TritonAttention(device, SOON)
+    case = case_of(decode_rows([5] * 2), Sizes(), torch.bfloat16, 14)
+    tensors = [t.to(device) for t in (case.q, case.k_pool, case.v_pool)]
+    attention.attend(*tensors, attention.plan(case.ragged), case.heads)
+    plan = attention.decode_plan(2, 100, [None])
+    with pytest.raises(RuntimeError, match="attend once"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        attention.attend(*tensors, plan, case.heads)
 
 
 # -- what is refused --

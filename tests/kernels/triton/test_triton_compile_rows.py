@@ -1,4 +1,4 @@
-"""The kernels over rows compile for the GPUs they are for, and keep all that they hold in registers."""
+"""The kernels over rows compile for the GPUs they are for, and fit into their registers."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from attention_cases import ragged_of, random_ragged
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from property_tests import examples
 
 from sgc.kernels.interface import Ragged
 from sgc.kernels.triton.paged.blocks import Shape, few_rows, many_rows
+from sgc.kernels.triton.paged.decode_plan import DecodePlan
 from sgc.kernels.triton.paged.items import KEY_STEP, MIN_SPLIT, WHOLE, Items, Sharing, plan_items
 
 SHAPE = Shape(n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, n_processors=132)
@@ -128,6 +130,15 @@ def test_a_shared_prefix_is_attended_to_together():
     assert apart.few[:, 3].min() == 0
 
 
+def test_rows_whose_tokens_fill_tiles_share_nothing():
+    trunk = np.arange(1000)
+    own = [2000 + 100 * i + np.arange(50) for i in range(4)]
+    long = [(50, np.concatenate([trunk, pages])) for pages in own]
+    short = [(1, np.concatenate([trunk, [3000 + i]])) for i in range(4)]
+    items = planned(ragged_of(long + short), SHAPE)
+    assert items.tokens[204:].tolist() == [200, 201, 202, 203]
+
+
 def test_windowed_layers_share_nothing_and_skip_what_no_token_sees():
     trunk = np.arange(1000)
     ragged = ragged_of([(1, np.concatenate([trunk, [2000 + i]])) for i in range(40)])
@@ -141,6 +152,40 @@ def test_an_empty_row_has_an_item_without_keys():
     items = plan_items(*starts, np.arange(5), SHAPE, window=None, shares=True)
     assert items.few.tolist() == [[0, 1, 0, 0, 5, WHOLE], [1, 1, 5, 0, 0, WHOLE]]
     assert items.contexts.tolist() == [5, 0]
+
+
+@examples(160)
+@given(
+    seed=st.integers(0, 10**6),
+    group=st.sampled_from([1, 4, 7, 20]),
+    n_processors=st.sampled_from([4, 132]),
+    window=st.sampled_from([None, None, 300]),
+    shares=st.booleans(),
+)
+def test_every_batch_of_decode_rows_fits_its_plan(seed, group, n_processors, window, shares):
+    """`fill` asserts it; here, with a plan that is no larger than it must be."""
+    rng = np.random.default_rng(seed)
+    n_rows, longest = int(rng.integers(1, 40)), int(rng.choice([20, 400, 3000]))
+    trunks = [np.arange(i * 5000, i * 5000 + rng.integers(longest)) for i in range(3)]
+    rows = []
+    for i in range(n_rows):
+        own = 20_000 + i * 3000 + np.arange(1 + rng.integers(longest))
+        rows.append((1, np.concatenate([trunks[rng.integers(3)], own])))
+    ragged = ragged_of(rows)
+    sharing = SOON if shares else None
+    if window is not None and window >= len(ragged.pages):
+        window = None  # the plan takes it for none
+    plan = DecodePlan(torch.device("cpu"), n_rows, len(ragged.pages), [window], sharing)
+    shape = Shape(group, 1, 128, 128, n_processors)
+    empty = plan.items(window, shape)
+    assert (empty.few.view(-1, 6)[:, 3:5] == 0).all()
+    assert plan.fill(ragged)
+    filled = plan.items(window, shape)
+    expected = planned(ragged, shape, window, shares)
+    assert filled.few.view(-1, 6)[: len(expected.few)].tolist() == expected.few.tolist()
+    assert filled.many.view(-1, 6)[: len(expected.many)].tolist() == expected.many.tolist()
+    assert not filled.few.view(-1, 6)[len(expected.few) :].any()
+    assert not filled.many.view(-1, 6)[len(expected.many) :].any()
 
 
 @pytest.mark.parametrize("group", [1, 4, 7, 64, 128])

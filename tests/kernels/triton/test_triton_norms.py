@@ -22,14 +22,14 @@ ACTIVATIONS = {
 }
 
 
-def check(out, exact, torchs):
-    """Near float64, and what torch gives on the CPU but for a few that round the other way."""
+def check(out, exact, torchs, share=0.01):
+    """Near float64, and what torch gives on the CPU but for a share that round the other way."""
     out = out.cpu()
     assert out.dtype == torchs.dtype
     error = (out.double() - exact).norm(dim=-1) / exact.norm(dim=-1).clamp_min(1e-9)
     assert bool((error < TOLERANCES[out.dtype]).all()), error
     if out.dtype != torch.float32:
-        assert int((out != torchs).sum()) <= 2 + out.numel() // 100
+        assert int((out != torchs).sum()) <= 2 + share * out.numel()
 
 
 def rows(n, width, dtype, seed, scale=1.0):
@@ -90,7 +90,9 @@ def test_gated(device, n, inner, dtype, activation, scale, seed):
     gate, up = pair.chunk(2, -1)
     active = ACTIVATIONS[activation]
     exact = active(gate.double()) * up.double()
-    check(gated(pair.to(device), activation), exact, active(gate) * up)
+    # Where tanh is near -1, torch's GELU loses digits, and ours does not.
+    share = 0.01 if activation is Activation.SILU else 0.1
+    check(gated(pair.to(device), activation), exact, active(gate) * up, share)
 
 
 def test_no_rows(device):

@@ -1,0 +1,52 @@
+"""The attention kernels compile for GPUs, and fit them: no GPU is needed to see that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KIB = 1024
+SHARED = {80: 163 * KIB, 90: 227 * KIB}
+# Where the output goes may be spilled while tiles of 128 rows are computed; what loops use may not.
+SPILLED = 64
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> list[dict]:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    program = Path(__file__).parent / "compile_attention.py"
+    command = [sys.executable, "-P", str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def table(rows: list[dict]) -> str:
+    keys = list(rows[0])[1:]
+    lines = [f"{'kernel':56}" + "".join(f"{key:>10}" for key in keys)]
+    for row in rows:
+        lines.append(f"{row['kernel']:56}" + "".join(f"{row[key]:>10}" for key in keys))
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_kernels_fit_the_chip_and_copy_and_multiply_as_they_should(compiled):
+    print("\n" + table(compiled))
+    assert {row["gpu"] for row in compiled} == set(SHARED)
+    for row in compiled:
+        assert row["shared"] <= SHARED[row["gpu"]], row
+        assert row["spilled"] <= SPILLED, row
+        assert row["in_loops"] == 0, row
+        if row["kernel"].startswith("attend"):
+            assert row["cp16"] > 0, row
+            assert row["cp4"] == 0, row
+            is_wide = row["warps"] == 8 and "fp32" not in row["kernel"]
+            assert (row["wgmma"] > 0) == (is_wide and row["gpu"] == 90), row
