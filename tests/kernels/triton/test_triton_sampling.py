@@ -67,7 +67,7 @@ def shares(row, draw):
 def expected(row, draw):
     """The tokens that can be drawn, and for each a point that draws it."""
     share = shares(row, draw)
-    tokens = np.flatnonzero(share > 1e-6)  # what float32 can tell
+    tokens = np.flatnonzero(share > 1e-5)  # what float32 can tell
     return tokens, (np.cumsum(share) - share / 2)[tokens]
 
 
