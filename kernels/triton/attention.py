@@ -102,7 +102,7 @@ class TritonAttention:
         max_pages: int,
         windows: Sequence[int | None],
         *,
-        shares: bool = False,
+        shares: bool = True,
     ) -> DecodePlan:
         """A plan whose arrays stay where they are, for CUDA graphs: of n_rows rows with one new
         token each and at most max_pages pages in all. windows: those of the layers.

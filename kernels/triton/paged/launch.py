@@ -31,11 +31,6 @@ class DeviceItems:
     merged: Tensor
 
 
-def empty(q: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Memory on q's device, all of which a kernel is to write before it is read."""
-    return q.new_empty(shape, dtype=dtype)
-
-
 def has_two_loops(n_rows: int, shape: Shape, has_window: bool) -> bool:
     """Whether keys that all of an item's tokens see are worth a loop without a mask."""
     return n_rows > few_rows(shape) and not has_window
@@ -54,9 +49,9 @@ def attend(
     launches depends on the lengths of `items` alone."""
     assert heads.scale > 0
     n_tokens, n_heads, v_head_dim = len(q), shape.n_heads, shape.v_head_dim
-    out = empty(q, q.dtype, n_tokens, n_heads, v_head_dim)
-    parts = empty(q, torch.float32, items.n_parts, n_heads, v_head_dim)
-    lses = empty(q, torch.float32, items.n_parts, n_heads)
+    out = q.new_empty(n_tokens, n_heads, v_head_dim)
+    parts = q.new_empty(items.n_parts, n_heads, v_head_dim, dtype=torch.float32)
+    lses = q.new_empty(items.n_parts, n_heads, dtype=torch.float32)
     many, few = many_rows(shape), few_rows(shape)
     for n_rows, which in ((many, items.many), (few, items.few)):
         _attend(q, k_pool, v_pool, out, parts, lses, pages, which, n_rows, items, heads, shape)

@@ -26,23 +26,10 @@ from torch import Tensor
 
 from sgc.kernels.interface import Heads, Ragged
 from sgc.kernels.triton.attention import TritonAttention, refusal
-from sgc.kernels.triton.paged import launch
 from sgc.kernels.triton.paged.items import Sharing
 
 SOON = Sharing(min_pages=8, min_saved=16)
 SEEDS = st.integers(0, 10**6)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _poisoned():
-    """What no kernel writes is no number."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "empty", poisoned)
-        yield
-
-
-def poisoned(q: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    return q.new_full(shape, torch.nan, dtype=dtype)
 
 
 def attended(case: Case, device: str, plan=None, attention=None) -> Tensor:

@@ -133,7 +133,7 @@ def few() -> Iterator[EngineRequest]:
 
 def test_draws_on_the_device_depend_on_the_request_alone(device: torch.device) -> None:
     runner = on_triton("Llama", device)
-    together = answers(core_of(runner), requests(7, is_greedy=False, n=3))
+    together = answers(core_of(runner), requests(7, is_greedy=False, n=2))
     for one in requests(7, is_greedy=False, n=2):
         assert said(answers(core_of(runner), [one])) == said({one.id: together[one.id]})
 
