@@ -7,9 +7,10 @@ It runs our engine's own scheduler, tree and step loop on a virtual clock (a ste
 0.4 ms more for each position), with a fake model. Arrivals are Poisson, at shares of the rate at
 which programs end when all are there at once (by `lpm`, in the same pool).
 
-Policies: lpm and fcfs, without hints; attained: what a run was served so far, as Autellix; program:
-what is left of a run, as its graph tells and lengths are expected; oracle: the same with the
-lengths as they will be. Times are from a program's arrival to its last reply.
+Policies: lpm and fcfs, without hints; marks: lpm, told which prefixes nothing goes on from;
+attained: what a run was served so far, as Autellix; program: what is left of a run, as its graph
+tells and lengths are expected, and the marks; oracle: the same with the lengths as they will be.
+Times are from a program's arrival to its last reply.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-from programs_of_load import VOCAB, Program, programs
+from programs_of_load import N_OWN, VOCAB, Program, programs
 
 from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun
 from sgc.runtime.engine.step.core import EngineCore
 
 STEP_S, POSITION_S = 0.030, 0.0004  # about a model of 0.5 billion parameters on two cores
-POLICIES = {"lpm": "lpm", "fcfs": "fcfs", "attained": "program", "program": "program",
-            "oracle": "program"}  # fmt: skip
+POLICIES = {"lpm": "lpm", "marks": "lpm", "fcfs": "fcfs", "attained": "program",
+            "program": "program", "oracle": "program"}  # fmt: skip
 
 
 @dataclass
@@ -64,6 +65,14 @@ class _Live:
         """The calls that may begin now, which have not."""
         return [i for i in sorted(self.open - self.begun)
                 if self.open.isdisjoint(self.program.calls[i].after)]  # fmt: skip
+
+    def n_reusable(self, number: int) -> int | None:
+        """The last-use mark of a call: None if another goes on from its end."""
+        calls, left = self.program.calls, self.open - {number}
+        if any(calls[i].base == number for i in left):
+            return None
+        n_beginning = len(self.program.beginning)
+        return n_beginning if left else n_beginning - N_OWN
 
     def prompt(self, number: int, rng: np.random.Generator) -> list[int]:
         call = self.program.calls[number]
@@ -129,10 +138,13 @@ class _Driver:
         call = live.program.calls[number]
         live.tokens[number] = live.prompt(number, self.rng)
         left = None if self.policy == "attained" else live.remaining[number]
-        run = None if self.policy in ("lpm", "fcfs") else ProgramRun(live.number, left)
-        tokens = np.array(live.tokens[number], np.int64)
+        run = None if self.policy in ("lpm", "marks", "fcfs") else ProgramRun(live.number, left)
+        is_marked = self.policy in ("marks", "program", "oracle")
         self.running[self.n_asked] = live, number
-        self.core.submit(EngineRequest(self.n_asked, tokens, Generate(call.n_out), run=run))
+        self.core.submit(EngineRequest(
+            self.n_asked, np.array(live.tokens[number], np.int64), Generate(call.n_out), run=run,
+            n_reusable=live.n_reusable(number) if is_marked else None,
+        ))  # fmt: skip
         self.n_asked += 1
 
     def _end(self, live: _Live, number: int) -> None:
