@@ -93,16 +93,42 @@ def order_seen(trees: Sequence[ast.AST], names: frozenset[str]) -> ast.expr | No
     """An expression of one of these names, or of a part of its value, by which code may see in
     which order a set's items come; None if there is none. The names in BLIND are Python's there."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    seeing = _Seeing(
-        {child: node for node in nodes for child in ast.iter_child_nodes(node)},
-        {node.name for node in nodes if isinstance(node, ast.FunctionDef)},
-    )
+    seeing = _Seeing.of(nodes)
     for node in nodes:
         name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
         is_read = isinstance(getattr(node, "ctx", None), ast.Load)
         if name in names and is_read and not seeing.is_blind(node):
             return node  # type: ignore[return-value]
     return None
+
+
+def is_pythons_own(node: ast.expr, is_gone_over: bool = False) -> bool:
+    """Whether an expression is a display of constants that Python's compiler makes a set, as it
+    does of three and more, and of any that a loop goes over. If these are no numbers, its order
+    depends on more than theirs."""
+    if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
+        return False
+    if len(node.elts) < (2 if is_gone_over else 3):
+        return False
+    try:
+        return not order_is_fixed(tuple(map(ast.literal_eval, node.elts)))
+    except ValueError:  # to be computed
+        return True
+
+
+def order_of_display_seen(trees: Sequence[ast.AST], given: Set[str]) -> bool:
+    """Whether code may see the order of a display that is Python's own. given: variables that it
+    gives away."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    seeing = _Seeing.of(nodes)
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Set) and seeing.is_pythons_own(node):
+            found = seeing.variables_of(node)
+            names |= found
+            if not found and not seeing.is_blind(node):
+                return True
+    return not names.isdisjoint(given) or order_seen(trees, frozenset(names)) is not None
 
 
 _OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
@@ -114,6 +140,18 @@ class _Seeing:
 
     def __init__(self, parents: Mapping[ast.AST, ast.AST], own: Set[str]) -> None:
         self._parents, self._own = parents, own
+
+    @classmethod
+    def of(cls, nodes: Sequence[ast.AST]) -> _Seeing:
+        return cls(
+            {child: node for node in nodes for child in ast.iter_child_nodes(node)},
+            {node.name for node in nodes if isinstance(node, ast.FunctionDef)},
+        )
+
+    def is_pythons_own(self, display: ast.Set) -> bool:
+        around = self._parents.get(display)
+        is_gone_over = isinstance(around, (ast.For, ast.comprehension)) and around.iter is display
+        return is_pythons_own(display, is_gone_over)
 
     def is_blind(self, node: ast.AST) -> bool:
         """Whether what is done with a set, or with what holds it, gives the same in any order."""
@@ -131,10 +169,20 @@ class _Seeing:
                 return self._own.isdisjoint(("__sub__", "__rsub__"))  # leaves the others in place
             return isinstance(around.op, _OPERATORS) and self.is_blind(around)
         if isinstance(around, ast.comprehension):
-            return around.iter is node and self._is_blind_over(self._parents[around])
+            return around.iter is node and self._is_blind_over(self._parents[around], node)
         if isinstance(around, (ast.If, ast.While, ast.IfExp)):
             return around.test is node
         return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
+
+    def variables_of(self, display: ast.Set) -> set[str]:
+        """The variable that a display is assigned to."""
+        around = self._parents.get(display)
+        if isinstance(around, ast.Assign):
+            targets = around.targets
+        else:
+            targets = [around.target] if isinstance(around, ast.AnnAssign) else []
+        names = {each.id for each in targets if isinstance(each, ast.Name)}
+        return names if len(names) == len(targets) else set()
 
     def _is_blind_method(self, method: ast.Attribute) -> bool:
         """Whether a method of a set, or `get` of a dict of sets, is."""
@@ -158,9 +206,10 @@ class _Seeing:
         is_making = function.id in ("set", "frozenset")
         return call.args == [node] and (not is_making or self.is_blind(call))
 
-    def _is_blind_over(self, made: ast.AST) -> bool:
-        """Whether a comprehension over the set gives the same in any order."""
-        if not all(isinstance(each, _PLAIN) for each in ast.walk(made) if each is not made):
+    def _is_blind_over(self, made: ast.AST, node: ast.AST) -> bool:
+        """Whether a comprehension over the set, a name or display, gives the same in any order."""
+        apart = (made, node)
+        if not all(isinstance(each, _PLAIN) for each in ast.walk(made) if each not in apart):
             return False
         if isinstance(made, ast.SetComp):
             return self.is_blind(made)

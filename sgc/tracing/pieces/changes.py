@@ -430,7 +430,7 @@ def is_done_at_once(
     """
     if isinstance(node, ast.expr):
         return True
-    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.Expr)):
         return False
     parts = list(ast.walk(node))
     targets = _targets(node)
@@ -447,8 +447,10 @@ def is_done_at_once(
     calls = [each for each in parts if isinstance(each, ast.Call) and _is_changing(each)]
     if isinstance(node, ast.AugAssign):
         return not calls and _adds_number(node)
-    if isinstance(node, ast.Assign) and not is_plain:
+    if isinstance(node, (ast.Assign, ast.Delete)) and not is_plain:
         return not calls and isinstance(targets[0], ast.Subscript)
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
+        return False
     # What is computed of the change, or beside it, may fail when it is made.
     is_one = calls == [node.value] and all(map(_is_name, targets))
     return is_one and method_of(calls[0]) in _AT_ONCE
@@ -466,7 +468,7 @@ def _adds_number(node: ast.AugAssign) -> bool:
 def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str, bool]) -> bool:
     """Whether a statement changes one value, which is of Python's own."""
     of: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+    if isinstance(node, (ast.Assign, ast.Delete)) and isinstance(node.targets[0], ast.Subscript):
         of = node.targets[0].value
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)) and isinstance(
         node.value, ast.Call
@@ -482,7 +484,7 @@ def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
-    if isinstance(node, ast.Assign):
+    if isinstance(node, (ast.Assign, ast.Delete)):
         return node.targets
     return [node.target] if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else []
 

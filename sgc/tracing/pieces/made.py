@@ -21,7 +21,7 @@ from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT
-from sgc.tracing.kinds.sets import order_seen
+from sgc.tracing.kinds.sets import order_of_display_seen, order_seen
 from sgc.tracing.paths.large_forks import LargeForks
 from sgc.tracing.pieces.changes import (
     DECIDING,
@@ -238,7 +238,7 @@ def made(
     _refuse_adding(maker.module, piece, given)
     code = maker.code(piece)
     parsed = parse_code(code)
-    _refuse_order(piece, parsed, maker.module.lost)
+    _refuse_order(piece, parsed, maker.module)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
@@ -293,12 +293,18 @@ def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -
             raise NotData("reading a defaultdict changes it")
 
 
-def _refuse_order(piece: Piece, parsed: Code, lost: Mapping[str, bool]) -> None:
+def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
     """Raises NotData if code may see the order of a set that it does not have."""
+    lost = module.lost
     given = any(lost.get(name) for name in piece.targets)
     names = frozenset(lost)
     trees = (each for each in parsed.body if each is not parsed.entry)
-    if given or order_seen((piece.plain, *trees), names):
+    own = (piece.plain, *module.nodes)
+    if (
+        given
+        or order_seen((piece.plain, *trees), names)
+        or order_of_display_seen(own, {*piece.targets})
+    ):
         raise NotData("the order of a set is seen: sorted(xs) has one")
 
 

@@ -14,9 +14,10 @@ from typing import Any
 from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.runtime.executor.code.set_order import is_constant
+from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
 from sgc.tracing.kinds.records import is_record
-from sgc.tracing.kinds.sets import has_open_order
+from sgc.tracing.kinds.sets import has_open_order, is_pythons_own
 from sgc.tracing.pieces.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
@@ -113,10 +114,10 @@ class ModuleText:
             if name not in BUILTINS or (name == "hash" and not self._in_class):
                 raise NotData(f"{name} is no builtin of such code")
             value = getattr(builtins, name)
-        self.bind(name, value)
+        self.bind(name, value, names)
 
-    def bind(self, name: str, value: Any) -> None:
-        """Adds a value under a name."""
+    def bind(self, name: str, value: Any, names: Mapping[str, Any] | None = None) -> None:
+        """Adds a value under a name. names: the globals of which it is one."""
         if name in self._bound:
             if self._bound[name] is not value:
                 raise NotData(f"{name} stands for two things")
@@ -138,7 +139,7 @@ class ModuleText:
         elif type(value) is re.Pattern:
             self._need_import("re", re)
         else:
-            self._constant(name, value)
+            self._constant(name, value, names or {})
 
     def _module(self, name: str, module: ModuleType) -> None:
         if module.__name__ not in LIBRARY:
@@ -239,8 +240,8 @@ class ModuleText:
                 self.need(name, names)
         refuse_defaults(node, function)
 
-    def _constant(self, name: str, value: Any) -> None:
-        text = self.written(value, name)
+    def _constant(self, name: str, value: Any, names: Mapping[str, Any]) -> None:
+        text = written_alike(name, value, names) or self.written(value, name)
         if len(text) > MAX_CONSTANT:
             raise NotData(f"{name} is too large")
         place = self._made if holds_made(value) else self._constants
@@ -350,6 +351,8 @@ def _gone_over(node: ast.expr) -> ast.expr:
         return node
     if has_open_order(node):
         raise NotData("the order of a set of constants is seen: a list has one")
+    if is_pythons_own(node, is_gone_over=True):  # its order must not be seen
+        return node
     items = ast.Tuple(node.elts, ast.Load())
     return ast.fix_missing_locations(
         ast.copy_location(ast.Call(ast.Name("frozenset", ast.Load()), [items], []), node)
