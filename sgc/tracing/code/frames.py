@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
@@ -102,3 +102,27 @@ def _is_of(code: CodeType, running: CodeType) -> bool:
     """Whether the running code is a function's code, or its converted code."""
     places = ((each.co_filename, each.co_qualname, each.co_firstlineno) for each in (code, running))
     return code is running or len(set(places)) == 1
+
+
+def sharing(frame: FrameType, value: Any) -> Iterator[FrameType]:
+    """The frames above a function's that have one of the variables around it, with this value: each
+    one's copy of its variables refers to it too."""
+    free = {*frame.f_code.co_freevars}
+    above = frame.f_back if free else None
+    while above is not None:
+        cells = free.intersection(above.f_code.co_cellvars + above.f_code.co_freevars)
+        if cells and any(above.f_locals.get(name) is value for name in cells):
+            yield above
+        above = above.f_back
+
+
+def is_running(frame: FrameType, name: str) -> bool:
+    """Whether the function that made a variable around a function's is running: then the variable
+    is no older than its call."""
+    code, value = frame.f_code, frame.f_locals.get(name)
+    return any(
+        name in above.f_code.co_cellvars
+        and above.f_code.co_filename == code.co_filename
+        and code.co_qualname.startswith(f"{above.f_code.co_qualname}.<locals>.")
+        for above in sharing(frame, value)
+    )

@@ -25,6 +25,7 @@ class _Rewriting(ast.NodeTransformer):
         self._by_place = {(each.place, type(each.node)): each for each in every}
         self._in_python = pieces.in_python
         self._as_values = pieces.as_values
+        self._nonlocals: list[set[str]] = [set()]  # of the functions around, innermost last
 
     def visit(self, node: ast.AST) -> Any:
         place = position(node)
@@ -39,8 +40,11 @@ class _Rewriting(ast.NodeTransformer):
 
     def _visited(self, node: ast.AST, place: Position | None) -> ast.AST:
         found = None if place is None else self._by_place.get((place, type(node)))  # type: ignore[arg-type]
+        if isinstance(node, ast.FunctionDef):
+            return self._function(node)
         if found is None:
             return self.generic_visit(node)
+        self._nonlocals[-1] |= found.nonlocals
         given = [ast.Constant(found.key), *_loads(found)]
         if found in self._in_python:
             return _placed(_in_python(found, given, node), found.node)
@@ -49,6 +53,16 @@ class _Rewriting(ast.NodeTransformer):
         assert isinstance(node, ast.expr)
         made = ast.IfExp(_call(IS_RUN_TIME, _loads(found)), _call(PIECE, given), node)
         return _placed(made, node)
+
+    def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """A function, which sets the variables around it whose values its pieces change."""
+        self._nonlocals.append(set())
+        self.generic_visit(node)
+        names = sorted(self._nonlocals.pop())
+        if names:
+            place = int(ast.get_docstring(node, clean=False) is not None)
+            node.body.insert(place, ast.copy_location(ast.Nonlocal(names), node.body[0]))
+        return node
 
 
 def _in_python(found: Piece, given: list[ast.expr], node: ast.AST) -> ast.expr | ast.stmt:

@@ -24,6 +24,7 @@ from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.code.frames import is_running
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import frozen
@@ -195,6 +196,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "it takes an error that is no data")
     for n in errors:  # else the values are not copied: who holds one is counted
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
+    if not all(is_running(frame, name) for name in found.nonlocals):
+        _refuse(session, key, "it changes what a function has that has ended")
     counts = bool(found.changes) or found.grouping is not None
     owned, are_shared = _owned(session, found, values, frame) if counts else ([], False)
     try:

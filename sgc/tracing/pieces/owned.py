@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol
+from sgc.tracing.code.frames import sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
@@ -92,6 +93,10 @@ def is_owned(
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
     # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
+    for above in sharing(frame, value):
+        n_allowed += 1
+        local = above.f_locals
+        n_over += sum(local[name] is value for name in local if name.startswith(_OWN))
     n_allowed += n_over * _N_OF_NAME + holders.held.count(value)
     if sys.getrefcount(value) > n_allowed:
         return False

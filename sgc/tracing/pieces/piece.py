@@ -22,7 +22,7 @@ class Piece:
     variables; hoisted: expressions evaluated before it, by name; writes: the names that it sets, in
     order; changes: the inputs that it may change; changers: the program's functions that may change
     what it gives them, by their names; is_sure: whether the keys of groups have been computed
-    before.
+    before; nonlocals: the changed inputs that are variables of a function around.
     """
 
     filename: str
@@ -36,6 +36,7 @@ class Piece:
     changes: frozenset[str]
     changers: frozenset[tuple[str, Changer]] = frozenset()
     is_sure: bool = False
+    nonlocals: frozenset[str] = frozenset()
 
     def __hash__(self) -> int:
         return hash((self.key, self.inputs))
@@ -176,7 +177,10 @@ def piece_of(
     inputs = first | (writes & sure) - written
     changes = changed_names(plain, inputs, dict(outer.changers))
     changes |= outer.defaulting & read_by_key(plain) & inputs
-    if changes and (not isinstance(node, ast.stmt) or changes & outer.free):
+    if changes and not isinstance(node, ast.stmt):
+        return None
+    nonlocals = changes & outer.free
+    if nonlocals and not isinstance(function, ast.FunctionDef):
         return None
     if not holes.is_writable(changes):
         return None
@@ -184,7 +188,7 @@ def piece_of(
     is_sure = is_call and method_of(node) == "groupby" and is_sorted_by(node, tree)  # type: ignore[arg-type]
     return Piece(
         filename, place, node, plain, tuple(sorted(inputs)), holes.given, holes.hoisted,
-        tuple(sorted(writes - unsure)), changes, outer.changers, is_sure,
+        tuple(sorted(writes - unsure)), changes, outer.changers, is_sure, nonlocals,
     )  # fmt: skip
 
 
