@@ -1,5 +1,5 @@
-"""Functions inside of a program that change lists, dicts and the like of the function around, in the ways that
-people call them."""
+"""Functions inside of a program that change lists, dicts and the like of the function around, in
+the ways that people call them."""
 
 from __future__ import annotations
 
