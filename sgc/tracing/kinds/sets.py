@@ -174,9 +174,12 @@ class _Seeing:
             return around.test is node
         return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
 
-    def variables_of(self, display: ast.Set) -> set[str]:
-        """The variable that a display is assigned to."""
-        around = self._parents.get(display)
+    def variables_of(self, made: ast.expr) -> set[str]:
+        """The variable that a display is assigned to, or a set that operators make of it."""
+        around = self._parents.get(made)
+        if isinstance(around, ast.BinOp) and isinstance(around.op, _OPERATORS):
+            is_taken_away = isinstance(around.op, ast.Sub) and around.right is made
+            return set() if is_taken_away else self.variables_of(around)
         if isinstance(around, ast.Assign):
             targets = around.targets
         else:

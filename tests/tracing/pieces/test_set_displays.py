@@ -280,6 +280,11 @@ def test_members_of_a_display_are_code() -> None:
         ("sorted({'a', 'b', 'c'} & x)", False),
         ("lambda: {'a', 'b', 'c'}", True),
         ("given = {'a', 'b', 'c'}", True),
+        ("given = y | {'a', 'b', 'c'}", True),
+        ("x = {'a', 'b', 'c'} & y\nsorted(x) if x else z", False),
+        ("x = {'a', 'b', 'c'} & y\n', '.join(x)", True),
+        ("x = z - ({'a', 'b', 'c'} | y)\n[*x]", False),
+        ("x = ({'a', 'b', 'c'} | y) - z\nw = x", True),
     ],
 )
 def test_where_the_order_of_a_display_is_seen(code: str, is_seen: bool) -> None:
