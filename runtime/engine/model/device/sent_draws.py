@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,15 @@ from torch import Tensor
 
 from sgc.kernels.triton.sampling import Adjustments, SamplingRows
 from sgc.runtime.engine.ints import Ints
+from sgc.runtime.engine.model.device.graphs import pinned
 from sgc.runtime.engine.requests.draws import Draw
+
+_DTYPES = {
+    np.dtype(np.float64): torch.float64,
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.int32): torch.int32,
+    np.dtype(np.bool_): torch.bool,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +45,46 @@ def send(draws: Sequence[Draw], vocab_size: int, device: torch.device) -> SentDr
 
 
 def _rows(draws: Sequence[Draw], device: torch.device) -> SamplingRows:
+    if all(draw.params.is_greedy and draw.allowed is None for draw in draws):
+        return _greedy(len(draws), device)
     params = [draw.params for draw in draws]
-    points = [0.0 if draw.params.is_greedy else draw.point for draw in draws]
+    points = [0.0 if one.is_greedy else draw.point for one, draw in zip(params, draws, strict=True)]
     masked = [draw.allowed is not None for draw in draws]
     top_k = [max(0, one.top_k) for one in params]
-    return SamplingRows(
-        _floats([one.temperature for one in params], device),
-        torch.tensor(top_k, dtype=torch.int32).to(device, non_blocking=True),
-        _wide([one.top_p for one in params], device),
-        _floats([one.min_p for one in params], device),
-        _wide(points, device),
-        torch.tensor(masked).to(device, non_blocking=True) if any(masked) else None,
-        any_drawn=any(not one.is_greedy for one in params),
-        any_top_k=any(top_k),
-        any_top_p=any(one.top_p < 1 for one in params),
+    top_p, point, temperature, min_p, top_k_sent, is_masked = _together(
+        [
+            np.array([one.top_p for one in params], np.float64),
+            np.array(points, np.float64),
+            np.array([one.temperature for one in params], np.float32),
+            np.array([one.min_p for one in params], np.float32),
+            np.array(top_k, np.int32),
+            np.array(masked, np.bool_),
+        ],
+        device,
     )
+    return SamplingRows(
+        temperature, top_k_sent, top_p, min_p, point, is_masked if any(masked) else None,
+        any_drawn=any(not one.is_greedy for one in params),
+        any_top_k=any(top_k), any_top_p=any(one.top_p < 1 for one in params),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _greedy(n: int, device: torch.device) -> SamplingRows:
+    """Most steps' draws: kept on the device, as they are the same each time."""
+    floats, wide = torch.zeros(n, device=device), torch.zeros(n, dtype=torch.float64, device=device)
+    top_k = torch.zeros(n, dtype=torch.int32, device=device)
+    return SamplingRows(
+        floats, top_k, wide + 1, floats, wide, any_drawn=False, any_top_k=False, any_top_p=False
+    )
+
+
+def _together(arrays: Sequence[npt.NDArray[Any]], device: torch.device) -> list[Tensor]:
+    """The arrays on a device, by one copy. Those of wider items come first."""
+    sent = pinned(torch.from_numpy(np.concatenate([a.view(np.uint8) for a in arrays])), device)
+    sent = sent.to(device, non_blocking=True)
+    parts = torch.split(sent, [array.nbytes for array in arrays])
+    return [part.view(_DTYPES[array.dtype]) for part, array in zip(parts, arrays, strict=True)]
 
 
 def _allowed(draws: Sequence[Draw], vocab_size: int, device: torch.device) -> Tensor | None:
