@@ -73,8 +73,8 @@ class Accuracy:
 
 
 class Logits(Protocol):
-    """[n_logits, vocab] numbers, where the model left them, until its next step. at: rows of them,
-    ascending."""
+    """[n_logits, vocab] numbers, where the model left them, until its next step. at: one row of
+    them or more, in any order."""
 
     def rows(self, at: Sequence[int]) -> Iterator[npt.NDArray[np.float32]]:
         """Each row on the host: [vocab]."""
@@ -85,7 +85,7 @@ class Logits(Protocol):
         ...
 
     def log_probabilities(self, at: Sequence[int], tokens: Sequence[int]) -> list[float]:
-        """Natural, of a token each; NaN where a row is not of finite numbers. at: in any order."""
+        """Natural, of a token each; NaN where a row is not of finite numbers."""
         ...
 
 

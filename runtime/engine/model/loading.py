@@ -67,6 +67,7 @@ def load_model(
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
+    place.take()
     if needs.options and place.has_own_kernels:
         own_kernels(needs)
     measured = text if needs.in_eight_bits else None

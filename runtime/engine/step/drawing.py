@@ -61,6 +61,8 @@ def _draw(
     sampled: Sequence[tuple[Work, int]], logits: Logits, draws: Sequence[Draw], faults: Faults
 ) -> dict[Work, int]:
     """A token for each request, from its row of the logits."""
+    if not sampled:  # as in a step of a prompt's middle
+        return {}
     works, at = [work for work, _ in sampled], [at for _, at in sampled]
     try:
         return dict(zip(works, logits.draw(at, draws), strict=True))

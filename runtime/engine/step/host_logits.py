@@ -37,8 +37,8 @@ class HostLogits:
         ]
 
     def _at(self, at: Sequence[int]) -> Floats:
-        """Rows, ascending; not a copy if they are adjacent."""
-        if at and at[-1] - at[0] == len(at) - 1:
+        """Not a copy if they follow one another."""
+        if at and list(at) == list(range(at[0], at[0] + len(at))):
             return self._values[at[0] : at[-1] + 1]
         return self._values[list(at)]
 

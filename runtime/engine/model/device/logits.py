@@ -45,7 +45,7 @@ class DeviceLogits:
         return found
 
     def _at(self, at: Sequence[int]) -> Tensor:
-        """Rows, ascending; not a copy if they are adjacent."""
-        if at[-1] - at[0] == len(at) - 1:
+        """Not a copy if they follow one another."""
+        if list(at) == list(range(at[0], at[0] + len(at))):
             return self.values[at[0] : at[-1] + 1]
         return self.values[torch.tensor(at, device=self.values.device)]

@@ -54,6 +54,11 @@ class Place:
         properties: Any = torch.cuda.get_device_properties(self.device)
         return f"{self.device} ({properties.name})"
 
+    def take(self) -> None:
+        """Makes the GPU the current one of this thread, which Triton, graphs and NCCL use."""
+        if self.is_gpu:
+            torch.cuda.set_device(self.device)
+
     def paged_attention(self) -> PagedAttention:
         if self.attention == "torch":
             return TorchAttention(device=self.device)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,15 +17,22 @@ from torch import Tensor
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.model.device.graphs import sizes
+from sgc.runtime.engine.model.device.logits import DeviceLogits
 from sgc.runtime.engine.model.device.model import DeviceModel
 from sgc.runtime.engine.model.device.places import Place, find_place
 from sgc.runtime.engine.model.device.runners import Sizes, device_factories, fused_on, make_ready
 from sgc.runtime.engine.model.device.way import DeviceWay
 from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 from sgc.runtime.engine.model.ways import fused_runner
+from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams, Score
+from sgc.runtime.engine.step.batch import build
 from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.step.drawing import draw_tokens
+from sgc.runtime.engine.step.faults import Faults
+from sgc.runtime.engine.step.host_logits import HostLogits
 
 STAND_IN = Place(torch.device("cpu"), "torch")
 N_PAGES = 2000
@@ -136,6 +144,33 @@ def test_draws_on_the_device_depend_on_the_request_alone(device: torch.device) -
     together = answers(core_of(runner), requests(7, is_greedy=False, n=2))
     for one in requests(7, is_greedy=False, n=2):
         assert said(answers(core_of(runner), [one])) == said({one.id: together[one.id]})
+
+
+@pytest.mark.parametrize("kind", [HostLogits, DeviceLogits])
+@pytest.mark.parametrize("at", [[1, 0, 3], [2, 0, 1, 3], [4], [3, 4], [0, 0, 2]])
+def test_rows_of_logits_are_those_that_are_asked_for(kind: type, at: list[int]) -> None:
+    """As of requests that ask for log-probabilities: first of prompts', then of drawn tokens."""
+    values = torch.arange(10.0).view(5, 2)
+    logits = kind(values.numpy() if kind is HostLogits else values)
+    assert np.array_equal(np.stack(list(logits.rows(at))), values[at])
+    assert logits.draw(at, [Draw(SamplingParams())] * len(at)) == [1] * len(at)
+
+
+def test_a_step_without_logits_draws_nothing() -> None:
+    assert draw_tokens(build([]), HostLogits(np.zeros((0, 3), np.float32)), {}, Faults()) == {}
+    nothing = DeviceLogits(torch.zeros(0, 3))
+    assert draw_tokens(build([]), nothing, {}, Faults()) == {}
+
+
+def test_the_current_gpu_is_the_one_that_computes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Triton launches on the current one, whatever its arguments are on."""
+    taken: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    with pytest.raises(LoadError):
+        load_model(str(tmp_path), place=Place(torch.device("cuda", 1), "triton"))
+    assert taken == [torch.device("cuda", 1)]
 
 
 def test_sizes_of_graphs() -> None:
