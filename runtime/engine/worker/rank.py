@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -28,11 +29,13 @@ def main() -> int:
     try:
         with ending_with_peer(sys.stdin.fileno()):
             runner = _load(Asked(**told), group, options.folder)
+        for batch in batches(sys.stdin.buffer):
+            runner.run(batch)
     except Exception as error:  # the first process most likely has the same, and tells its client
         print(f"process {group.rank} of the model's: {error}", file=sys.stderr)
         return 1
-    for batch in batches(sys.stdin.buffer):
-        runner.run(batch)
+    finally:
+        shutil.rmtree(options.folder, ignore_errors=True)
     return 0
 
 

@@ -11,14 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
-import torch
 
 from sgc.runtime.engine.model.device.group import Group
 from sgc.runtime.engine.model.device.places import Place, find_place
@@ -62,10 +62,10 @@ def load_together(asked: Asked, n: int) -> ModelRunner:
     group = Group(0, n)
     place = find_place(asked.device, asked.attention, group)
     ranks = Ranks(asked, n)
-    ranks.join(group, place.device)
+    group.join(place.device, ranks.folder)
     runner = asked.load(place)
     assert isinstance(runner.way, DeviceWay)
-    runner.way.tell = ranks.tell
+    runner.way.together = ranks.running
     return runner
 
 
@@ -73,20 +73,24 @@ class Ranks:
     """The processes but the first, which this one is."""
 
     def __init__(self, asked: Asked, n: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="sgc-ranks-"))  # mode 0700
+        # Mode 0700. The others remove it as they end, for this process may be killed.
+        self.folder = Path(tempfile.mkdtemp(prefix="sgc-ranks-"))
         self._processes = [self._start(asked, Group(rank, n)) for rank in range(1, n)]
         for rank, process in enumerate(self._processes, 1):
-            Thread(target=_end_with, args=(rank, process), daemon=True).start()
+            Thread(target=_end_with, args=(rank, process, self.folder), daemon=True).start()
 
-    def join(self, group: Group, device: torch.device) -> None:
-        """Waits for them."""
+    @contextlib.contextmanager
+    def running(self, batch: FlatBatch) -> Iterator[None]:
+        """They run the batch, too. An error within the block ends all: the others wait, in the
+        midst of it, for sums that would be another batch's."""
         try:
-            group.join(device, self._folder)
-        finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._tell(batch)
+            yield
+        except Exception:
+            traceback.print_exc()
+            _end("a step failed, which ends all processes of the model's")
 
-    def tell(self, batch: FlatBatch) -> None:
-        """They run the batch, too."""
+    def _tell(self, batch: FlatBatch) -> None:
         frame = frame_of(batch)
         for process in self._processes:
             assert process.stdin is not None
@@ -96,14 +100,19 @@ class Ranks:
     def _start(self, asked: Asked, group: Group) -> subprocess.Popen[bytes]:
         told = json.dumps({**asdict(asked), "rank": group.rank, "n": group.n})
         module = child.python_module("sgc.runtime.engine.worker.rank")
-        arguments = [*module, "--folder", str(self._folder), "--config", told]
+        arguments = [*module, "--folder", str(self.folder), "--config", told]
         return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
 
-def _end_with(rank: int, process: subprocess.Popen[bytes]) -> None:
+def _end_with(rank: int, process: subprocess.Popen[bytes], folder: Path) -> None:
     status = process.wait()
+    shutil.rmtree(folder, ignore_errors=True)  # as it may have been killed
     time.sleep(_GRACE_S)
-    print(f"process {rank} of the model's ended ({status}): so does this one", file=sys.stderr)
+    _end(f"process {rank} of the model's ended ({status}): so does this one")
+
+
+def _end(why: str) -> NoReturn:
+    print(why, file=sys.stderr)
     sys.stderr.flush()
     os._exit(1)
 

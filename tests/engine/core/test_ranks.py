@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from sgc.runtime.engine.model.device.group import Group
 from sgc.runtime.engine.model.device.shards import share_of
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.runner import UnsupportedModel
-from sgc.runtime.engine.worker.ranks import batches, frame_of
+from sgc.runtime.engine.worker.ranks import Ranks, batches, frame_of
 
 ON_CPUS = {"fake": False, "model_folder": TOKENIZER, "device": "cpu", "threads": 1, "check": True}
 
@@ -48,17 +49,32 @@ def test_two_processes_give_the_tokens_of_one() -> None:
     assert one.ready.error == two.ready.error == ""
     assert texts(two) == texts(one)
     (other,) = children_of(two.process.pid)
+    folder = folder_of(other)
+    assert folder.exists()  # NCCL looks there at the first sum, not before
     assert one.close() == two.close() == 0
-    until(lambda: not is_alive(other))
+    until(lambda: not is_alive(other) and not folder.exists())
 
 
 def test_a_process_that_ends_ends_the_others() -> None:
     worker = Worker(**ON_CPUS, tensor_parallel=2)
     (other,) = children_of(worker.process.pid)
+    folder = folder_of(other)
     os.kill(other, signal.SIGKILL)
     assert worker.process.wait(BOUND_S) == 1
     assert b"process 1 of the model's ended" in worker.process.stderr.read()
+    assert not folder.exists()
     worker.close()
+
+
+def test_a_step_that_fails_in_the_first_process_ends_it(monkeypatch, capsys) -> None:
+    """The others are in the midst of it: their sums would meet those of the next one."""
+    ranks = object.__new__(Ranks)
+    ranks._processes = []
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    batch = flatten([Row(np.arange(2), 0, np.arange(2), np.array([1]))])
+    with pytest.raises(SystemExit), ranks.running(batch):
+        raise torch.OutOfMemoryError("too wide")
+    assert "too wide" in capsys.readouterr().err
 
 
 def test_what_cannot_be_shared_is_said() -> None:
@@ -69,6 +85,11 @@ def test_what_cannot_be_shared_is_said() -> None:
 
 def children_of(pid: int) -> list[int]:
     return [int(i) for i in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def folder_of(pid: int) -> Path:
+    told = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return Path(told[told.index(b"--folder") + 1].decode())
 
 
 def is_alive(pid: int) -> bool:

@@ -33,13 +33,16 @@ class Group:
         return torch.device("cuda", (device.index or 0) + self.rank)
 
     def join(self, device: torch.device, folder: Path) -> None:
-        """Waits until all have joined. folder: one that only they use."""
+        """Waits until all have joined. folder: one that only they use, and that stays: they find
+        each other there at their first sum, too."""
+        is_gpu = device.type == "cuda"
         dist.init_process_group(
-            "nccl" if device.type == "cuda" else "gloo",
+            "nccl" if is_gpu else "gloo",
             init_method=f"file://{folder / 'group'}",
             rank=self.rank,
             world_size=self.n,
             timeout=TIMEOUT,
+            device_id=device if is_gpu else None,
         )
 
     def summed(self, x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 class DeviceWay:
     """capture: captures graphs; None for none, as where the computation waits for the host.
 
-    tell: is told each batch before it is run. It is set once the model is loaded, which all
-    processes of a group do alike.
+    together: what each batch is run in. It is set once the model is loaded, which all processes of
+    a group do alike.
     """
 
-    tell: Callable[[FlatBatch], None] | None = None
+    together: Callable[[FlatBatch], AbstractContextManager[Any]] = nullcontext
 
     def __init__(self, compute: Compute, place: Place, capture: Capture | None = None) -> None:
         self.name = f"{place.attention} on {place.device}"
@@ -41,12 +42,11 @@ class DeviceWay:
 
     @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
-        if self.tell is not None:
-            self.tell(batch)
-        found = None if self._graphs is None else self._graphs.run(batch)
-        if found is None:
-            found = self._eager(batch, pool)
-        return self.place.logits(found)
+        with self.together(batch):
+            found = None if self._graphs is None else self._graphs.run(batch)
+            if found is None:
+                found = self._eager(batch, pool)
+            return self.place.logits(found)
 
     def _eager(self, batch: FlatBatch, pool: KVPool) -> Tensor:
         tokens, positions, slots, wanted = self._sent(
