@@ -17,9 +17,8 @@ from torch import Tensor
 from sgc.kernels.flashinfer.decoding import DecodePlan
 from sgc.kernels.flashinfer.inputs import Batch, Rows, cascaded, whole
 from sgc.kernels.flashinfer.library import FlashInfer, Kind, Library, Planned, kind_of, plan_rows
+from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Heads, PagedAttention, Ragged, check_shapes
-
-WORKSPACE_BYTES = 256 << 20  # partial outputs of rows whose keys are split
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class FlashInferAttention:
     ) -> None:
         self._device, self._fallback = torch.device(device), fallback
         self._library: Library = library or FlashInfer()
-        self._workspace = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=self._device)
+        self._workspace = Workspace(self._device)
         self._kept: dict[tuple[Kind, bool], Planned] = {}
 
     def plan(self, ragged: Ragged) -> Plan:
@@ -104,10 +103,11 @@ class FlashInferAttention:
         return _OfKind(own, trunks, order, batch.n_shared)
 
     def _plan_rows(self, kind: Kind, rows: Rows, is_of_trunks: bool) -> Planned:
-        """The wrapper stays from step to step, as do its buffers."""
+        """The wrapper stays from step to step, as do its buffers. Among them is host memory from
+        which its last plan is copied: the pages' copy waits for the device, and so for that."""
         key = kind, is_of_trunks
         if key not in self._kept:
-            self._kept[key] = self._library.planned(self._workspace, None)
+            self._kept[key] = self._library.planned(self._workspace.of(kind), None)
         plan_rows(self._kept[key], kind, rows, rows.pages.to(self._device))
         return self._kept[key]
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sgc.kernels.flashinfer.inputs import Rows, cascaded, whole
 from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
+from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Ragged
 
 
@@ -20,7 +21,7 @@ class DecodePlan:
     def __init__(
         self,
         library: Library,
-        workspace: Tensor,
+        workspace: Workspace,
         device: torch.device,
         n_rows: int,
         max_pages: int,
@@ -40,7 +41,7 @@ class DecodePlan:
         """While a graph is captured, or before it: the first plan says how many tokens there may
         be."""
         if kind not in self._wrappers:
-            wrapper = self._library.planned(self._workspace, self._buffers)
+            wrapper = self._library.planned(self._workspace.of(kind, self._n_rows), self._buffers)
             plan_rows(wrapper, kind, self._full, self._full.pages)
             self._wrappers[kind] = wrapper
         return self._wrappers[kind]

@@ -82,6 +82,7 @@ def plan_rows(planned: Planned, kind: Kind, rows: Rows, pages: Tensor) -> None:
         page_size=PAGE_SIZE, causal=rows.is_causal, sm_scale=kind.scale,
         window_left=-1 if kind.window is None else kind.window - 1,
         logits_soft_cap=kind.softcap or 0.0, q_data_type=kind.dtype, kv_data_type=kind.dtype,
+        max_token_per_sequence=int(rows.q_starts.diff().max()),  # else it looks row by row
     )  # fmt: skip
 
 

@@ -18,10 +18,39 @@ from torch import Tensor
 
 from sgc.kernels.flashinfer.attention import FlashInferAttention
 from sgc.kernels.flashinfer.inputs import Rows, cascaded
+from sgc.kernels.flashinfer.library import Kind
+from sgc.kernels.flashinfer.workspace import workspace_bytes
 from sgc.kernels.interface import Heads, Ragged
 from sgc.kernels.torch_attention import TorchAttention
 
 N_PAGES, N_HEADS, N_KV, HEAD_DIM = 400, 4, 2, 64
+
+
+def bytes_reserved(
+    options: dict[str, Any], starts: Tensor, page_starts: Tensor, n_most: int
+) -> int:
+    """What `PrefillPlan` reserves (0.6.18, scheduler.cuh). n_most: the tokens of a graph's first
+    plan; 0 outside of graphs."""
+    n_heads, n_kv = options["num_qo_heads"], options["num_kv_heads"]
+    dim, group, n_rows = options["head_dim_qk"], n_heads // n_kv, len(starts) - 1
+    packed, keys = starts.diff() * group, page_starts.diff()
+    wide = (n_most - n_rows + 1) * group if n_most else int(packed.sum()) // n_rows
+    tile = 128 if wide > 64 and dim < 256 else 64 if wide > 16 else 16
+    most = 2 * 132 // n_kv
+    if options["window_left"] >= 0:
+        keys = keys.clamp(max=options["window_left"] + tile)
+    low, high = 128, max(1, int(keys.max()))
+
+    def n_items(chunk: int) -> int:
+        return int((-(-packed // tile) * -(-keys.clamp(min=1) // chunk)).sum())
+
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if n_items(middle) > most else (low, middle)
+    if not n_most and low >= max(1, int(keys.max())):
+        return 0
+    n_tiles = -(-n_most * group // tile) + n_rows - 1
+    return n_heads * (max(most, n_tiles) if n_most else n_items(low)) * tile * (dim + 1) * 4
 
 
 @dataclass
@@ -30,6 +59,7 @@ class PlainWrapper:
     of its pages, the last of which holds `paged_kv_last_page_len` tokens; queries are a row's last
     tokens if causal; `window_left` tokens before it are seen; log-sum-exps are to the base of 2."""
 
+    workspace: Tensor
     buffers: Rows | None = None
     planned: dict[str, Any] = field(default_factory=dict)
     n_most: int | None = None
@@ -48,6 +78,8 @@ class PlainWrapper:
             assert len(paged_kv_indices) <= len(held.pages)
             self.n_most = self.n_most or int(qo_indptr[-1])
             assert int(qo_indptr[-1]) <= self.n_most
+        reserved = bytes_reserved(options, qo_indptr, paged_kv_indptr, self.n_most or 0)
+        assert reserved <= len(self.workspace)
         self.planned = {**options, "arrays": arrays}
 
     def run(
@@ -91,7 +123,7 @@ class PlainWrapper:
 
 class PlainLibrary:
     def planned(self, workspace: Tensor, buffers: Rows | None) -> PlainWrapper:
-        return PlainWrapper(buffers)
+        return PlainWrapper(workspace, buffers)
 
     def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
         weights = torch.stack([one[1], other[1]]).mul(math.log(2)).softmax(0)[..., None]
@@ -175,6 +207,28 @@ def test_a_plan_of_a_graph(ragged: Ragged, heads: Heads, seed: int, n_over: int)
         static[: len(chosen)] = q[: len(chosen)]
         out = ours.attend(static, k, v, plan, heads)[: len(chosen)]
         check(out, step, q[: len(chosen)], k, v, heads)
+
+
+@examples(200)
+@given(
+    st.sampled_from([(1, 1), (4, 1), (71, 1), (8, 8), (28, 4), (48, 2), (64, 4), (96, 8)]),
+    st.sampled_from([64, 128, 256]),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 9000)), min_size=1, max_size=40),
+)
+def test_the_workspace_suffices(
+    heads: tuple[int, int], dim: int, is_graph: bool, rows: list[tuple[int, int]]
+) -> None:
+    """Few rows with many keys are split most."""
+    kind = Kind(*heads, dim, torch.bfloat16, 1.0, None, None)
+    n_new = [1 if is_graph else n for n, _ in rows]
+    keys = [n + before for n, (_, before) in zip(n_new, rows, strict=True)]
+    starts, page_starts = (torch.tensor([0, *np.cumsum(n)]) for n in (n_new, keys))
+    options = {"num_qo_heads": heads[0], "num_kv_heads": heads[1], "head_dim_qk": dim,
+               "window_left": -1}  # fmt: skip
+    n_rows = len(rows) if is_graph else 0
+    reserved = bytes_reserved(options, starts, page_starts, n_rows)
+    assert reserved <= workspace_bytes(kind, 132, n_rows)
 
 
 def test_rows_that_share_a_trunk_are_planned_apart_and_in_order() -> None:
