@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,9 @@ from device_timing import Found, median_s
 from torch import Tensor
 
 from sgc.kernels.interface import Heads, PagedAttention, Ragged
+from sgc.kernels.torch_attention import TorchAttention
 from sgc.kernels.triton.sampling import SamplingRows, sample
+from sgc.runtime.engine.model.device.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +91,69 @@ class Batch:
         """K and V, each page once."""
         return 2 * self.n_pages * size.n_kv_heads * size.head_dim * item
 
+    def pools(self, size: Size, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
+        shape = self.n_pages, size.n_kv_heads, size.head_dim
+        return [torch.randn(shape, device=device, dtype=dtype) for _ in range(2)]
+
+    def queries(self, size: Size, device: torch.device, dtype: torch.dtype) -> Tensor:
+        shape = self.n_rows * self.n_new, size.n_heads, size.head_dim
+        return torch.randn(shape, device=device, dtype=dtype)
+
     def flops(self, size: Size) -> float:
         """Of the pairs of query and key that see each other; a trunk's are counted for each row."""
         seen = self.n_new * (self.context - self.n_new) + self.n_new * (self.n_new + 1) / 2
         return 4.0 * self.n_rows * seen * size.n_heads * size.head_dim
 
 
-def attention(
-    name: str, kernels: PagedAttention, size: Size, limits: Limits, device: torch.device,
-    dtype: torch.dtype,
-) -> Iterator[Found]:  # fmt: skip
+def agreement(place: Place, size: Size, dtype: torch.dtype) -> Iterator[Found]:
+    """How far attention is from torch's, in float32: the greatest relative error of a token."""
+    kernels, device = place.paged_attention(), place.device
+    heads = Heads(size.head_dim**-0.5)
+    for what, batch in (
+        ("decode", Batch(7, size.context)),
+        ("extend", Batch(2, size.context, n_new=size.context // 3)),
+        ("siblings", Batch(size.n_siblings, size.trunks[-1] + size.own, shared=size.trunks[-1])),
+    ):
+        pools, q = batch.pools(size, device, dtype), batch.queries(size, device, dtype)
+        out = kernels.attend(q, *pools, kernels.plan(batch.ragged()), heads)
+        error = _error(out, _right(q, pools, batch.ragged(), heads))
+        yield Found(f"error, {place.attention}", what, 100 * error, "% off")
+    if place.is_gpu:
+        error = _graph_error(place, size, dtype)
+        yield Found(f"error, {place.attention}", "graph", 100 * error, "% off")
+
+
+def _graph_error(place: Place, size: Size, dtype: torch.dtype) -> float:
+    """Of a graph of 8 rows that is replayed for 5, then for 3."""
+    kernels: Any = place.paged_attention()
+    device, heads = place.device, Heads(size.head_dim**-0.5)
+    whole = Batch(8, size.context)
+    pools, q = whole.pools(size, device, dtype), whole.queries(size, device, dtype)
+    plan = kernels.decode_plan(8, whole.n_pages, [None])
+    capture: Any = place.capture()
+    replay, out = capture(lambda: kernels.attend(q, *pools, plan, heads))
+    errors = []
+    for n in (5, 3):
+        ragged = Batch(n, size.context).ragged()
+        assert plan.fill(ragged)
+        replay()
+        errors.append(_error(out[:n], _right(q[:n], pools, ragged, heads)))
+    return max(errors)
+
+
+def _right(q: Tensor, pools: Sequence[Tensor], ragged: Ragged, heads: Heads) -> Tensor:
+    plain = TorchAttention(device=q.device)
+    return plain.attend(q.float(), *(p.float() for p in pools), plain.plan(ragged), heads)
+
+
+def _error(out: Tensor, right: Tensor) -> float:
+    lengths = (out.float() - right).norm(dim=(1, 2)) / right.norm(dim=(1, 2))
+    return float(lengths.max())
+
+
+def attention(place: Place, size: Size, limits: Limits, dtype: torch.dtype) -> Iterator[Found]:
     """Decoding as a share of the rate of copies, chunks as one of products, and siblings."""
+    name, kernels, device = place.attention, place.paged_attention(), place.device
     for n in size.rows:
         batch = Batch(n, size.context)
         took = _took(kernels, batch, size, device, dtype)
@@ -123,13 +178,8 @@ def _took(
     """Seconds. Pools take turns, so that K and V come from memory."""
     pool_bytes = batch.bytes_read(size, dtype.itemsize)
     n_pools = max(1, min(8, (256 << 20) // max(1, pool_bytes)))
-    shape = batch.n_pages, size.n_kv_heads, size.head_dim
-    pools = [
-        tuple(torch.randn(shape, device=device, dtype=dtype) for _ in range(2))
-        for _ in range(n_pools)
-    ]
-    q = torch.randn(batch.n_rows * batch.n_new, size.n_heads, size.head_dim, device=device)
-    q = q.to(dtype)
+    pools = [batch.pools(size, device, dtype) for _ in range(n_pools)]
+    q = batch.queries(size, device, dtype)
     plan, heads = kernels.plan(batch.ragged()), Heads(size.head_dim**-0.5)
 
     def work(k: Tensor, v: Tensor) -> Tensor:

@@ -60,10 +60,14 @@ def make_runner(
 
     with torch.device(place.device):
         model = AutoModelForCausalLM.from_config(of_model.config(size), dtype=dtype)
-    runner = fused_on(place)(model.eval(), 1)
+    runner = fused_on(place)(model.eval(), 10)
     runner.run(_decode(1, 2, 10))  # tells the size of a page
     max_rows = max(size.rows)
     make_ready(runner, Sizes(pool_tokens, step_tokens=max(size.chunks), max_rows=max_rows))
+    with torch.inference_mode():  # what is in the pool may be no numbers
+        for k_pool, v_pool in runner.pool.layers.values():
+            k_pool.normal_()
+            v_pool.normal_()
     return runner
 
 
@@ -74,8 +78,8 @@ def _decode(n_rows: int, context: int, n_pages: int) -> FlatBatch:
 
 
 def steps(runner: ModelRunner, size: Size, limits: Limits) -> Iterator[Found]:
-    """Decoding steps as a share of what reading weights, K and V once takes; with and without
-    graphs; what of it is the host's."""
+    """Decoding steps, the host's part included, as a share of what reading weights, K and V once
+    takes, with and without graphs; and how far both are from each other."""
     way = runner.way
     assert isinstance(way, DeviceWay)
     device = way.place.device
@@ -85,19 +89,22 @@ def steps(runner: ModelRunner, size: Size, limits: Limits) -> Iterator[Found]:
             continue
         batch = _decode(n, size.context, runner.pool.n_pages)
         least_s = (weight_bytes + n * size.context * runner.pool.token_bytes) / limits.bytes_s
-        graphs = way._graphs
+        graphs, logits = way._graphs, []
         for what in ("graphs", "no graphs"):
             way._graphs = graphs if what == "graphs" else None
             if what == "graphs" and graphs is None:
                 continue
-            took = median_s([lambda batch=batch: runner.run(batch)], device)
+            took = median_s([lambda batch=batch: runner.run(batch)], device, is_step=True)
+            logits.append(runner.logits(batch))
             case = f"{n} rows of {size.context}, {what}"
             yield Found("decoding step", case, took * 1e3, "ms", least_s / took)
         way._graphs = graphs
+        error = float(np.linalg.norm(logits[0] - logits[-1]) / np.linalg.norm(logits[-1]))
+        yield Found("graphs' logits", f"{n} rows of {size.context}", 100 * error, "% off")
     for n in size.chunks:
         pages = np.arange(n)
         chunk = flatten([Row(pages % 100, 0, pages, np.array([n - 1]))])
-        took = median_s([lambda chunk=chunk: runner.run(chunk)], device)
+        took = median_s([lambda chunk=chunk: runner.run(chunk)], device, is_step=True)
         share = 2.0 * weight_bytes / runner.dtype.itemsize * n / limits.flops / took
         yield Found("chunk", f"{n} tokens", took * 1e3, "ms", share)
 

@@ -3,20 +3,23 @@
     python -P benches/gpu/gpu.py [--parts checks,kernels,steps,workloads] [--attention NAMES]
         [--minutes 9] [--out FILE.json]
 
-On a bare machine it takes less than `--minutes`: what does not fit is left out, and said. It prints
-a table last, and writes JSON and a plot. `--tiny` runs the same on the CPU in a minute, where the
-times mean nothing, to try the bench itself.
+On a bare machine it takes less than `--minutes`: what does not fit, or fails, is left out and said.
+It prints a table last, and writes a plot, and JSON whenever something was measured. `--tiny` runs
+the same on the CPU in minutes, where the times mean nothing, to try the bench itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -46,6 +49,7 @@ class Bench:
     def __init__(self, options: argparse.Namespace, device: Any) -> None:
         self._options, self._device = options, device
         self._ends_at = time.perf_counter() + options.minutes * 60
+        self._made: tuple[str, Any] | None = None  # the last model, and what attends in it
         self.found: list[Any] = []
         self.notes: list[str] = []
 
@@ -63,56 +67,62 @@ class Bench:
 
     def _checks(self, *_: Any) -> None:
         """The tests of kernels and of the device's way, on this device."""
-        command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", *TESTS]
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "--maxfail", "9", *TESTS]
         marks = ["-m", "not slow", "-n", "4"] if not self._options.tiny else ["-k", "sizes"]
-        done = subprocess.run(
-            [*command, *marks], cwd=ROOT, capture_output=True, text=True,
-            timeout=max(30.0, self._left_s), env={**os.environ, "PYTHONPATH": str(ROOT)},
+        tests = subprocess.Popen(
+            [*command, *marks], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        self.notes.append(f"checks: {(done.stdout.strip().splitlines() or ['nothing'])[-1]}")
-        if done.returncode:
-            self.notes.append(done.stdout[-3000:])
+        try:
+            said, _ = tests.communicate(timeout=max(30.0, self._left_s / 3))
+        except subprocess.TimeoutExpired:  # their workers, too, hold what they write to
+            os.killpg(tests.pid, signal.SIGKILL)
+            said = tests.communicate()[0] + "\nthe tests took too long, and were ended"
+        self.notes.append(f"checks ended with {tests.returncode}: {said[-3000:]}")
 
     def _kernels(self, size: Any, limits: Any, dtype: Any) -> None:
-        from device_kernels import attention, sampling
+        from device_kernels import agreement, attention, sampling
 
         for name in self._options.attention:
-            kernels = self._place(name).paged_attention()
-            self._take(name, lambda n=name, k=kernels: attention(
-                n, k, size, limits, self._device, dtype))  # fmt: skip
+            place = self._place(name)
+            self._take(f"agreement, {name}", lambda p=place: agreement(p, size, dtype))
+            self._take(name, lambda p=place: attention(p, size, limits, dtype))
         self._take("sampling", lambda: sampling(size, limits, self._device))
 
     def _steps(self, size: Any, limits: Any, dtype: Any) -> None:
-        import device_steps
+        """The first kind of attention last, as the workloads take its model."""
+        from device_steps import host, steps
 
-        for name in self._options.attention:
-            runner = self._runner(name, size, dtype)
-            self._take(f"steps, {name}", lambda r=runner: device_steps.steps(r, size, limits), name)
-            self._take(f"host, {name}", lambda r=runner: self._host(r, size), name)
-
-    def _host(self, runner: Any, size: Any) -> Iterator[Any]:
-        import device_steps
-
-        return device_steps.host(runner, size, 0.02 if self._options.tiny else 0.5)
+        scale = 0.02 if self._options.tiny else 0.5
+        for name in reversed(self._options.attention):
+            make = lambda n=name: self._runner(n, size, dtype)  # noqa: E731
+            self._take(f"steps, {name}", lambda m=make: steps(m(), size, limits), name)
+            self._take(f"host, {name}", lambda m=make: host(m(), size, scale), name)
 
     def _workloads(self, size: Any, limits: Any, dtype: Any) -> None:
-        import device_steps
+        from device_steps import workloads
 
         name = self._options.attention[0]
-        runner = self._runner(name, size, dtype)
         n, scale = (2, 0.02) if self._options.tiny else (64, 1.0)
-        self._take("workloads", lambda: device_steps.workloads(runner, n, scale), name)
+        self._take("workloads", lambda: workloads(self._runner(name, size, dtype), n, scale), name)
 
     def _runner(self, name: str, size: Any, dtype: Any) -> Any:
+        """One at a time: its pool takes the memory that is left."""
         import device_steps
         import torch
 
+        if self._made is not None and self._made[0] == name:
+            return self._made[1]
+        self._made = None
+        gc.collect()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         tiny = self._options.tiny
         of_model = device_steps.TINY_MODEL if tiny else device_steps.FULL_MODEL
         pool = 4000 if tiny else None
-        return device_steps.make_runner(self._place(name), size, of_model, dtype, pool)
+        made = device_steps.make_runner(self._place(name), size, of_model, dtype, pool)
+        self._made = name, made
+        return made
 
     def _place(self, attention: str) -> Any:
         from sgc.runtime.engine.model.device.places import Place
@@ -124,15 +134,22 @@ class Bench:
         return self._ends_at - time.perf_counter()
 
     def _take(self, what: str, measure: Callable[[], Iterator[Any]], attention: str = "") -> None:
-        """Takes measurements until the time is over."""
-        for found in measure():
-            self.found.append({**asdict(found), "attention": attention})
-            print(line_of(self.found[-1]), file=sys.stderr, flush=True)
-            if self._left_s < 0:
-                self.notes.append(f"the time was over in {what}: what follows there is left out")
-                return
+        """Takes measurements until the time is over, or one fails."""
+        try:
+            if self._left_s > 0:
+                for found in measure():
+                    self.found.append({**asdict(found), "attention": attention})
+                    print(line_of(self.found[-1]), file=sys.stderr, flush=True)
+                    if self._left_s < 0:
+                        break
+        except Exception as error:  # the others may be measured all the same
+            traceback.print_exc()
+            self.notes.append(f"{what} failed: {type(error).__name__}: {error!s:.500}")
+        if self._left_s < 0:
+            self.notes.append(f"the time was over in {what}: what follows there is left out")
+        self._save()
 
-    def _report(self) -> None:
+    def _save(self) -> None:
         report = {
             "date": datetime.date.today().isoformat(),
             "command": "python -P benches/gpu/gpu.py " + " ".join(sys.argv[1:]),
@@ -142,10 +159,14 @@ class Bench:
         }
         if self._options.out:
             self._options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+    def _report(self) -> None:
+        self._save()
+        if self._options.out:
             plot(self.found, self._options.out.with_suffix(".png"))
         print("\n".join(map(line_of, self.found)))
         print("\n".join(self.notes))
-        print(json.dumps(report["machine"]))
+        print(json.dumps(machine(self._device)))
 
 
 def line_of(found: dict[str, Any]) -> str:
