@@ -86,6 +86,7 @@ class DecodeGraphs:
         started_s = time.perf_counter()
         self._compute, self._attention, self._pool = compute, attention, pool
         self._capture, self._max_context = capture, max_context
+        self._logits: Tensor | None = None  # the largest graph's, where others write theirs
         self._graphs = list(self._captured(sizes(max_rows)))
         took_s = time.perf_counter() - started_s
         _log.info("captured %d graphs of decoding in %.1f s", len(self._graphs), took_s)
@@ -112,9 +113,12 @@ class DecodeGraphs:
         step = Step(self._attention, plan, inputs[2], self._pool)
 
         def compute() -> Tensor:
-            return self._compute(inputs[0], inputs[1], every, step)
+            logits = self._compute(inputs[0], inputs[1], every, step)
+            return logits if self._logits is None else self._logits[:n_rows].copy_(logits)
 
         replay, logits = self._capture(compute)
+        if self._logits is None:
+            self._logits = logits
         return _Graph(n_rows, inputs, plan, replay, logits)
 
 

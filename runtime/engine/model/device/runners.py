@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +19,15 @@ from sgc.runtime.engine.model.device.shards import share_of
 from sgc.runtime.engine.model.device.way import DeviceWay
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel, max_context_of
+from sgc.runtime.engine.requests.draws import Draw
+from sgc.runtime.engine.requests.finite import NotFinite
+from sgc.runtime.engine.requests.request import SamplingParams
 
 _log = logging.getLogger(__name__)
 # What is left to whatever allocates beside us: libraries' workspaces, graphs, fragments.
 RESERVE_BYTES = 512 << 20
 POOL_TOKENS_ELSEWHERE = 16384  # on a device whose memory is not asked for
+_ALL = SamplingParams(1.0, top_p=0.9, top_k=50, logit_bias=((0, 1.0),))
 
 
 def fused_on(place: Place) -> Callable[[Any, int], ModelRunner]:
@@ -100,27 +105,26 @@ def make_ready(runner: ModelRunner, sizes: Sizes) -> None:
     load, not by a step. Raises ValueError."""
     way = runner.way
     assert isinstance(way, DeviceWay)
-    n_pages = sizes.pool_tokens
+    n_pages, token_bytes = sizes.pool_tokens, runner.pool.token_bytes
     if way.place.is_gpu:
         most = way.place.group.least(_most_pages(runner, way.place, sizes))
         n_pages = n_pages or most
         if n_pages > most or n_pages < 1:
-            raise ValueError(_too_little(runner, sizes, most))
+            raise ValueError(_too_little(runner, sizes, most, token_bytes))
     runner.pool = runner.new_pool(n_pages or POOL_TOKENS_ELSEWHERE)
-    _run_widest(runner, 1, runner.pool.n_pages)
+    _run_widest(runner, 1, 1)
     way.capture(runner.pool, sizes.max_rows, runner.max_context)
 
 
 def _most_pages(runner: ModelRunner, place: Place, sizes: Sizes) -> int:
     """The pages that fit beside the model and its largest step, which is run."""
     token_bytes = runner.pool.token_bytes
-    n = min(sizes.step_tokens, runner.max_context)
-    runner.pool = runner.new_pool(n)
+    runner.pool = runner.new_pool(sizes.step_tokens)
     torch.cuda.synchronize(place.device)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(place.device)
     before = torch.cuda.memory_allocated(place.device)
-    _run_widest(runner, n, n)
+    _run_widest(runner, sizes.step_tokens, sizes.max_rows)
     step_bytes = torch.cuda.max_memory_allocated(place.device) - before
     runner.pool = runner.new_pool(1)
     torch.cuda.empty_cache()
@@ -130,17 +134,28 @@ def _most_pages(runner: ModelRunner, place: Place, sizes: Sizes) -> int:
     return left // max(1, token_bytes)
 
 
-def _run_widest(runner: ModelRunner, n: int, n_pages: int) -> None:
-    """A step of `n` tokens of one row, with logits of all of them."""
-    at = np.arange(n)
-    runner.run(flatten([Row(np.zeros(n, np.int64), 0, at, at)]))
+def _run_widest(runner: ModelRunner, n: int, n_draws: int) -> None:
+    """A step of `n` tokens with logits of all of them, of which up to `n_draws` are drawn from in
+    the ways that take most memory, and whose kernels requests would else wait for."""
+    parts = np.split(np.arange(n), range(runner.max_context, n, runner.max_context))
+    at = [np.arange(len(pages)) for pages in parts]
+    rows = [Row(0 * i, 0, pages, i) for pages, i in zip(parts, at, strict=True)]
+    found = runner.run(flatten(rows))
+    if isinstance(found, np.ndarray):
+        return
+    drawn = range(min(n, n_draws))
+    for params in (SamplingParams(), _ALL):
+        for allowed in (None, np.ones(runner.vocab_size, np.bool_)):
+            with contextlib.suppress(NotFinite):  # the model's check has seen real tokens
+                found.draw(drawn, [Draw(params, allowed=allowed)] * len(drawn))
+    found.log_probabilities([0], [0])
 
 
-def _too_little(runner: ModelRunner, sizes: Sizes, most: int) -> str:
+def _too_little(runner: ModelRunner, sizes: Sizes, most: int, token_bytes: int) -> str:
     asked = f"a pool of {sizes.pool_tokens} tokens" if sizes.pool_tokens else "a pool"
     return (
         f"{asked} does not fit on {runner.device_name} beside the model: of its memory "
         f"{sizes.memory_fraction:.0%} may be taken, which leaves room for {max(0, most)} tokens of "
-        f"{runner.pool.token_bytes} bytes; choose fewer --pool-tokens, a smaller --chunk-tokens, "
+        f"{token_bytes} bytes; choose fewer --pool-tokens, a smaller --chunk-tokens, "
         "or a larger --memory-fraction"
     )

@@ -16,11 +16,18 @@ from engine.core.model.test_fused import UNDERSTOOD, VOCAB, make_model
 from torch import Tensor
 
 from sgc.errors import LoadError
+from sgc.kernels.triton import sampling
 from sgc.runtime.engine.model.device.graphs import sizes
 from sgc.runtime.engine.model.device.logits import DeviceLogits
 from sgc.runtime.engine.model.device.model import DeviceModel
 from sgc.runtime.engine.model.device.places import Place, find_place
-from sgc.runtime.engine.model.device.runners import Sizes, device_factories, fused_on, make_ready
+from sgc.runtime.engine.model.device.runners import (
+    Sizes,
+    _run_widest,
+    device_factories,
+    fused_on,
+    make_ready,
+)
 from sgc.runtime.engine.model.device.way import DeviceWay
 from sgc.runtime.engine.model.forward import Forward
 from sgc.runtime.engine.model.loading import load_model
@@ -210,3 +217,21 @@ def test_a_pool_is_made_before_the_first_step() -> None:
     make_ready(runner, Sizes(pool_tokens=64))
     assert runner.pool.n_pages == 64
     assert len(runner.pool.layers) == 2
+
+
+def test_draws_are_made_before_the_first_request(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their kernels are compiled, and the memory that they take is known."""
+    seen: set[tuple[int, bool, bool, bool]] = set()
+    real = sampling.sample
+
+    def sample(logits: Tensor, rows: sampling.SamplingRows, *rest: object) -> Tensor:
+        seen.add((len(logits), rows.any_top_p, *(one is not None for one in rest)))
+        return real(logits, rows, *rest)
+
+    monkeypatch.setattr(sampling, "sample", sample)
+    runner = on_triton("Llama", device)
+    runner.max_context = 4
+    _run_widest(runner, 6, 3)  # more than a row may have
+    assert seen == {(3, cuts, masks, cuts) for cuts in (False, True) for masks in (False, True)}
