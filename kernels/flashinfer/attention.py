@@ -54,6 +54,7 @@ class FlashInferAttention:
         self._device, self._fallback = torch.device(device), fallback
         self._library: Library = library or FlashInfer()
         self._workspace = Workspace(self._device)
+        self._graph_pages = torch.zeros(0, dtype=torch.int32, device=self._device)
         self._kept: dict[tuple[Kind, bool], Planned] = {}
 
     def plan(self, ragged: Ragged) -> Plan:
@@ -76,8 +77,10 @@ class FlashInferAttention:
     def decode_plan(self, n_rows: int, max_pages: int, windows: list[int | None]) -> DecodePlan:
         """For graphs of decoding steps: as `TritonAttention.decode_plan`."""
         fallback: Any = self._fallback
+        if len(self._graph_pages) < max_pages:
+            self._graph_pages = self._graph_pages.new_zeros(max_pages)
         return DecodePlan(
-            self._library, self._workspace, self._device, n_rows, max_pages,
+            self._library, self._workspace, n_rows, self._graph_pages[:max_pages],
             lambda: fallback.decode_plan(n_rows, max_pages, windows),
         )  # fmt: skip
 

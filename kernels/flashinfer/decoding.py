@@ -22,17 +22,17 @@ class DecodePlan:
         self,
         library: Library,
         workspace: Workspace,
-        device: torch.device,
         n_rows: int,
-        max_pages: int,
+        pages: Tensor,
         make_fallback: Callable[[], Any],
     ) -> None:
-        """make_fallback: makes the other backend's plan, where a layer needs it."""
+        """pages: where a batch's are written, for which other plans use the same memory: no two are
+        filled before one runs. make_fallback: makes the other backend's plan, where a layer needs
+        it."""
         self._library, self._workspace = library, workspace
-        self._n_rows, self._max_pages = n_rows, max_pages
+        self._n_rows, self._max_pages = n_rows, len(pages)
         self.make_fallback, self.fallback = make_fallback, None
-        starts, ones = _zeros(n_rows + 1, device), _zeros(n_rows, device)
-        pages = _zeros(max_pages, device)
+        starts, ones = pages.new_zeros(n_rows + 1), pages.new_zeros(n_rows)
         self._buffers = Rows(starts, torch.zeros_like(starts), pages, ones, is_causal=True)
         self._wrappers: dict[Kind, Planned] = {}
         self._full = self._rows_of_one_page()
@@ -60,10 +60,6 @@ class DecodePlan:
         one = torch.ones(self._n_rows, dtype=torch.int32)
         starts = torch.arange(self._n_rows + 1, dtype=torch.int32)
         return Rows(starts, starts, torch.zeros(self._n_rows, dtype=torch.int32), one, True)
-
-
-def _zeros(n: int, device: torch.device) -> Tensor:
-    return torch.zeros(n, dtype=torch.int32, device=device)
 
 
 def _padded(rows: Rows, n_rows: int) -> Rows:

@@ -85,6 +85,7 @@ class TritonAttention:
         if self.device.type == "cuda":
             properties = torch.cuda.get_device_properties(self.device)
             self._n_processors = properties.multi_processor_count
+        self._graph_pages = torch.zeros(1, dtype=torch.int32, device=self.device)
 
     def plan(self, ragged: Ragged) -> Plan:
         """Copies the batch's pages to the device, without waiting."""
@@ -109,10 +110,13 @@ class TritonAttention:
 
         Attend once, for every kind of layer, before a graph is captured. shares: whether rows
         attend together to shared prefixes, which launches another kernel each time.
+
+        Plans keep their batches' pages in the same memory: no two are filled before one runs.
         """
-        return DecodePlan(
-            self.device, n_rows, max_pages, windows, self._sharing if shares else None
-        )
+        if len(self._graph_pages) < max_pages:
+            self._graph_pages = self._graph_pages.new_zeros(max_pages)
+        pages = self._graph_pages[:max_pages]
+        return DecodePlan(pages, n_rows, windows, self._sharing if shares else None)
 
     def attend(
         self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan | DecodePlan, heads: Heads

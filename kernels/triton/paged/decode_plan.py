@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import Ragged
 from sgc.kernels.triton.paged.blocks import Shape, few_rows, many_rows
@@ -101,19 +102,18 @@ class _Static:
 class DecodePlan:
     """See `TritonAttention.decode_plan`. Before it is filled, all rows are empty.
 
-    sharing: when rows attend together to shared prefixes; None for never.
+    pages: where a batch's are written. sharing: when rows attend together to shared prefixes; None
+    for never.
     """
 
     def __init__(
         self,
-        device: torch.device,
+        pages: Tensor,
         n_rows: int,
-        max_pages: int,
         windows: Sequence[int | None],
         sharing: Sharing | None,
     ) -> None:
-        self.n_tokens, self.max_pages = n_rows, max_pages
-        self.pages = torch.zeros(max(max_pages, 1), dtype=torch.int32, device=device)
+        self.n_tokens, self.max_pages, self.pages = n_rows, len(pages), pages
         self._windows = frozenset(windows)
         self._sharing = sharing
         self._made: dict[tuple[int | None, Shape], _Static] = {}

@@ -175,7 +175,8 @@ def test_every_batch_of_decode_rows_fits_its_plan(seed, group, n_processors, win
     sharing = SOON if shares else None
     if window is not None and window >= len(ragged.pages):
         window = None  # the plan takes it for none
-    plan = DecodePlan(torch.device("cpu"), n_rows, len(ragged.pages), [window], sharing)
+    pages = torch.zeros(len(ragged.pages), dtype=torch.int32)
+    plan = DecodePlan(pages, n_rows, [window], sharing)
     shape = Shape(group, 1, 128, 128, n_processors)
     empty = plan.items(window, shape)
     assert (empty.few.view(-1, 6)[:, 3:5] == 0).all()
