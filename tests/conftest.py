@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Kernels are tested with every instruction set that the machine has.
 os.environ.setdefault("SGC_KERNEL_SETS", "all")
 # Triton reads it when it is imported: without a GPU its kernels run in its interpreter.
-if not Path("/dev/nvidia0").exists():
+if not any(Path("/dev").glob("nvidia[0-9]*")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 

@@ -17,7 +17,7 @@ from sgc.runtime.engine.model.device.model import DeviceModel
 from sgc.runtime.engine.model.device.places import Place
 from sgc.runtime.engine.model.device.shards import share_of
 from sgc.runtime.engine.model.device.way import DeviceWay
-from sgc.runtime.engine.model.forward import Row, flatten
+from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel, max_context_of
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.finite import NotFinite
@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 # What is left to whatever allocates beside us: libraries' workspaces, graphs, fragments.
 RESERVE_BYTES = 512 << 20
 POOL_TOKENS_ELSEWHERE = 16384  # on a device whose memory is not asked for
+# From so many on, rows attend together: `flashinfer/inputs.py` and `triton/paged/items.py`.
+_N_SHARED, _N_SIBLINGS = 256, 33
 _ALL = SamplingParams(1.0, top_p=0.9, top_k=50, logit_bias=((0, 1.0),))
 
 
@@ -113,6 +115,8 @@ def make_ready(runner: ModelRunner, sizes: Sizes) -> None:
             raise ValueError(_too_little(runner, sizes, most, token_bytes))
     runner.pool = runner.new_pool(n_pages or POOL_TOKENS_ELSEWHERE)
     _run_widest(runner, 1, 1)
+    if way.place.is_gpu and runner.max_context > _N_SHARED:
+        runner.run(siblings(runner.pool.n_pages))
     way.capture(runner.pool, sizes.max_rows, runner.max_context)
 
 
@@ -149,6 +153,14 @@ def _run_widest(runner: ModelRunner, n: int, n_draws: int) -> None:
             with contextlib.suppress(NotFinite):  # the model's check has seen real tokens
                 found.draw(drawn, [Draw(params, allowed=allowed)] * len(drawn))
     found.log_probabilities([0], [0])
+
+
+def siblings(n_pages: int) -> FlatBatch:
+    """Rows that attend together to what they begin with, by kernels which are compiled when they
+    are first run: a request would wait for that, FlashInfer's half a minute."""
+    rows = [np.append(np.zeros(_N_SHARED, np.int64), i % n_pages) for i in range(_N_SIBLINGS)]
+    first = np.zeros(1, np.int64)
+    return flatten([Row(first, _N_SHARED, pages, first) for pages in rows])
 
 
 def _too_little(runner: ModelRunner, sizes: Sizes, most: int, token_bytes: int) -> str:

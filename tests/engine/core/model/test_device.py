@@ -16,7 +16,10 @@ from engine.core.model.test_fused import UNDERSTOOD, VOCAB, make_model
 from torch import Tensor
 
 from sgc.errors import LoadError
+from sgc.kernels.flashinfer.inputs import cascaded
 from sgc.kernels.triton import sampling
+from sgc.kernels.triton.paged.blocks import Shape
+from sgc.kernels.triton.paged.items import plan_items
 from sgc.runtime.engine.model.device.graphs import sizes
 from sgc.runtime.engine.model.device.logits import DeviceLogits
 from sgc.runtime.engine.model.device.model import DeviceModel
@@ -27,8 +30,9 @@ from sgc.runtime.engine.model.device.runners import (
     device_factories,
     fused_on,
     make_ready,
+    siblings,
 )
-from sgc.runtime.engine.model.device.way import DeviceWay
+from sgc.runtime.engine.model.device.way import DeviceWay, ragged_of
 from sgc.runtime.engine.model.forward import Forward
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
@@ -217,6 +221,18 @@ def test_a_pool_is_made_before_the_first_step() -> None:
     make_ready(runner, Sizes(pool_tokens=64))
     assert runner.pool.n_pages == 64
     assert len(runner.pool.layers) == 2
+
+
+def test_rows_attend_together_before_the_first_request_asks_for_it() -> None:
+    ragged = ragged_of(siblings(2))
+    assert cascaded(ragged).trunks is not None
+    starts, page_starts, pages = (
+        t.numpy() for t in (ragged.row_starts, ragged.page_starts, ragged.pages)
+    )
+    items = plan_items(
+        starts, page_starts, pages, Shape(8, 2, 64, 64, 132), window=None, shares=True
+    )
+    assert len(items.many)
 
 
 def test_draws_are_made_before_the_first_request(
