@@ -44,6 +44,25 @@ class Library(Protocol):
     def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor: ...
 
 
+class _Copying:
+    """A wrapper whose plans go to the device through memory that the next plan writes: it waits
+    until they are there, which matters where the device lags behind the host by a step."""
+
+    def __init__(self, wrapper: Any) -> None:
+        self._wrapper = wrapper
+        self._copied: Any = None
+
+    def plan(self, *arrays: Tensor, **options: Any) -> None:
+        if self._copied is not None:
+            self._copied.synchronize()
+        self._wrapper.plan(*arrays, **options)
+        self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._copied.record()
+
+    def run(self, q: Tensor, paged_kv_cache: tuple[Tensor, Tensor], **options: Any) -> Any:
+        return self._wrapper.run(q, paged_kv_cache, **options)
+
+
 class FlashInfer:
     """The library itself. backend: "fa2" compiles in a fraction of the time that "fa3" takes."""
 
@@ -62,10 +81,10 @@ class FlashInfer:
                 "paged_kv_indices_buf": buffers.pages,
                 "paged_kv_last_page_len_buf": buffers.last_page_tokens,
             }
-        wrapper: Planned = BatchPrefillWithPagedKVCacheWrapper(
+        wrapper = BatchPrefillWithPagedKVCacheWrapper(
             workspace, "NHD", backend=self._backend, **held
         )
-        return wrapper
+        return _Copying(wrapper)
 
     def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
         from flashinfer import merge_state

@@ -89,9 +89,32 @@ class Logits(Protocol):
         ...
 
 
+class Drawn(Protocol):
+    """Tokens that are drawn where the logits are."""
+
+    def wait(self) -> list[int]:
+        """The tokens, once they are there; -1 where a row has none to draw."""
+        ...
+
+
+class AsyncLogits(Logits, Protocol):
+    """Logits of a device, which goes on by itself."""
+
+    def begin_draw(self, at: Sequence[int], draws: Sequence[Draw]) -> Drawn:
+        """As `draw`, but waits for nothing."""
+        ...
+
+
 class Forward(Protocol):
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32] | Logits:
         """Writes the new tokens' K/V and returns logits: [n_logits, vocab]."""
+        ...
+
+
+class AsyncForward(Forward, Protocol):
+    def run_after(self, batch: FlatBatch, drawn: Drawn, rows: Sequence[int]) -> AsyncLogits:
+        """As `run`, where the token of each of the batch's rows is one that was just drawn, of the
+        row with this number; the batch's own tokens mean nothing. Waits for nothing."""
         ...
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
-from sgc.runtime.engine.model.forward import Accuracy, FlatBatch, Logits
+from sgc.runtime.engine.model.forward import Accuracy, AsyncLogits, Drawn, FlatBatch, Logits
 
 
 class UnsupportedModel(ValueError):
@@ -111,6 +112,16 @@ class ModelRunner:
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32] | Logits:
         return self.way.logits(batch, self.pool)
+
+    @property
+    def takes_drawn(self) -> bool:
+        """Whether there is a `run_after`: an `AsyncForward`'s."""
+        return bool(getattr(self.way, "takes_drawn", False))
+
+    def run_after(self, batch: FlatBatch, drawn: Drawn, rows: Sequence[int]) -> AsyncLogits:
+        way: Any = self.way
+        found: AsyncLogits = way.logits_after(batch, self.pool, drawn, rows)
+        return found
 
     def logits(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         """All logits of a batch, on the host: [n_logits, vocab]."""

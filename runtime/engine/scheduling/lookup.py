@@ -27,14 +27,14 @@ class Lookup:
 
     def __init__(self, cache: PrefixCache, chunk_tokens: int, longest: int) -> None:
         self._cache = cache
-        self._most_positions = min(MOST_POSITIONS, chunk_tokens)
+        self.most_positions = min(MOST_POSITIONS, chunk_tokens)
         self._longest = longest
 
     def guess(self, items: list[Item]) -> list[Item]:
         """The items, with guesses where they pay."""
-        if len(items) >= self._most_positions:
+        if len(items) >= self.most_positions:
             return items
-        left = self._most_positions - sum([item.n_positions for item in items])
+        left = self.most_positions - sum([item.n_positions for item in items])
         if left <= 0:
             return items
         guessed: list[Item] = []

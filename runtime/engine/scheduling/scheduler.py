@@ -21,7 +21,7 @@ import numpy as np
 
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.cache.radix import Match, Node
-from sgc.runtime.engine.ints import IntBuffer, common_prefix
+from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import Generate, State, Work
@@ -184,8 +184,14 @@ class Scheduler:
             self.inflight.update(item.work)
             self._wake(item.work)
 
-    def check(self) -> None:
-        self.cache.check(*(pages for work in self.running for pages in work.private_pages()))
+    def may_guess(self, n_rows: int) -> bool:
+        """Whether a step of so many decoding rows may have guesses."""
+        return self._lookup is not None and n_rows < self._lookup.most_positions
+
+    def check(self, held: Ints = NO_INTS) -> None:
+        """held: pages beside those of running requests."""
+        own = (pages for work in self.running for pages in work.private_pages())
+        self.cache.check(held, *own)
         self.inflight.check(self.running)
         self.waiting.check()
         self.cache.check_locks(len(self.running) + len(self.pins))

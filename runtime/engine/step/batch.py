@@ -24,13 +24,15 @@ class StepBatch:
     """sampled: the requests that get a token, with their row of the logits. targets: rows of the
     logits with the choice tokens they decide. logged: rows of the logits with the index of the
     token whose log-probability they decide. guesses: the next tokens that a request guesses; the
-    logits after each are in the rows behind its own."""
+    logits after each are in the rows behind its own. n_idle: rows of requests that have ended since
+    the batch began to run."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
     targets: tuple[tuple[int, Work, Target], ...]
     logged: tuple[tuple[int, Work, int], ...]
     guesses: Mapping[Work, tuple[int, ...]]
+    n_idle: int = 0
 
     @property
     def n_guesses(self) -> int:

@@ -8,7 +8,8 @@ Which positions run through the model: each prompt position runs once among the 
 it, unless it was evicted. Each position of a score's choices runs once, except the last of a choice
 that no other continues. Each generated token except the last is run by its own request; text that a
 constraint forces to the end is not run. Guesses that are refused run in addition
-(`lookup.py`). A generate or score request whose whole prompt is cached runs its last position
+(`lookup.py`), and so does a position after a text's end if the next step was sent before that was
+known (`ahead.py`). A generate or score request whose whole prompt is cached runs its last position
 again, for the logits. Prefetches run when no request waits (`prefetch_queue.py`).
 """
 
@@ -18,13 +19,14 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
-from sgc.runtime.engine.ints import IntBuffer
-from sgc.runtime.engine.model.forward import Forward, Logits
+from sgc.runtime.engine.ints import NO_INTS, IntBuffer
+from sgc.runtime.engine.model.forward import AsyncForward, AsyncLogits, Drawn, Forward, Logits
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.request import (
     Commit,
@@ -42,6 +44,7 @@ from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
+from sgc.runtime.engine.step.ahead import StepsAhead, tokens_of
 from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
 from sgc.runtime.engine.step.counts import Counters, Stats
 from sgc.runtime.engine.step.drawing import draw_tokens
@@ -115,6 +118,13 @@ class EngineCore:
     def _start(self) -> None:
         """Starts with an empty cache."""
         self.scheduler = self._new_scheduler()
+        can_go_ahead = self.is_ahead and getattr(self._forward, "takes_drawn", False)
+        forward = cast(AsyncForward, self._forward)
+        self._ahead = (
+            StepsAhead(forward, self.cache, self.limits.longest, self._counters)
+            if can_go_ahead
+            else None
+        )
         self.prefetches = PrefetchQueue(self.cache, self.scheduler, self.scheduler.chunk_tokens)
 
     @property
@@ -124,7 +134,8 @@ class EngineCore:
     @property
     def has_work(self) -> bool:
         """Whether `step` has positions to run or updates to return."""
-        return bool(self._live or self._outbox or self.prefetches)
+        is_running = self._ahead is not None and self._ahead.is_running
+        return bool(self._live or self._outbox or self.prefetches or is_running)
 
     @property
     def is_decoding_only(self) -> bool:
@@ -182,23 +193,15 @@ class EngineCore:
 
         If it raises, call `fail`: no update of the step has been returned yet.
         """
-        self._admit()
-        self._items = self.scheduler.choose()
-        # Unsent updates count too: a prefetch must not delay them.
-        n_live = len(self._live) + len(self._outbox)
-        ahead, updates = self.prefetches.choose(self._items, n_live)
-        self._outbox += updates
-        if self._items or ahead is not None:
-            batch = build(self._items if ahead is None else [*self._items, ahead])
-            faults = Faults()
-            started_s = time.perf_counter()
-            logits = self._run(batch, faults)
+        started_s = time.perf_counter()
+        faults = Faults()
+        batch, logits = self._begin_step(faults)
+        if batch is not None and logits is not None:
+            drawn = self._draw_ahead(batch, logits)
             if meanwhile is not None:
                 meanwhile()
             self._counters.forward_s += time.perf_counter() - started_s
-            write_logprobs(batch, logits, faults)
-            tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
-            log_tokens(batch, logits, tokens, faults)
+            tokens = self._drawn(batch, logits, drawn, faults)
             self._commit(batch, faults)
             self._outbox += self.prefetches.commit()
             self._emit(tokens, faults)
@@ -207,6 +210,43 @@ class EngineCore:
             self.check()
         updates, self._outbox = self._outbox, []
         return updates
+
+    def _begin_step(self, faults: Faults) -> tuple[StepBatch | None, Logits | None]:
+        """Runs the next batch, unless it runs already."""
+        begun = None if self._ahead is None else self._ahead.take()
+        if begun is not None:
+            self._items = begun.items
+            return begun.batch, begun.logits
+        self._admit()
+        self._items = self.scheduler.choose()
+        # Unsent updates count too: a prefetch must not delay them.
+        n_live = len(self._live) + len(self._outbox)
+        ahead, updates = self.prefetches.choose(self._items, n_live)
+        self._outbox += updates
+        if not self._items and ahead is None:
+            return None, None
+        batch = build(self._items if ahead is None else [*self._items, ahead])
+        return batch, self._run(batch, faults)
+
+    def _draw_ahead(self, batch: StepBatch, logits: Logits) -> Drawn | None:
+        """Sends the next step after this one, if that may be done before its tokens are known."""
+        n_waiting = len(self._live) - len(self.scheduler.running)
+        if self._ahead is None or n_waiting or self.prefetches:
+            return None
+        if self.scheduler.may_guess(len(self._items)):
+            return None
+        return self._ahead.draw(batch, self._items, cast(AsyncLogits, logits))
+
+    def _drawn(
+        self, batch: StepBatch, logits: Logits, drawn: Drawn | None, faults: Faults
+    ) -> dict[Work, list[int] | None]:
+        """The step's tokens, and log-probabilities."""
+        if drawn is not None:
+            return tokens_of(batch, drawn, faults)
+        write_logprobs(batch, logits, faults)
+        tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
+        log_tokens(batch, logits, tokens, faults)
+        return tokens
 
     def _run(self, batch: StepBatch, faults: Faults) -> Logits:
         """Runs the model, and while it runs finds out which tokens constraints allow."""
@@ -222,6 +262,8 @@ class EngineCore:
         """After `step` raised: ends the requests of its batch, or resets if there was none."""
         works = [item.work for item in self._items]
         self._items = []
+        if self._ahead is not None:
+            self._ahead.drop()
         prefetch_id = self.prefetches.fail()
         half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
         is_empty = not works and prefetch_id is None
@@ -272,7 +314,7 @@ class EngineCore:
 
     def check(self) -> None:
         """Verifies every invariant of tree, pool and scheduler."""
-        self.scheduler.check()
+        self.scheduler.check(NO_INTS if self._ahead is None else self._ahead.pages)
         running = {work.request.id for work in self.scheduler.running}
         assert running <= self._live.keys()
 
@@ -294,7 +336,7 @@ class EngineCore:
         """Records the computed positions and publishes them. Those of a failed request are not
         published: its pages may hold NaN."""
         n_guesses = batch.n_guesses if batch.guesses else 0
-        self._counters.positions_run += batch.flat.n_tokens - n_guesses
+        self._counters.positions_run += batch.flat.n_tokens - n_guesses - batch.n_idle
         self._counters.speculated_tokens += n_guesses
         self._counters.steps += 1
         for item in self._items:

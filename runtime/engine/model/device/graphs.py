@@ -60,7 +60,7 @@ class _Graph:
     replay: Callable[[], None]
     logits: Tensor
 
-    def run(self, batch: FlatBatch) -> Tensor | None:
+    def run(self, batch: FlatBatch, known: Tensor | None) -> Tensor | None:
         if not self.plan.fill(_ragged(batch)):
             return None
         n = batch.n_rows
@@ -68,6 +68,8 @@ class _Graph:
         inputs[2] = -1  # no page
         inputs[0, :n], inputs[1, :n], inputs[2, :n] = batch.token_ids, batch.positions, batch.slots
         self.inputs.copy_(pinned(torch.from_numpy(inputs), self.inputs.device), non_blocking=True)
+        if known is not None:
+            self.inputs[0, :n].copy_(known)
         self.replay()
         return self.logits[:n]
 
@@ -94,13 +96,14 @@ class DecodeGraphs:
     def _captured(self, sizes: list[int]) -> Iterator[_Graph]:
         yield from reversed([self._graph(n) for n in reversed(sizes)])
 
-    def run(self, batch: FlatBatch) -> Tensor | None:
-        """Logits, until the next run; None where no graph holds the step."""
+    def run(self, batch: FlatBatch, known: Tensor | None = None) -> Tensor | None:
+        """Logits, until the next run; None where no graph holds the step. known: the batch's
+        tokens, if they are on the device."""
         n = batch.n_rows
         if batch.n_tokens != n or len(batch.logit_index) != n:
             return None
         at = bisect.bisect_left(self._graphs, n, key=lambda graph: graph.n_rows)
-        return self._graphs[at].run(batch) if at < len(self._graphs) else None
+        return self._graphs[at].run(batch, known) if at < len(self._graphs) else None
 
     def _graph(self, n_rows: int) -> _Graph:
         device = torch.device(self._pool.device)

@@ -4,6 +4,7 @@ the host. The kernels are Triton's."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,27 @@ from sgc.runtime.engine.requests.finite import NOT_FINITE, NotFinite
 _ROWS_AT_ONCE = 64  # copied to the host
 
 
+class DrawnTokens:
+    """Tokens on a device, [n], on their way to the host: other work of the device, sent later, does
+    not delay them."""
+
+    def __init__(self, tokens: Tensor) -> None:
+        self.tokens = tokens
+        self._host = tokens
+        self._is_there: Any = None
+        if tokens.device.type == "cuda":
+            self._host = torch.empty(tokens.shape, dtype=tokens.dtype, pin_memory=True)
+            self._host.copy_(tokens, non_blocking=True)
+            self._is_there = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._is_there.record()
+
+    def wait(self) -> list[int]:
+        if self._is_there is not None:
+            self._is_there.synchronize()
+        tokens: list[int] = self._host.tolist()
+        return tokens
+
+
 class DeviceLogits:
     """A `Logits`. values: [n_logits, vocab], valid until the next step."""
 
@@ -29,15 +51,22 @@ class DeviceLogits:
             yield from self._at(at[start : start + _ROWS_AT_ONCE]).float().cpu().numpy()
 
     def draw(self, at: Sequence[int], draws: Sequence[Draw]) -> list[int]:
+        tokens: list[int] = self._drawn(at, draws).tolist()
+        if min(tokens, default=0) < 0:
+            raise NotFinite(NOT_FINITE)
+        return tokens
+
+    def begin_draw(self, at: Sequence[int], draws: Sequence[Draw]) -> DrawnTokens:
+        with torch.inference_mode():
+            return DrawnTokens(self._drawn(at, draws))
+
+    def _drawn(self, at: Sequence[int], draws: Sequence[Draw]) -> Tensor:
         rows = self._at(at)
         sent = send(draws, rows.shape[1], rows.device)
         if sent.adjustments is not None:  # a copy, as log-probabilities are of the model's own
             rows = rows.to(torch.float32, copy=True)
         drawn: Tensor = sampling.sample(rows, sent.rows, sent.allowed, sent.adjustments)
-        tokens: list[int] = drawn.tolist()
-        if min(tokens, default=0) < 0:
-            raise NotFinite(NOT_FINITE)
-        return tokens
+        return drawn
 
     def log_probabilities(self, at: Sequence[int], tokens: Sequence[int]) -> list[float]:
         pairs = torch.tensor([at, tokens], dtype=torch.int64).to(self.values.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.device.graphs import Capture, DecodeGraphs, pinned
 from sgc.runtime.engine.model.device.places import Place
-from sgc.runtime.engine.model.forward import FlatBatch, Logits
+from sgc.runtime.engine.model.forward import AsyncLogits, FlatBatch, Logits
+
+if TYPE_CHECKING:  # Triton is imported only where it is used
+    from sgc.runtime.engine.model.device.logits import DrawnTokens
 
 Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
@@ -43,15 +46,37 @@ class DeviceWay:
     @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
         with self.together(batch):
-            found = None if self._graphs is None else self._graphs.run(batch)
-            if found is None:
-                found = self._eager(batch, pool)
-            return self.place.logits(found)
+            return self.place.logits(self._logits(batch, pool, None))
 
-    def _eager(self, batch: FlatBatch, pool: KVPool) -> Tensor:
+    @property
+    def takes_drawn(self) -> bool:
+        """Whether a batch's tokens may be on the device: only there, so that no other process has
+        them."""
+        return self.place.attention != "torch" and self.place.group.is_alone
+
+    @torch.inference_mode()
+    def logits_after(
+        self, batch: FlatBatch, pool: KVPool, drawn: DrawnTokens, rows: Sequence[int]
+    ) -> AsyncLogits:
+        """See `AsyncForward.run_after`."""
+        tokens = drawn.tokens
+        if len(rows) < len(tokens):
+            (at,) = self._sent(np.array(rows, np.int64))
+            tokens = tokens[at]
+        logits: Any = self.place.logits(self._logits(batch, pool, tokens))
+        found: AsyncLogits = logits
+        return found
+
+    def _logits(self, batch: FlatBatch, pool: KVPool, known: Tensor | None) -> Tensor:
+        """known: the batch's tokens, if they are on the device."""
+        found = None if self._graphs is None else self._graphs.run(batch, known)
+        return self._eager(batch, pool, known) if found is None else found
+
+    def _eager(self, batch: FlatBatch, pool: KVPool, known: Tensor | None) -> Tensor:
         tokens, positions, slots, wanted = self._sent(
             batch.token_ids, batch.positions, batch.slots, batch.logit_index
         )
+        tokens = tokens if known is None else known
         plan = self.attention.plan(ragged_of(batch))
         return self._compute(tokens, positions, wanted, Step(self.attention, plan, slots, pool))
 
