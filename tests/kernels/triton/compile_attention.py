@@ -106,7 +106,7 @@ def _merge_row(v_head_dim: int) -> Row:
     return Row(f"merge {v_head_dim}", merge_parts, signature, constants, launch.MERGE_WARPS)
 
 
-def compiled(row: Row, gpu: int) -> Any:
+def compiled(row: Row, target: GPUTarget) -> Any:
     """Pointers and strides are multiples of 16, as they are in models."""
     names = row.kernel.arg_names
     types = {n: "constexpr" if n in row.constants else row.signature[n] for n in names}
@@ -118,7 +118,7 @@ def compiled(row: Row, gpu: int) -> Any:
     }
     source = ASTSource(row.kernel, types, values, attributes)
     options = {"num_warps": row.n_warps, "num_stages": row.n_stages}
-    return triton.compile(source, target=GPUTarget("cuda", gpu, 32), options=options)
+    return triton.compile(source, target=target, options=options)
 
 
 def used(binary: Any) -> dict[str, int]:
@@ -164,7 +164,9 @@ def main() -> None:
     for row in rows():
         for gpu in GPUS:
             told = {"kernel": row.name, "gpu": gpu, "warps": row.n_warps, "stages": row.n_stages}
-            print(json.dumps({**told, **used(compiled(row, gpu))}), flush=True)
+            print(
+                json.dumps({**told, **used(compiled(row, GPUTarget("cuda", gpu, 32)))}), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def rows():
     yield from _list_rows()
 
 
-def compiled(kernel, signature, constants, warps, gpu):
+def compiled(kernel, signature, constants, warps, target):
     names = kernel.arg_names
     types = {n: "constexpr" if n in constants else signature[n] for n in names}
     values = {(names.index(n),): value for n, value in constants.items()}
@@ -109,7 +109,7 @@ def compiled(kernel, signature, constants, warps, gpu):
         if types[n].startswith("*") or n.endswith(("stride", "vocab", "width", "inner"))
     }
     source = ASTSource(kernel, types, values, attributes)
-    return triton.compile(source, target=GPUTarget("cuda", gpu, 32), options={"num_warps": warps})
+    return triton.compile(source, target=target, options={"num_warps": warps})
 
 
 def used(binary):
@@ -130,7 +130,8 @@ def main():
     warnings.simplefilter("ignore")
     for name, kernel, signature, constants, warps in rows():
         for gpu in GPUS:
-            binary = compiled(kernel, signature, constants, warps, gpu)
+            target = GPUTarget("cuda", gpu, 32)
+            binary = compiled(kernel, signature, constants, warps, target)
             row = {"kernel": name, "gpu": gpu, "warps": warps, **used(binary)}
             print(json.dumps(row), flush=True)
 
