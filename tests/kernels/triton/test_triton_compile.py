@@ -64,9 +64,9 @@ def test_kernels_fit_the_chip_and_copy_and_multiply_as_they_should(compiled):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_kernels_compile_for_amd_too(environment):
-    """Attention with heads of 192 and more does not fit into 64 KiB there, at these block sizes."""
+    """Wide tiles of attention, for prompts, do not fit into 64 KiB there, at these block sizes."""
     found = told("compile_amd.py", environment)
     print("\n" + table(found))
     assert len(found) > 40
     too_large = {row["kernel"] for row in found if row["shared"] > 64 * KIB}
-    assert all("192" in name or "256" in name for name in too_large), too_large
+    assert all("rows 64" in name or "rows 128" in name for name in too_large), too_large
