@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,7 +101,7 @@ CPU = Place(torch.device("cpu"), "torch")
 
 def find_place(device: str, attention: str, group: Group = ALONE) -> Place:
     """device: "auto" is a GPU where torch sees one, else "cpu"; or as torch names devices; of a
-    group, the first process's. attention: "auto" is the fastest that is installed. Raises
+    group, the first process's. attention: "auto" is the fastest that is there. Raises
     `LoadError`."""
     found = _there(group.device(_device(device)))
     if attention == "auto":
@@ -154,7 +157,18 @@ def _fastest(device: torch.device) -> str:
     if not _is_installed("triton"):
         _log.warning("triton is not installed: torch attends, slowly (pip install 'sgc[gpu]')")
         return "torch"
-    return "flashinfer" if _is_installed("flashinfer") else "triton"
+    if not _is_installed("flashinfer"):
+        return "triton"
+    if _has_nvcc() or _is_installed("flashinfer_jit_cache"):
+        return "flashinfer"
+    _log.warning("there is no nvcc, which compiles FlashInfer's kernels: our own attend")
+    return "triton"
+
+
+def _has_nvcc() -> bool:
+    """Where FlashInfer looks for it."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    return shutil.which("nvcc") is not None or Path(home, "bin", "nvcc").exists()
 
 
 def _is_installed(package: str) -> bool:

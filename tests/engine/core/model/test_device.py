@@ -20,6 +20,7 @@ from sgc.kernels.flashinfer.inputs import cascaded
 from sgc.kernels.triton import sampling
 from sgc.kernels.triton.paged.blocks import Shape
 from sgc.kernels.triton.paged.items import plan_items
+from sgc.runtime.engine.model.device import places
 from sgc.runtime.engine.model.device.graphs import sizes
 from sgc.runtime.engine.model.device.logits import DeviceLogits
 from sgc.runtime.engine.model.device.model import DeviceModel
@@ -209,6 +210,25 @@ def test_a_place_that_is_not_there_is_refused(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(LoadError, match=says):
         find_place(device_name, attention)
+
+
+@pytest.mark.parametrize(
+    ("there", "attention"),
+    [
+        ((), "torch"),
+        (("triton",), "triton"),
+        (("triton", "flashinfer"), "triton"),  # it could not compile its kernels
+        (("triton", "flashinfer", "nvcc"), "flashinfer"),
+        (("triton", "flashinfer", "flashinfer_jit_cache"), "flashinfer"),
+    ],
+)
+def test_what_attends_is_the_fastest_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], attention: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(places, "_is_installed", lambda package: package in there)
+    monkeypatch.setattr(places, "_has_nvcc", lambda: "nvcc" in there)
+    assert find_place("cuda", "auto").attention == attention
 
 
 def test_what_only_our_cpu_kernels_do_is_refused_on_a_device() -> None:
