@@ -42,6 +42,7 @@ class DeviceWay:
         self._compute = compute
         self._capture = capture
         self._graphs: DecodeGraphs | None = None
+        self._queued: Any = None  # what the last step came after
 
     @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
@@ -69,8 +70,18 @@ class DeviceWay:
 
     def _logits(self, batch: FlatBatch, pool: KVPool, known: Tensor | None) -> Tensor:
         """known: the batch's tokens, if they are on the device."""
+        self._keep_close()
         found = None if self._graphs is None else self._graphs.run(batch, known)
         return self._eager(batch, pool, known) if found is None else found
+
+    def _keep_close(self) -> None:
+        """Of steps that draw nothing, such as a long prompt's, two are under way at most: whoever
+        comes meanwhile would wait for all of them."""
+        if self.place.is_gpu:
+            if self._queued is not None:
+                self._queued.synchronize()
+            self._queued = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._queued.record()
 
     def _eager(self, batch: FlatBatch, pool: KVPool, known: Tensor | None) -> Tensor:
         tokens, positions, slots, wanted = self._sent(

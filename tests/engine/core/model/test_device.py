@@ -45,6 +45,7 @@ from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.faults import Faults
 from sgc.runtime.engine.step.host_logits import HostLogits
+from sgc.runtime.engine.worker.main import _step
 
 STAND_IN = Place(torch.device("cpu"), "torch")
 N_PAGES = 2000
@@ -173,6 +174,55 @@ def test_a_step_without_logits_draws_nothing() -> None:
     assert draw_tokens(build([]), HostLogits(np.zeros((0, 3), np.float32)), {}, Faults()) == {}
     nothing = DeviceLogits(torch.zeros(0, 3))
     assert draw_tokens(build([]), nothing, {}, Faults()) == {}
+
+
+def test_a_step_without_memory_ends_its_requests_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the model, and where tokens are drawn; what follows is answered as if nothing was."""
+    runner = ready(fused_on(STAND_IN)(make_model("Llama", {}), 1))
+    core = core_of(runner, is_ahead=True)
+    asked = list(requests(8))
+    right = answers(core_of(runner), asked[3:])
+    heard: list[int] = []
+    for name, failing in ((".logits", DeviceWay), (".draw", HostLogits)):
+        for one in asked[:3]:
+            core.submit(one)
+        with monkeypatch.context() as broken:
+            broken.setattr(failing, name[1:], _out_of_memory)
+            while core.has_work:
+                heard += [
+                    update.id
+                    for update in _step(core)
+                    if update.error is not None and "OutOfMemoryError" in update.error.message
+                ]
+    assert set(heard) == {0, 1, 2}
+    assert said(answers(core, asked[3:])) == said(right)
+
+
+def test_two_steps_are_under_way_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[tuple[str, object]] = []
+
+    class Event:
+        def record(self) -> None:
+            happened.append(("records", self))
+
+        def synchronize(self) -> None:
+            happened.append(("waits for", self))
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    way = DeviceWay(lambda *_: torch.zeros(0, 2), STAND_IN)
+    way.place = Place(torch.device("cuda"), "torch")
+    for _ in range(3):
+        way._keep_close()
+    whats, events = zip(*happened, strict=True)
+    assert whats == ("records", "waits for", "records", "waits for", "records")
+    assert events[1] is events[0]  # what came before the last step, not the last step
+    assert events[3] is events[2]
+
+
+def _out_of_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory")
 
 
 def test_the_current_gpu_is_the_one_that_computes(
