@@ -76,10 +76,14 @@ class DeviceWay:
 
     def _keep_close(self) -> None:
         """Of steps that draw nothing, such as a long prompt's, two are under way at most: whoever
-        comes meanwhile would wait for all of them."""
+        comes meanwhile would wait for all of them. After an error on the GPU itself nothing can be
+        computed there any more, and the process ends, which the server notices."""
         if self.place.is_gpu:
-            if self._queued is not None:
-                self._queued.synchronize()
+            try:
+                if self._queued is not None:
+                    self._queued.synchronize()
+            except RuntimeError as error:
+                raise SystemExit(f"{self.place.device} computes no more: {error}") from error
             self._queued = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._queued.record()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -219,6 +220,21 @@ def test_two_steps_are_under_way_at_most(monkeypatch: pytest.MonkeyPatch) -> Non
     assert whats == ("records", "waits for", "records", "waits for", "records")
     assert events[1] is events[0]  # what came before the last step, not the last step
     assert events[3] is events[2]
+
+
+def test_a_gpu_that_is_lost_ends_the_process() -> None:
+    """Else every request would fail from then on, with nobody to start it anew."""
+    way = DeviceWay(lambda *_: torch.zeros(0, 2), STAND_IN)
+    way.place = Place(torch.device("cuda"), "torch")
+    way._queued = SimpleNamespace(synchronize=_illegal)
+    core = core_of(ModelRunner(make_model("Llama", {}), way, N_PAGES))
+    core.submit(next(requests(8)))
+    with pytest.raises(SystemExit, match="cuda computes no more: CUDA error: an illegal memory"):
+        _step(core)
+
+
+def _illegal() -> None:
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 
 def _out_of_memory(*_: object) -> None:
