@@ -43,7 +43,8 @@ class _OfKind:
 
 
 class FlashInferAttention:
-    """fallback: attends where FlashInfer does not: sinks, float32, other head sizes."""
+    """fallback: attends where FlashInfer does not: sinks, float32, other head sizes, and where
+    so many heads share one of K and V that it takes too much memory."""
 
     def __init__(
         self,
@@ -63,7 +64,8 @@ class FlashInferAttention:
     def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Any, heads: Heads) -> Tensor:
         check_shapes(q, k_pool, v_pool)
         kind = kind_of(q, k_pool, v_pool, heads)
-        if kind is None:
+        n_rows = plan.n_rows if isinstance(plan, DecodePlan) else 0
+        if kind is None or not self._workspace.fits(kind, n_rows):
             return self._by_fallback(q, k_pool, v_pool, plan, heads)
         pools = k_pool[:, None], v_pool[:, None]  # pages of one token
         if isinstance(plan, DecodePlan):

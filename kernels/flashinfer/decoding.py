@@ -30,7 +30,7 @@ class DecodePlan:
         filled before one runs. make_fallback: makes the other backend's plan, where a layer needs
         it."""
         self._library, self._workspace = library, workspace
-        self._n_rows, self._max_pages = n_rows, len(pages)
+        self.n_rows, self._max_pages = n_rows, len(pages)
         self.make_fallback, self.fallback = make_fallback, None
         starts, ones = pages.new_zeros(n_rows + 1), pages.new_zeros(n_rows)
         self._buffers = Rows(starts, torch.zeros_like(starts), pages, ones, is_causal=True)
@@ -41,25 +41,25 @@ class DecodePlan:
         """While a graph is captured, or before it: the first plan says how many tokens there may
         be."""
         if kind not in self._wrappers:
-            wrapper = self._library.planned(self._workspace.of(kind, self._n_rows), self._buffers)
+            wrapper = self._library.planned(self._workspace.of(kind, self.n_rows), self._buffers)
             plan_rows(wrapper, kind, self._full, self._full.pages)
             self._wrappers[kind] = wrapper
         return self._wrappers[kind]
 
     def fill(self, ragged: Ragged) -> bool:
-        if ragged.n_rows > self._n_rows or len(ragged.pages) > self._max_pages:
+        if ragged.n_rows > self.n_rows or len(ragged.pages) > self._max_pages:
             return False
         if cascaded(ragged).trunks is not None:  # read once outside of the graph
             return False
-        rows = _padded(whole(ragged).own, self._n_rows)
+        rows = _padded(whole(ragged).own, self.n_rows)
         for kind, wrapper in self._wrappers.items():
             plan_rows(wrapper, kind, rows, rows.pages)
         return self.fallback is None or bool(self.fallback.fill(ragged))
 
     def _rows_of_one_page(self) -> Rows:
-        one = torch.ones(self._n_rows, dtype=torch.int32)
-        starts = torch.arange(self._n_rows + 1, dtype=torch.int32)
-        return Rows(starts, starts, torch.zeros(self._n_rows, dtype=torch.int32), one, True)
+        one = torch.ones(self.n_rows, dtype=torch.int32)
+        starts = torch.arange(self.n_rows + 1, dtype=torch.int32)
+        return Rows(starts, starts, torch.zeros(self.n_rows, dtype=torch.int32), one, True)
 
 
 def _padded(rows: Rows, n_rows: int) -> Rows:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from sgc.kernels.flashinfer.library import Kind
 
+MAX_BYTES = 512 << 20  # as graphs' is made when pages have taken what else is left
 _N_PROCESSORS = 132  # where there is no GPU
 _ALIGNMENT = 256
 
@@ -20,6 +21,9 @@ class Workspace:
             properties = torch.cuda.get_device_properties(device)
             self._n_processors = properties.multi_processor_count
         self._memory = torch.empty(0, dtype=torch.uint8, device=device)
+
+    def fits(self, kind: Kind, n_rows: int = 0) -> bool:
+        return workspace_bytes(kind, self._n_processors, n_rows) <= MAX_BYTES
 
     def of(self, kind: Kind, n_rows: int = 0) -> Tensor:
         """For a plan; n_rows: as of `workspace_bytes`. Earlier plans keep what they were given."""

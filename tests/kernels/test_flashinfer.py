@@ -260,3 +260,13 @@ def test_what_it_does_not_cover_goes_to_the_other(dtype: torch.dtype, heads: Hea
     assert not plan.of_kinds
     other = TorchAttention()
     torch.testing.assert_close(out, other.attend(q, k, v, other.plan(ragged), heads))
+
+
+def test_heads_that_take_too_much_memory_go_to_the_other() -> None:
+    ragged = Ragged(torch.tensor([0, 2]), torch.arange(9), torch.tensor([0, 9]))
+    ours = attention()
+    plan, pool = ours.plan(ragged), torch.ones(9, 1, 64, dtype=torch.bfloat16)
+    for n_heads, is_ours in ((16, True), (71, False)):
+        ours.attend(torch.ones(2, n_heads, 64, dtype=pool.dtype), pool, pool, plan, Heads(0.3))
+        assert bool(plan.of_kinds) == is_ours
+        plan.of_kinds.clear()
