@@ -139,6 +139,8 @@ def _sending(outgoing: Outgoing) -> Callable[[], None]:
 def _step(core: EngineCore, meanwhile: Callable[[], None] | None = None) -> list[Update]:
     try:
         return core.step(meanwhile)
+    except (BrokenPipeError, ConnectionResetError):  # of what is sent meanwhile
+        raise
     except Exception as error:
         traceback.print_exc()
         message = f"a step failed: {type(error).__name__}: {error}"

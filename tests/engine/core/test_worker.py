@@ -261,6 +261,26 @@ def test_a_loop_that_works_while_the_model_runs_says_the_same(lab) -> None:
     assert not ahead.has_work
 
 
+def test_a_server_that_is_gone_is_no_failure_of_the_step(lab, capsys) -> None:
+    ours, theirs = socket.socketpair()
+    core = lab.make_core(is_ahead=True)
+    asked = wpb.WorkerRequest(id=1, tokens=[7, 8], generate=sampling(max_tokens=9))
+    ours.sendall(_frame(wpb.StepInput(requests=[asked])))
+    sent: list[int] = []
+
+    class Closing(Channel):
+        def send(self, message: wpb.StepOutput) -> None:
+            sent.append(len(message.updates))
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        serve(Closing(theirs), core, Intake(core, lambda message: None))
+    assert sent
+    assert capsys.readouterr().err == ""
+    ours.close()
+    theirs.close()
+
+
 def test_messages_above_the_bound_are_refused() -> None:
     ours, theirs = socket.socketpair()
     ours.sendall((1 << 31).to_bytes(4, "big"))
