@@ -140,6 +140,7 @@ class Bench:
                 for found in measure():
                     self.found.append({**asdict(found), "attention": attention})
                     print(line_of(self.found[-1]), file=sys.stderr, flush=True)
+                    self._save()
                     if self._left_s < 0:
                         break
         except Exception as error:  # the others may be measured all the same

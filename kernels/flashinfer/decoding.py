@@ -13,6 +13,10 @@ from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Ragged
 
+# Reads of a page that sharing must save to be worth a step without its graph. A layer is then a
+# dozen launches, about 0.2 ms of the host's; a GPU reads so many pages of 4 KiB in that time.
+MIN_SAVED_OUTSIDE = 1 << 17
+
 
 class DecodePlan:
     """Static arrays of a batch of `n_rows` rows with one new token each, for a graph. Rows that a
@@ -49,7 +53,7 @@ class DecodePlan:
     def fill(self, ragged: Ragged) -> bool:
         if ragged.n_rows > self.n_rows or len(ragged.pages) > self._max_pages:
             return False
-        if cascaded(ragged).trunks is not None:  # read once outside of the graph
+        if cascaded(ragged, min_saved=MIN_SAVED_OUTSIDE).trunks is not None:
             return False
         rows = _padded(whole(ragged).own, self.n_rows)
         for kind, wrapper in self._wrappers.items():

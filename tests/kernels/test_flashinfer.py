@@ -231,6 +231,15 @@ def test_the_workspace_suffices(
     assert reserved <= workspace_bytes(kind, 132, n_rows)
 
 
+@pytest.mark.parametrize(("n_shared", "stays"), [(300, True), (3000, False)])
+def test_a_graph_is_left_where_much_is_shared(n_shared: int, stays: bool) -> None:
+    trunk, n = np.arange(n_shared), 64
+    pages = torch.from_numpy(np.concatenate([np.append(trunk, n_shared + i) for i in range(n)]))
+    rows = Ragged(torch.arange(n + 1), pages, torch.arange(n + 1) * (n_shared + 1))
+    assert cascaded(rows).trunks is not None
+    assert attention().decode_plan(n, len(pages), [None]).fill(rows) == stays
+
+
 def test_rows_that_share_a_trunk_are_planned_apart_and_in_order() -> None:
     trunk, other = list(range(300)), list(range(300, 390))
     rows = [[*trunk, 391], [*other, 392], [*trunk, 393], [*trunk, 394, 395]]
