@@ -177,6 +177,10 @@ def _accuracy(found: Accuracy) -> pb.Accuracy:
 
 
 if __name__ == "__main__":
-    status = main()
+    status = 1
+    try:
+        status = main()
+    except BaseException:  # such as a device that is lost, for which torch would wait below
+        traceback.print_exc()
     sys.stderr.flush()
     os._exit(status)  # skips torch's orderly shutdown, which takes 0.1 s

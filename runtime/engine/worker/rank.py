@@ -31,7 +31,10 @@ def main() -> int:
             runner = _load(Asked(**told), group, options.folder)
         for batch in batches(sys.stdin.buffer):
             runner.run(batch)
-    except Exception as error:  # the first process most likely has the same, and tells its client
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # the first process most likely has the same, and tells its client
         print(f"process {group.rank} of the model's: {error}", file=sys.stderr)
         return 1
     finally:
