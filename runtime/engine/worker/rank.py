@@ -31,10 +31,7 @@ def main() -> int:
             runner = _load(Asked(**told), group, options.folder)
         for batch in batches(sys.stdin.buffer):
             runner.run(batch)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the first process most likely has the same, and tells its client
+    except (Exception, SystemExit) as error:  # the first most likely has it too, and tells it
         print(f"process {group.rank} of the model's: {error}", file=sys.stderr)
         return 1
     finally:
