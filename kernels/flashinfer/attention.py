@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sgc.kernels.flashinfer.decoding import DecodePlan
-from sgc.kernels.flashinfer.inputs import Batch, Rows, cascaded, whole
+from sgc.kernels.flashinfer.inputs import Batch, Rows, cascaded, sent, whole
 from sgc.kernels.flashinfer.library import FlashInfer, Kind, Library, Planned, kind_of, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Heads, PagedAttention, Ragged, check_shapes
@@ -104,16 +104,15 @@ class FlashInferAttention:
         if batch.trunks is None:
             return _OfKind(own)
         trunks = self._plan_rows(kind, batch.trunks, is_of_trunks=True)
-        order = None if batch.order is None else batch.order.to(self._device)
+        order = None if batch.order is None else sent(batch.order, self._device)
         return _OfKind(own, trunks, order, batch.n_shared)
 
     def _plan_rows(self, kind: Kind, rows: Rows, is_of_trunks: bool) -> Planned:
-        """The wrapper stays from step to step, as do its buffers. Among them is host memory from
-        which its last plan is copied: the pages' copy waits for the device, and so for that."""
+        """The wrapper stays from step to step, as do its buffers."""
         key = kind, is_of_trunks
         if key not in self._kept:
             self._kept[key] = self._library.planned(self._workspace.of(kind), None)
-        plan_rows(self._kept[key], kind, rows, rows.pages.to(self._device))
+        plan_rows(self._kept[key], kind, rows, sent(rows.pages, self._device))
         return self._kept[key]
 
     def _run(self, found: _OfKind, q: Tensor, pools: tuple[Tensor, Tensor]) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sgc.kernels.flashinfer.inputs import Rows, cascaded, whole
+from sgc.kernels.flashinfer.inputs import Rows, cascaded, sent, whole
 from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Ragged
@@ -56,8 +56,9 @@ class DecodePlan:
         if cascaded(ragged, min_saved=MIN_SAVED_OUTSIDE).trunks is not None:
             return False
         rows = _padded(whole(ragged).own, self.n_rows)
+        pages = sent(rows.pages, self._buffers.pages.device)
         for kind, wrapper in self._wrappers.items():
-            plan_rows(wrapper, kind, rows, rows.pages)
+            plan_rows(wrapper, kind, rows, pages)
         return self.fallback is None or bool(self.fallback.fill(ragged))
 
     def _rows_of_one_page(self) -> Rows:

@@ -94,7 +94,7 @@ class FlashInfer:
 
 
 def plan_rows(planned: Planned, kind: Kind, rows: Rows, pages: Tensor) -> None:
-    """pages: the rows' pages, on the device unless the wrapper copies them."""
+    """pages: the rows' pages, on the device: a wrapper that copies others waits for it."""
     planned.plan(
         rows.q_starts, rows.page_starts, pages, rows.last_page_tokens,
         num_qo_heads=kind.n_heads, num_kv_heads=kind.n_kv_heads, head_dim_qk=kind.head_dim,

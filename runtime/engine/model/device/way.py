@@ -60,7 +60,7 @@ class DeviceWay:
         self, batch: FlatBatch, pool: KVPool, drawn: DrawnTokens, rows: Sequence[int]
     ) -> AsyncLogits:
         """See `AsyncForward.run_after`."""
-        tokens = drawn.tokens
+        tokens = drawn.tokens.clamp(min=0)  # -1 where none could be drawn, which would end the GPU
         if len(rows) < len(tokens):
             (at,) = self._sent(np.array(rows, np.int64))
             tokens = tokens[at]

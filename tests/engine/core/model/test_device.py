@@ -23,7 +23,7 @@ from sgc.kernels.triton.paged.blocks import Shape
 from sgc.kernels.triton.paged.items import plan_items
 from sgc.runtime.engine.model.device import places
 from sgc.runtime.engine.model.device.graphs import sizes
-from sgc.runtime.engine.model.device.logits import DeviceLogits
+from sgc.runtime.engine.model.device.logits import DeviceLogits, DrawnTokens
 from sgc.runtime.engine.model.device.model import DeviceModel
 from sgc.runtime.engine.model.device.places import Place, find_place
 from sgc.runtime.engine.model.device.runners import (
@@ -35,7 +35,7 @@ from sgc.runtime.engine.model.device.runners import (
     siblings,
 )
 from sgc.runtime.engine.model.device.way import DeviceWay, ragged_of
-from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.forward import Forward, Row, flatten
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 from sgc.runtime.engine.model.ways import fused_runner
@@ -235,6 +235,18 @@ def test_a_gpu_that_is_lost_ends_the_process() -> None:
 
 def _illegal() -> None:
     raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+def test_a_token_that_could_not_be_drawn_is_no_fault_of_the_next_step(
+    device: torch.device,
+) -> None:
+    """It is sent before that is known, and a GPU that is asked for row -1 of a table is lost."""
+    runner = on_triton("Llama", device)
+    one = np.zeros(1, np.int64)
+    batch = flatten([Row(one, 0, one + row, one) for row in range(2)])
+    drawn = DrawnTokens(torch.tensor([-1, 5], device=device))
+    found = list(runner.run_after(batch, drawn, [0, 1]).rows([0, 1]))
+    assert np.isfinite(found).all()
 
 
 def _out_of_memory(*_: object) -> None:
