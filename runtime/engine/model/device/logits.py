@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sgc.kernels.triton import sampling
+from sgc.runtime.engine.model.device.graphs import pinned
 from sgc.runtime.engine.model.device.sent_draws import send
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.finite import NOT_FINITE, NotFinite
@@ -77,4 +78,5 @@ class DeviceLogits:
         """Not a copy if they follow one another."""
         if list(at) == list(range(at[0], at[0] + len(at))):
             return self.values[at[0] : at[-1] + 1]
-        return self.values[torch.tensor(at, device=self.values.device)]
+        device = self.values.device
+        return self.values[pinned(torch.tensor(at), device).to(device, non_blocking=True)]

@@ -18,6 +18,8 @@ from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.device.graphs import pinned
 from sgc.runtime.engine.requests.draws import Draw
 
+# Bytes. Triton compiles a kernel anew for pointers that are not so aligned, while a step waits.
+_ALIGNED = 16
 _DTYPES = {
     np.dtype(np.float64): torch.float64,
     np.dtype(np.float32): torch.float32,
@@ -80,11 +82,16 @@ def _greedy(n: int, device: torch.device) -> SamplingRows:
 
 
 def _together(arrays: Sequence[npt.NDArray[Any]], device: torch.device) -> list[Tensor]:
-    """The arrays on a device, by one copy. Those of wider items come first."""
-    sent = pinned(torch.from_numpy(np.concatenate([a.view(np.uint8) for a in arrays])), device)
-    sent = sent.to(device, non_blocking=True)
-    parts = torch.split(sent, [array.nbytes for array in arrays])
-    return [part.view(_DTYPES[array.dtype]) for part, array in zip(parts, arrays, strict=True)]
+    """The arrays on a device, by one copy."""
+    sizes = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays]
+    host = np.zeros(sum(sizes), np.uint8)
+    for start, array in zip(np.cumsum([0, *sizes]), arrays, strict=False):
+        host[start : start + array.nbytes] = array.view(np.uint8)
+    sent = pinned(torch.from_numpy(host), device).to(device, non_blocking=True)
+    return [
+        part[: array.nbytes].view(_DTYPES[array.dtype])
+        for part, array in zip(torch.split(sent, sizes), arrays, strict=True)
+    ]
 
 
 def _allowed(draws: Sequence[Draw], vocab_size: int, device: torch.device) -> Tensor | None:

@@ -34,6 +34,7 @@ from sgc.runtime.engine.model.device.runners import (
     make_ready,
     siblings,
 )
+from sgc.runtime.engine.model.device.sent_draws import send
 from sgc.runtime.engine.model.device.way import DeviceWay, ragged_of
 from sgc.runtime.engine.model.forward import Forward, Row, flatten
 from sgc.runtime.engine.model.loading import load_model
@@ -262,6 +263,24 @@ def test_the_current_gpu_is_the_one_that_computes(
     with pytest.raises(LoadError):
         load_model(str(tmp_path), place=Place(torch.device("cuda", 1), "triton"))
     assert taken == [torch.device("cuda", 1)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+def test_draws_are_sent_where_no_kernel_is_compiled_anew_for_them(n: int) -> None:
+    params = [SamplingParams(0.5 + i, top_p=0.9, top_k=i, min_p=0.1 * i, seed=i) for i in range(n)]
+    draws = [Draw(one, allowed=np.ones(40, np.bool_)) for one in params]
+    rows = send(draws, 40, torch.device("cpu")).rows
+    for sent, right in (
+        (rows.temperature, [one.temperature for one in params]),
+        (rows.top_k, [one.top_k for one in params]),
+        (rows.top_p, [one.top_p for one in params]),
+        (rows.min_p, [one.min_p for one in params]),
+        (rows.point, [draw.point for draw in draws]),
+        (rows.is_masked, [True] * n),
+    ):
+        assert sent is not None
+        assert sent.storage_offset() * sent.element_size() % 16 == 0
+        assert np.allclose(sent, right)
 
 
 def test_sizes_of_graphs() -> None:
