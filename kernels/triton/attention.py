@@ -123,6 +123,8 @@ class TritonAttention:
     ) -> Tensor:
         """As in the interface. A row that is empty gives zeros."""
         check_shapes(q, k_pool, v_pool)
+        if problem := refusal(q.shape[2], v_pool.shape[2], q.dtype):
+            raise ValueError(problem)
         assert len(q) == plan.n_tokens, "q is of another batch than the plan"
         assert q.stride(2) == k_pool.stride(2) == v_pool.stride(2) == 1
         assert q.dtype == k_pool.dtype == v_pool.dtype

@@ -39,6 +39,7 @@ from sgc.runtime.engine.model.device.way import DeviceWay, ragged_of
 from sgc.runtime.engine.model.forward import Forward, Row, flatten
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
+from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.model.ways import fused_runner
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams, Score
@@ -281,6 +282,14 @@ def test_draws_are_sent_where_no_kernel_is_compiled_anew_for_them(n: int) -> Non
         assert sent is not None
         assert sent.storage_offset() * sent.element_size() % 16 == 0
         assert np.allclose(sent, right)
+
+
+def test_heads_that_no_kernel_has_are_refused_at_load(device: torch.device) -> None:
+    model = make_model("Llama", {"head_dim": 288})
+    own = own_answers(model)
+    runner = fused_on(Place(device, "triton"))(model.to(device), 1)
+    with pytest.raises(UnsupportedModel, match="heads of 288 numbers; at most 256 are supported"):
+        check_model(runner, own)
 
 
 def test_sizes_of_graphs() -> None:
