@@ -8,6 +8,7 @@ to another backend.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ from sgc.kernels.flashinfer.inputs import Batch, Rows, cascaded, sent, whole
 from sgc.kernels.flashinfer.library import FlashInfer, Kind, Library, Planned, kind_of, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Heads, PagedAttention, Ragged, check_shapes
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ class FlashInferAttention:
         self._library: Library = library or FlashInfer()
         self._workspace = Workspace(self._device)
         self._graph_pages = torch.zeros(0, dtype=torch.int32, device=self._device)
+        self._told: set[str] = set()
         self._kept: dict[tuple[Kind, bool], Planned] = {}
 
     def plan(self, ragged: Ragged) -> Plan:
@@ -66,6 +70,7 @@ class FlashInferAttention:
         kind = kind_of(q, k_pool, v_pool, heads)
         n_rows = plan.n_rows if isinstance(plan, DecodePlan) else 0
         if kind is None or not self._workspace.fits(kind, n_rows):
+            self._tell(q, heads)
             return self._by_fallback(q, k_pool, v_pool, plan, heads)
         pools = k_pool[:, None], v_pool[:, None]  # pages of one token
         if isinstance(plan, DecodePlan):
@@ -85,6 +90,15 @@ class FlashInferAttention:
             self._library, self._workspace, n_rows, self._graph_pages[:max_pages],
             lambda: fallback.decode_plan(n_rows, max_pages, windows),
         )  # fmt: skip
+
+    def _tell(self, q: Tensor, heads: Heads) -> None:
+        """Says what it does not cover, once: at load, where the model is checked."""
+        dtype = str(q.dtype).removeprefix("torch.")
+        what = f"{q.shape[1]} heads of {q.shape[2]} in {dtype}"
+        what += "" if heads.sinks is None else " with sinks"
+        if what not in self._told:
+            self._told.add(what)
+            _log.warning("FlashInfer does not attend with %s: our own kernels do", what)
 
     def _by_fallback(
         self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Any, heads: Heads
