@@ -16,12 +16,12 @@ IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
 
-    lookup: whether requests guess tokens (`lookup.py`). deterministic: whether a reply is kept from
-    depending on what runs beside it. weights, kv: how weights, and K and V, are held; "auto" is
-    in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu". attention: the
-    kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine may take.
-    tensor_parallel: processes, and GPUs, that compute the model together.
-    check: verify the engine's invariants after every step.
+    lookup: whether requests guess tokens (`lookup.py`); None is on CPUs. deterministic: whether a
+    reply is kept from depending on what runs beside it. weights, kv: how weights, and K and V, are
+    held; "auto" is in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu".
+    attention: the kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine
+    may take. tensor_parallel: processes, and GPUs, that compute the model together. check: verify
+    the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -32,7 +32,7 @@ class StepOptions:
     policy: str = DEFAULT_POLICY
     shares_in_batch: bool = True
     jumps: bool = True
-    lookup: bool = True
+    lookup: bool | None = None
     dtype: str = "auto"
     threads: int | None = None
     deterministic: bool = False

@@ -75,7 +75,9 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--policy", choices=POLICIES, default=defaults.policy)
     add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
     add("--no-jump-forward", dest="jumps", action="store_false")
-    add("--no-lookup", dest="lookup", action="store_false")
+    add(
+        "--lookup", action=argparse.BooleanOptionalAction, help="guess next tokens; on CPUs it does"
+    )
     add("--dtype", choices=DTYPES, default="auto")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     add("--attention", choices=ATTENTION, default="auto", help="what attends on a GPU")

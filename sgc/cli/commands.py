@@ -339,8 +339,9 @@ def verify_command(path: Path) -> None:
               "first served, random, or of the program with the least left.")  # fmt: skip
 @click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
               help="Compute a prefix that running requests share once.")  # fmt: skip
-@click.option("--lookup/--no-lookup", default=True, help="Guess next tokens: copy what "
-              "followed the last ones before, and let the next step verify it.")  # fmt: skip
+@click.option("--lookup/--no-lookup", default=None, help="Guess next tokens: copy what "
+              "followed the last ones before, and let the next step verify it. Without either: on "
+              "CPUs.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
 @click.option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True,

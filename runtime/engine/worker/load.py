@@ -100,7 +100,8 @@ def load(config: WorkerConfig) -> Loaded:
         make_stop_checker=lambda stops: TextStops(tokenizer, stops),
         check=config.check,
         jumps=config.jumps,
-        lookup=config.lookup,
+        # On a GPU few rows' steps are graphs, sent ahead: a guess would cost more than it saves.
+        lookup=not model.is_ahead if config.lookup is None else config.lookup,
         is_ahead=model.is_ahead,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
