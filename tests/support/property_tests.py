@@ -10,7 +10,7 @@ from hypothesis import settings
 SHARE = 4  # of the whole number, so that `make test` is soon done
 
 
-def examples(whole: int, **more: Any) -> settings:
+def examples(whole: int, share: int = SHARE, **more: Any) -> settings:
     """Settings that draw a part of so many examples, and all with EXAMPLES=all."""
-    n = whole if os.environ.get("EXAMPLES") == "all" else max(8, whole // SHARE)
+    n = whole if os.environ.get("EXAMPLES") == "all" else max(8, whole // share)
     return settings(max_examples=n, deadline=None, database=None, derandomize=True, **more)

@@ -44,7 +44,7 @@ def check(case: Case, device: str) -> None:
     assert error(attended(case, device), exact(case)) < ALLOWED[case.q.dtype]
 
 
-@examples(240)
+@examples(240, share=16)
 @given(
     seed=SEEDS,
     dtype=st.sampled_from(DTYPES),

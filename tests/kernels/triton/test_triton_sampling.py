@@ -205,8 +205,8 @@ def test_rows_that_have_no_token(device):
 @pytest.mark.parametrize(
     ("n", "params"),
     [
-        (160, SamplingParams(1.2)),
-        (32, SamplingParams(0.8, top_k=6)),
+        pytest.param(160, SamplingParams(1.2), marks=pytest.mark.slow),
+        pytest.param(32, SamplingParams(0.8, top_k=6), marks=pytest.mark.slow),
         (32, SamplingParams(1.0, top_p=0.8)),
         pytest.param(400, SamplingParams(0.8, top_k=6), marks=pytest.mark.slow),
         pytest.param(400, SamplingParams(1.0, top_p=0.8), marks=pytest.mark.slow),

@@ -156,6 +156,7 @@ def few() -> Iterator[EngineRequest]:
     return requests(6, n=3)
 
 
+@pytest.mark.slow
 def test_draws_on_the_device_depend_on_the_request_alone(device: torch.device) -> None:
     runner = on_triton("Llama", device)
     together = answers(core_of(runner), requests(7, is_greedy=False, n=2))
