@@ -193,14 +193,12 @@ class EngineCore:
 
         If it raises, call `fail`: no update of the step has been returned yet.
         """
-        started_s = time.perf_counter()
         faults = Faults()
         batch, logits = self._begin_step(faults)
         if batch is not None and logits is not None:
-            drawn = self._draw_ahead(batch, logits)
+            drawn = None if self._ahead is None else self._draw_ahead(self._ahead, batch, logits)
             if meanwhile is not None:
                 meanwhile()
-            self._counters.forward_s += time.perf_counter() - started_s
             tokens = self._drawn(batch, logits, drawn, faults)
             self._commit(batch, faults)
             self._outbox += self.prefetches.commit()
@@ -228,34 +226,38 @@ class EngineCore:
         batch = build(self._items if ahead is None else [*self._items, ahead])
         return batch, self._run(batch, faults)
 
-    def _draw_ahead(self, batch: StepBatch, logits: Logits) -> Drawn | None:
+    def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
         """Sends the next step after this one, if that may be done before its tokens are known."""
         n_waiting = len(self._live) - len(self.scheduler.running)
-        if self._ahead is None or n_waiting or self.prefetches:
+        if n_waiting or self.prefetches or self.scheduler.may_guess(len(self._items)):
             return None
-        if self.scheduler.may_guess(len(self._items)):
-            return None
-        return self._ahead.draw(batch, self._items, cast(AsyncLogits, logits))
+        return ahead.draw(batch, self._items, cast(AsyncLogits, logits))
 
     def _drawn(
         self, batch: StepBatch, logits: Logits, drawn: Drawn | None, faults: Faults
     ) -> dict[Work, list[int] | None]:
         """The step's tokens, and log-probabilities."""
+        started_s = time.perf_counter()
         if drawn is not None:
-            return tokens_of(batch, drawn, faults)
-        write_logprobs(batch, logits, faults)
-        tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
-        log_tokens(batch, logits, tokens, faults)
+            tokens = tokens_of(batch, drawn, faults)
+        else:
+            write_logprobs(batch, logits, faults)
+            tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
+            log_tokens(batch, logits, tokens, faults)
+        if self.is_ahead:  # until now the model ran
+            self._counters.forward_s += time.perf_counter() - started_s
         return tokens
 
     def _run(self, batch: StepBatch, faults: Faults) -> Logits:
         """Runs the model, and while it runs finds out which tokens constraints allow."""
+        started_s = time.perf_counter()
         constrained = [work for work, _ in batch.sampled]
         if not self.is_ahead:
             self._masks.begin(constrained, faults)
         given = self._forward.run(batch.flat)
         if self.is_ahead:
             self._masks.begin(constrained, faults)
+        self._counters.forward_s += time.perf_counter() - started_s
         return HostLogits(given) if isinstance(given, np.ndarray) else given
 
     def fail(self, message: str) -> None:

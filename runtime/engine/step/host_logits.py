@@ -38,7 +38,7 @@ class HostLogits:
 
     def _at(self, at: Sequence[int]) -> Floats:
         """Not a copy if they follow one another."""
-        if at and list(at) == list(range(at[0], at[0] + len(at))):
+        if len(at) == 1 or (at and list(at) == list(range(at[0], at[0] + len(at)))):
             return self._values[at[0] : at[-1] + 1]
         return self._values[list(at)]
 

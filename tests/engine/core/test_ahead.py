@@ -3,6 +3,7 @@ device's gives the same answers, and nothing is left behind."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -193,3 +194,17 @@ def test_a_row_that_is_no_number_ends_its_request_alone() -> None:
     found = drive(core, [request(i, [5, 6, 7 + i], Generate(12)) for i in range(3)])
     assert "not finite numbers" in found[1].last.error.message
     assert [found[i].ids for i in (0, 2)] == [plain[i].ids for i in (0, 2)]
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_time_of_the_model_is_not_that_of_deciding(is_ahead: bool) -> None:
+    core = core_on(device(), lookup=False) if is_ahead else make_core()
+    choose = core.scheduler.choose
+
+    def slow() -> list:
+        time.sleep(0.1)
+        return choose()
+
+    core.scheduler.choose = slow
+    drive(core, [request(0, [5, 6, 7], Generate(3))])
+    assert 0 < core.stats().counters.forward_s < 0.1
