@@ -1,8 +1,8 @@
 """A process's share of a decoder: some heads of each layer, and some rows of its MLP. What the
 shares of an output product give adds up to the whole layer's.
 
-Tables, norms and the head are whole in each process. Transformers' own plans are not used: they
-cover its modules alone, and how they are asked for changed twice between 5.17 and 5.23.
+Tables, norms and the head are whole in each process. Transformers' own plans are not used, as they
+cover its modules alone.
 """
 
 from __future__ import annotations
