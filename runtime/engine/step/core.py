@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-import numpy as np
-
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import NO_INTS, IntBuffer
@@ -44,15 +42,13 @@ from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
-from sgc.runtime.engine.step.ahead import StepsAhead, tokens_of
-from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
+from sgc.runtime.engine.step.ahead import StepsAhead
+from sgc.runtime.engine.step.batch import StepBatch, build
 from sgc.runtime.engine.step.counts import Counters, Stats
-from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
 from sgc.runtime.engine.step.generation import final_update, grow, grow_run
-from sgc.runtime.engine.step.host_logits import HostLogits
-from sgc.runtime.engine.step.masks import Masks
+from sgc.runtime.engine.step.model_step import ModelStep
 
 
 class EngineCore:
@@ -92,8 +88,8 @@ class EngineCore:
         self._forward = forward
         self._equipment = Equipment(self.limits, make_stop_checker, jumps)
         self._checks = check
-        self._masks = Masks(vocab_size)
         self._counters = Counters()
+        self._model = ModelStep(forward, vocab_size, self._counters, is_ahead=is_ahead)
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
@@ -199,7 +195,7 @@ class EngineCore:
             drawn = None if self._ahead is None else self._draw_ahead(self._ahead, batch, logits)
             if meanwhile is not None:
                 meanwhile()
-            tokens = self._drawn(batch, logits, drawn, faults)
+            tokens = self._model.tokens(batch, logits, drawn, faults)
             self._commit(batch, faults)
             self._outbox += self.prefetches.commit()
             self._emit(tokens, faults)
@@ -224,7 +220,7 @@ class EngineCore:
         if not self._items and ahead is None:
             return None, None
         batch = build(self._items if ahead is None else [*self._items, ahead])
-        return batch, self._run(batch, faults)
+        return batch, self._model.run(batch, faults)
 
     def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
         """Sends the next step after this one, if that may be done before its tokens are known."""
@@ -232,33 +228,6 @@ class EngineCore:
         if n_waiting or self.prefetches or self.scheduler.may_guess(len(self._items)):
             return None
         return ahead.draw(batch, self._items, cast(AsyncLogits, logits))
-
-    def _drawn(
-        self, batch: StepBatch, logits: Logits, drawn: Drawn | None, faults: Faults
-    ) -> dict[Work, list[int] | None]:
-        """The step's tokens, and log-probabilities."""
-        started_s = time.perf_counter()
-        if drawn is not None:
-            tokens = tokens_of(batch, drawn, faults)
-        else:
-            write_logprobs(batch, logits, faults)
-            tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
-            log_tokens(batch, logits, tokens, faults)
-        if self.is_ahead:  # until now the model ran
-            self._counters.forward_s += time.perf_counter() - started_s
-        return tokens
-
-    def _run(self, batch: StepBatch, faults: Faults) -> Logits:
-        """Runs the model, and while it runs finds out which tokens constraints allow."""
-        started_s = time.perf_counter()
-        constrained = [work for work, _ in batch.sampled]
-        if not self.is_ahead:
-            self._masks.begin(constrained, faults)
-        given = self._forward.run(batch.flat)
-        if self.is_ahead:
-            self._masks.begin(constrained, faults)
-        self._counters.forward_s += time.perf_counter() - started_s
-        return HostLogits(given) if isinstance(given, np.ndarray) else given
 
     def fail(self, message: str) -> None:
         """After `step` raised: ends the requests of its batch, or resets if there was none."""

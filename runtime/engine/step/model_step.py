@@ -1,0 +1,60 @@
+"""The model's part of a step: it runs the batch, and draws the tokens. While the model runs, the
+tokens that constraints allow are found.
+
+What runs, and what becomes of the tokens, is `core.py`'s.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from sgc.runtime.engine.model.forward import Drawn, Forward, Logits
+from sgc.runtime.engine.requests.request import Work
+from sgc.runtime.engine.step.ahead import tokens_of
+from sgc.runtime.engine.step.batch import StepBatch, log_tokens, write_logprobs
+from sgc.runtime.engine.step.counts import Counters
+from sgc.runtime.engine.step.drawing import draw_tokens
+from sgc.runtime.engine.step.faults import Faults
+from sgc.runtime.engine.step.host_logits import HostLogits
+from sgc.runtime.engine.step.masks import Masks
+
+
+class ModelStep:
+    """counters: the model's time is added to. is_ahead: whether `forward` returns before its logits
+    are there, so that the wait for them is the model's time too."""
+
+    def __init__(
+        self, forward: Forward, vocab_size: int, counters: Counters, *, is_ahead: bool
+    ) -> None:
+        self._forward, self._is_ahead = forward, is_ahead
+        self._masks = Masks(vocab_size)
+        self._counters = counters
+
+    def run(self, batch: StepBatch, faults: Faults) -> Logits:
+        started_s = time.perf_counter()
+        constrained = [work for work, _ in batch.sampled]
+        if not self._is_ahead:
+            self._masks.begin(constrained, faults)
+        given = self._forward.run(batch.flat)
+        if self._is_ahead:
+            self._masks.begin(constrained, faults)
+        self._counters.forward_s += time.perf_counter() - started_s
+        return HostLogits(given) if isinstance(given, np.ndarray) else given
+
+    def tokens(
+        self, batch: StepBatch, logits: Logits, drawn: Drawn | None, faults: Faults
+    ) -> dict[Work, list[int] | None]:
+        """The step's tokens; log-probabilities are written to its requests. drawn: tokens that are
+        being drawn already, where the logits are."""
+        started_s = time.perf_counter()
+        if drawn is not None:
+            tokens = tokens_of(batch, drawn, faults)
+        else:
+            write_logprobs(batch, logits, faults)
+            tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
+            log_tokens(batch, logits, tokens, faults)
+        if self._is_ahead:  # until now the model ran
+            self._counters.forward_s += time.perf_counter() - started_s
+        return tokens
