@@ -15,6 +15,7 @@ from torch import Tensor
 from sgc.kernels.layers import Activation, HeadLayout, Norm, Rope
 from sgc.runtime.engine.cache.kv_pool import Step
 from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Experts, Mlp
+from sgc.runtime.engine.model.decoders.ends import capped, embedded
 from sgc.runtime.engine.model.decoders.packed import Linear
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -36,11 +37,7 @@ class FusedModel:
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
         decoder = self._decoder
-        x = F.embedding(tokens, decoder.table)
-        if decoder.table_scale != 1.0:
-            x = x * decoder.table_scale
-        if decoder.positions is not None:
-            x = x + F.embedding(positions, decoder.positions)
+        x = embedded(decoder, tokens, positions)
         angles = _Angles(positions, x.dtype)
         *layers, last = self._layers
         for layer in layers:
@@ -50,13 +47,7 @@ class FusedModel:
             return x.new_empty(0, self._head.n_out)
         if len(wanted) < len(tokens):
             x, attended = x[wanted], attended[wanted]
-        return self._capped(self._head(normed(decoder.norm, last.finish(x, attended))))
-
-    def _capped(self, logits: Tensor) -> Tensor:
-        scale, cap = self._decoder.logit_scale, self._decoder.logit_cap
-        if scale != 1.0:
-            logits = logits * scale
-        return logits if cap is None else cap * torch.tanh(logits / cap)
+        return capped(decoder, self._head(normed(decoder.norm, last.finish(x, attended))))
 
 
 class _Layer:

@@ -11,6 +11,7 @@ from sgc.kernels.layers import Norm
 from sgc.kernels.pages import PageFormat
 from sgc.runtime.engine.cache.kv_pool import Step
 from sgc.runtime.engine.model.decoders.decoder import Block, Decoder, Experts, Mlp, Product
+from sgc.runtime.engine.model.decoders.ends import capped, embedded
 from sgc.runtime.engine.model.decoders.fused import ACTIVATIONS, MixtureOfExperts
 from sgc.runtime.engine.model.device.group import ALONE, Group
 from sgc.runtime.engine.model.device.operations import Operations, Placing
@@ -35,11 +36,7 @@ class DeviceModel:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them, all if there are as many.
         Returns [n_logits, vocab]."""
         decoder = self._decoder
-        x = F.embedding(tokens, decoder.table)
-        if decoder.table_scale != 1.0:
-            x = x * decoder.table_scale
-        if decoder.positions is not None:
-            x = x + F.embedding(positions, decoder.positions)
+        x = embedded(decoder, tokens, positions)
         placing = Placing(positions, step.slots, self._n_positions)
         added: Tensor | None = None
         for layer in self._layers:
@@ -48,13 +45,7 @@ class DeviceModel:
         if len(wanted) == 0:
             return x.new_empty(0, self._head.n_out)
         assert added is not None, "a decoder without layers"
-        return self._capped(self._head(self._operations.add_normed(decoder.norm, x, added)))
-
-    def _capped(self, logits: Tensor) -> Tensor:
-        scale, cap = self._decoder.logit_scale, self._decoder.logit_cap
-        if scale != 1.0:
-            logits = logits * scale
-        return logits if cap is None else cap * torch.tanh(logits / cap)
+        return capped(decoder, self._head(self._operations.add_normed(decoder.norm, x, added)))
 
 
 class _Linear:
