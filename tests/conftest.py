@@ -52,6 +52,11 @@ def pytest_runtest_logfinish() -> None:
         _Frozen.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """What was imported can be freed at exit: nanobind, of Triton's, reports what is not."""
+    gc.unfreeze()
+
+
 class _Frozen:
     """What was imported stays: the garbage collector need not look at it again and again."""
 
