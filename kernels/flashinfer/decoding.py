@@ -13,8 +13,9 @@ from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Ragged
 
-# Reads of a page that sharing must save to be worth a step without its graph. A layer is then a
-# dozen launches, about 0.2 ms of the host's; a GPU reads so many pages of 4 KiB in that time.
+# Reads of a page that sharing must save to be worth a step without its graph. An estimate,
+# not measured: a layer is then a dozen launches, 0.2 ms of the host's, in which a GPU may read so
+# many pages of 4 KiB.
 MIN_SAVED_OUTSIDE = 1 << 17
 
 

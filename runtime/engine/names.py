@@ -8,6 +8,7 @@ POLICIES = ("lpm", "dfs", "fcfs", "random", "program")  # see waiting.py
 DEFAULT_POLICY = "lpm"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 ATTENTION = ("auto", "flashinfer", "triton", "torch")  # on a GPU
+MEMORY_FRACTION = 0.9  # of a GPU's memory
 HELD_AS = ("auto", "int8")  # weights, K and V
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
@@ -40,6 +41,6 @@ class StepOptions:
     kv: str = "auto"
     device: str = "auto"
     attention: str = "auto"
-    memory_fraction: float = 0.9
+    memory_fraction: float = MEMORY_FRACTION
     tensor_parallel: int = 1
     check: bool = False

@@ -81,7 +81,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--dtype", choices=DTYPES, default="auto")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     add("--attention", choices=ATTENTION, default="auto", help="what attends on a GPU")
-    add("--memory-fraction", type=_share, default=0.9, help="how much of a GPU's memory to take")
+    add("--memory-fraction", type=_share, default=defaults.memory_fraction,
+        help="how much of a GPU's memory to take")  # fmt: skip
     add("--tensor-parallel", type=_positive, default=1, help="GPUs that share the model")
     add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
     add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")

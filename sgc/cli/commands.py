@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
-from sgc.runtime.engine.names import ATTENTION, DEFAULT_POLICY, DTYPES, HELD_AS, POLICIES
+from sgc.runtime.engine.names import (
+    ATTENTION,
+    DEFAULT_POLICY,
+    DTYPES,
+    HELD_AS,
+    MEMORY_FRACTION,
+    POLICIES,
+)  # fmt: skip
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -348,7 +355,7 @@ def verify_command(path: Path) -> None:
               help="Where the model is computed; auto: on a GPU, if there is one.")  # fmt: skip
 @click.option("--attention", type=click.Choice(ATTENTION), default="auto", show_default=True,
               help="What attends on a GPU; auto: the fastest that is installed.")  # fmt: skip
-@click.option("--memory-fraction", type=click.FloatRange(0.05, 1.0), default=0.9,
+@click.option("--memory-fraction", type=click.FloatRange(0.05, 1.0), default=MEMORY_FRACTION,
               show_default=True, help="How much of a GPU's memory to take.")  # fmt: skip
 @click.option("--tensor-parallel", type=click.IntRange(min=1), default=1, show_default=True,
               help="GPUs that compute the model together.")  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sgc.cli.main import cli
-from sgc.cli.running.doctor_gpu import GpuFacts, gpu_findings
+from sgc.cli.running.doctor_gpu import GpuFacts, gpu_findings, look_at_gpus, unprepared
 from sgc.kernels.cpu import build, library
 
 
@@ -84,3 +84,28 @@ def test_what_a_gpu_lacks_is_told(monkeypatch, facts, line, says, advice) -> Non
     (found,) = [one for one in gpu_findings(facts) if one.what == line]
     assert says in found.found
     assert advice in found.advice if advice else not found.advice
+
+
+@pytest.mark.parametrize(
+    ("facts", "says", "advice"),
+    [
+        (GpuFacts(False), "no GPU", "where the engine will run"),
+        (GpuFacts(True, torch="2.13.0+cpu"), "torch sees no GPU", "torch with CUDA"),
+        (GpuFacts(True, **SEEN), "flashinfer is not installed", "sgc[gpu]"),
+        (GpuFacts(True, **SEEN, modules=MODULES, tools=frozenset({"nvcc"})), "no ninja", "CUDA"),
+    ],
+)  # fmt: skip
+def test_prepare_says_why_it_compiles_nothing(facts, says, advice) -> None:
+    found = unprepared(facts)
+    assert found is not None
+    assert says in found.found
+    assert advice in found.advice
+
+
+def test_prepare_compiles_where_all_is_there() -> None:
+    assert unprepared(GpuFacts(True, **SEEN, modules=MODULES, tools=TOOLS)) is None
+
+
+@pytest.mark.skipif(look_at_gpus().has_device, reason="compiles for minutes")
+def test_prepare_without_a_gpu_has_a_line_of_its_own() -> None:
+    assert "nothing was compiled" in found("--no-measure", "--prepare")["--prepare"]["found"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from sgc.cli.running.doctor_gpu import gpu_findings, look_at_gpus
+from sgc.cli.running.doctor_gpu import GpuFacts, gpu_findings, look_at_gpus, unprepared
 from sgc.cli.running.findings import Finding
 from sgc.kernels.cpu import build, library
 from sgc.kernels.cpu.limits import measure
@@ -48,8 +48,8 @@ def look(measures: bool, prepares: bool) -> Iterator[Finding]:
             yield from _limits(kernels)
     gpus = look_at_gpus()
     yield from gpu_findings(gpus)
-    if prepares and gpus.names and "flashinfer" in gpus.modules:
-        yield from _prepare()
+    if prepares:
+        yield from _prepare(gpus)
 
 
 def _cores() -> int:
@@ -104,8 +104,12 @@ def _limits(kernels: library.Library) -> Iterator[Finding]:
     )
 
 
-def _prepare() -> Iterator[Finding]:
-    """Compiles kernels of FlashInfer's, which takes minutes."""
+def _prepare(gpus: GpuFacts) -> Iterator[Finding]:
+    """Compiles kernels of FlashInfer's, which takes minutes; or says why it cannot."""
+    lack = unprepared(gpus)
+    if lack is not None:
+        yield lack
+        return
     from sgc.kernels.flashinfer.preparing import prepare
 
     for made in prepare():

@@ -13,6 +13,8 @@ from typing import Any
 from sgc.cli.running.findings import Finding
 
 _CUDA_TORCH = "install a torch with CUDA: pip install --force-reinstall torch"
+_INSTALL = "pip install 'sgc[gpu]'"
+_INSTALL_TOOLS = "install the CUDA toolkit of torch's version, and pip install ninja"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def _device(facts: GpuFacts) -> Finding:
     if facts.names:
         return Finding("gpu", f"{', '.join(facts.names)}; {driver}, torch for CUDA {facts.cuda}")
     if not facts.torch:
-        return Finding("gpu", f"an NVIDIA device, {driver}, and no torch", "pip install 'sgc[gpu]'")
+        return Finding("gpu", f"an NVIDIA device, {driver}, and no torch", _INSTALL)
     if not facts.cuda:
         found = f"an NVIDIA device, {driver}; torch {facts.torch} is built without CUDA"
         return Finding("gpu", found, _CUDA_TORCH)
@@ -57,7 +59,7 @@ def _device(facts: GpuFacts) -> Finding:
 def _triton(facts: GpuFacts) -> Finding:
     if "triton" not in facts.modules:
         found = "not installed: torch attends, slowly, and without graphs"
-        return Finding("kernels in triton", found, "pip install 'sgc[gpu]'")
+        return Finding("kernels in triton", found, _INSTALL)
     if not facts.tools & {"cc", "gcc", "clang"} and "CC" not in os.environ:
         found = "triton finds no C compiler, which it needs to launch kernels"
         return Finding("kernels in triton", found, "install gcc")
@@ -68,14 +70,30 @@ def _flashinfer(facts: GpuFacts) -> Finding:
     what = "kernels of flashinfer"
     if "flashinfer" not in facts.modules:
         found = "not installed: our own kernels in triton attend"
-        return Finding(what, found, "pip install 'sgc[gpu]'")
-    missing = [tool for tool in ("nvcc", "ninja") if tool not in facts.tools]
-    if missing:
-        found = f"it cannot compile its kernels without {' and '.join(missing)}"
-        advice = "install the CUDA toolkit of torch's version, and pip install ninja"
-        return Finding(what, found, advice)
+        return Finding(what, found, _INSTALL)
+    if missing := _missing_tools(facts):
+        return Finding(what, f"it cannot compile its kernels without {missing}", _INSTALL_TOOLS)
     found = "there; they are compiled when a model first needs them, which takes minutes"
     return Finding(what, found, "sgc doctor --prepare compiles the usual ones now")
+
+
+def _missing_tools(facts: GpuFacts) -> str:
+    return " and ".join(tool for tool in ("nvcc", "ninja") if tool not in facts.tools)
+
+
+def unprepared(facts: GpuFacts) -> Finding | None:
+    """Why FlashInfer's kernels cannot be compiled here; None if they can."""
+    if not facts.has_device:
+        lack, advice = "there is no GPU to compile for", "run this where the engine will run"
+    elif not facts.names:
+        lack, advice = "torch sees no GPU", _device(facts).advice
+    elif "flashinfer" not in facts.modules:
+        lack, advice = "flashinfer is not installed", _INSTALL
+    elif missing := _missing_tools(facts):
+        lack, advice = f"there is no {missing}", _INSTALL_TOOLS
+    else:
+        return None
+    return Finding("--prepare", f"nothing was compiled: {lack}", advice)
 
 
 def look_at_gpus() -> GpuFacts:

@@ -19,6 +19,7 @@ from sgc.runtime.engine.model.device.shards import share_of
 from sgc.runtime.engine.model.device.way import DeviceWay
 from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel, max_context_of
+from sgc.runtime.engine.names import MEMORY_FRACTION
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.finite import NotFinite
 from sgc.runtime.engine.requests.request import SamplingParams
@@ -94,7 +95,7 @@ class Sizes:
     may take in all. step_tokens, max_rows: the most of one step."""
 
     pool_tokens: int | None = None
-    memory_fraction: float = 0.9
+    memory_fraction: float = MEMORY_FRACTION
     step_tokens: int = 512
     max_rows: int = 256
 
