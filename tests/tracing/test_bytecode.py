@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import opcode
 import re
@@ -16,6 +17,8 @@ import sgc
 from sgc.errors import TraceError
 from sgc.tracing.code import bytecode, opcodes
 from sgc.tracing.code.bytecode import CodeInfo
+from sgc.tracing.code.handlers import _asks_for_class
+from sgc.tracing.code.trees import function_of, place_in, position, renamed_in, tree_of
 from sgc.tracing.paths.explore import Report
 from sgc.tracing.tracer import trace
 
@@ -174,3 +177,49 @@ def test_copies_of_an_end_are_one_place():
     info = CodeInfo(ends_twice.__code__)
     returns = [op.offset for op in dis.get_instructions(ends_twice) if "RETURN_" in op.opname]
     assert len({info.canonical(offset) for offset in returns}) == 1
+
+
+def blocks(xs, opened):
+    for x in sorted(xs):
+        x.go()
+    with opened(xs) as first, first:
+        first.go()
+
+
+def test_what_takes_items_and_enters_blocks_is_at_the_whole_statement():
+    """From 3.13 on Python says that it is at the iterable or the manager, which would then be taken
+    for what stopped the trace: a copy of what the loop goes over would be made."""
+    ops = ("GET_ITER", "FOR_ITER", "BEFORE_WITH", "WITH_EXCEPT_START")
+    tree = tree_of(__file__)
+    function = function_of(blocks.__code__, tree)
+    code = blocks.__code__
+    found = [(op.opname, place_in(code, op.offset, tree)) for op in dis.get_instructions(code)]
+    loop, block = map(position, function.body)
+    of_blocks = {(name, place) for name, place in found if name in ops}
+    assert of_blocks == {*((name, loop) for name in ops[:2]), *((name, block) for name in ops[2:])}
+    calls = {position(each) for each in ast.walk(function) if isinstance(each, ast.Call)}
+    assert {place for name, place in found if name == "CALL"} == {*calls, block}  # and its exit
+
+
+class Compares:
+    def __exit__(self, kind, error, trace):
+        return bool([each for each in (KeyError, IndexError) if kind is each])
+
+
+class Looks:
+    def __exit__(self, kind, error, trace):
+        return kind is not None
+
+
+def test_a_load_that_is_one_instruction_with_a_store_is_a_load():
+    assert _asks_for_class(Compares.__exit__)
+    assert not _asks_for_class(Looks.__exit__)
+
+
+def test_names_stored_by_one_instruction_are_found():
+    """3.13 stores two variables at once, or stores one and loads it."""
+    source = "def made(pairs):\n    for __sgc_1_k__, __sgc_1_v__ in pairs: return __sgc_1_k__\n"
+    names = {}
+    exec(compile(source, "made.py", "exec"), names)
+    whole = (2, 0, 2, 100)
+    assert renamed_in(names["made"].__code__, whole) == {"k": "__sgc_1_k__", "v": "__sgc_1_v__"}

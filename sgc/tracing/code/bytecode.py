@@ -297,7 +297,7 @@ class CodeInfo:
                 after: set[str] = set()
                 for m in self._next[n]:
                     after |= live[m]
-                for name, is_read in reversed(_locals_of(op)):
+                for name, is_read in reversed(opcodes.locals_of(op)):
                     after.add(name) if is_read else after.discard(name)
                 handler = self._handler(op.offset)
                 if handler is not None:
@@ -336,7 +336,7 @@ class CodeInfo:
 
     def _following(self, op: dis.Instruction, before: Stack, after: Stack) -> Stack:
         """The stack after an instruction, with what follows from variables marked."""
-        written = {name for name, is_read in _locals_of(op) if not is_read}
+        written = {name for name, is_read in opcodes.locals_of(op) if not is_read}
         if written:
             after = tuple(
                 (Slot.OTHER, offset)
@@ -354,7 +354,9 @@ class CodeInfo:
     def _pushed(self, op: dis.Instruction, popped: Stack) -> tuple[Slot, frozenset[str]]:
         """What an instruction pushes, and the variables from which that follows."""
         if op.opname in opcodes.LOADS:
-            return Slot.LOADED, frozenset(name for name, is_read in _locals_of(op) if is_read)
+            return Slot.LOADED, frozenset(
+                name for name, is_read in opcodes.locals_of(op) if is_read
+            )
         if not popped or not all(slot in _FOLLOWING for slot, _ in popped):
             return Slot.OTHER, frozenset()
         names = self.loaded(popped)
@@ -380,17 +382,10 @@ class CodeInfo:
         return Slot.EXIT if callee is not None and callee[1] in OWN_WITHS else Slot.OTHER
 
 
-def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
-    """The local variables of an instruction in order, and whether it reads them."""
-    reads = opcodes.READS_LOCAL.get(op.opname, ())
-    names = op.argval if len(reads) > 1 and isinstance(op.argval, tuple) else (op.argval,) * 2
-    return list(zip(names, reads, strict=False))
-
-
 def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | None, frozenset[str]]:
     found: dict[int | None, frozenset[str]] = {}
     for op in ops:
-        names = {name for name, is_read in _locals_of(op) if is_read}
+        names = {name for name, is_read in opcodes.locals_of(op) if is_read}
         line = op.positions.lineno if op.positions is not None else None
         found[line] = found.get(line, frozenset()) | (names - cells)
     return found

@@ -18,6 +18,7 @@ from sgc.core.places import COMPREHENSIONS, is_users, program_frames
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import called
+from sgc.tracing.code.opcodes import locals_of
 from sgc.tracing.code.operator_names import OR_NONE
 
 _SKIPPED = frozenset({"EXTENDED_ARG", "NOP", "CACHE", "PUSH_EXC_INFO"})
@@ -100,11 +101,16 @@ def _asks_for_class(leave: Any) -> bool:
     given = set(_parameters(code)[bool(code.co_argcount) :])  # without `self`
     ops = [op for op in dis.get_instructions(code) if op.opname not in _SKIPPED]
     return any(
-        bool(given & set(op.argval if isinstance(op.argval, tuple) else (op.argval,)))
-        and not _is_none_test(ops[n - 1], ops[n + 1 :])
+        bool(given & _loaded(op)) and not _is_none_test(ops[n - 1], ops[n + 1 :])
         for n, op in enumerate(ops)
-        if op.opname.startswith("LOAD_") and op.opname != "LOAD_CONST"
     )
+
+
+def _loaded(op: dis.Instruction) -> set[Any]:
+    """The names that an instruction loads."""
+    names = {name for name, is_read in locals_of(op) if is_read}
+    is_other = op.opname.startswith("LOAD_") and op.opname != "LOAD_CONST"
+    return names or ({op.argval} if is_other else set())
 
 
 def _parameters(code: CodeType) -> tuple[str, ...]:
@@ -152,15 +158,16 @@ def _match(ops: list[dis.Instruction], at: int) -> tuple[tuple[Load, ...] | None
         if name.startswith(_ENDS):
             return None, None
         if name in _LOADS and loads is not None:
-            loads.append((name, ops[n].argval))
+            reads = [variable for variable, is_read in locals_of(ops[n]) if is_read]
+            loads += [(name, each) for each in reads or [ops[n].argval]]
         elif name not in _SKIPPED:
             loads = None
     return None, None
 
 
 _LOADS = frozenset({
-    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_ATTR",
-    "BUILD_TUPLE",
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "LOAD_DEREF",
+    "LOAD_ATTR", "BUILD_TUPLE",
 })  # fmt: skip
 
 

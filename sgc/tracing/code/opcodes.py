@@ -43,6 +43,14 @@ READS_LOCAL = {
     "STORE_FAST_STORE_FAST": (False, False),
 }
 
+
+def locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
+    """The local variables of an instruction in order, and whether it reads them."""
+    reads = READS_LOCAL.get(op.opname, ())
+    names = op.argval if len(reads) > 1 and isinstance(op.argval, tuple) else (op.argval,) * 2
+    return list(zip(names, reads, strict=False))
+
+
 # Instructions whose result follows from local variables, globals or constants.
 LOADS = names("LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_CONST LOAD_GLOBAL")
 JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 
 from sgc.core.watching import unwatched
+from sgc.tracing.code.opcodes import locals_of
 
 Position = tuple[int, int, int, int]  # line, column, last line, last column
 Function = ast.FunctionDef | ast.Lambda
@@ -124,6 +125,42 @@ def place_of(code: CodeType, offset: int) -> Position | None:
     return line, column, end_line, end_column
 
 
+@lru_cache(maxsize=4096)
+def place_in(code: CodeType, offset: int, tree: Tree) -> Position | None:
+    """The position of the statement or expression to which an instruction belongs. That of a block,
+    which takes a `for`'s items or enters or leaves a `with`, belongs to the statement: Python 3.13
+    says that it is at the iterable or the manager.
+    """
+    place = place_of(code, offset)
+    if place is None or not _is_of_block(code, offset):
+        return place
+    inner = at(place, tree)
+    for outer in () if inner is None else tree.above(inner):
+        if position(outer) is not None and not isinstance(outer, ast.expr):
+            heads = _heads(outer)
+            return position(outer) if place in map(position, heads) else place
+    return place
+
+
+def _is_of_block(code: CodeType, offset: int) -> bool:
+    """Whether an instruction belongs to a block, not to the expression that the block begins with:
+    an exit is called with constants that the expression does not have."""
+    name, before = (dis.opname[code.co_code[each]] for each in (offset, offset - 2))
+    is_exit = (name, before) == ("CALL", "LOAD_CONST")
+    is_exit = is_exit and place_of(code, offset - 2) == place_of(code, offset)
+    return is_exit or name in _OF_BLOCKS
+
+
+_OF_BLOCKS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH", "WITH_EXCEPT_START"})
+
+
+def _heads(node: ast.AST) -> list[ast.expr]:
+    """The expressions that the blocks of a statement begin with."""
+    if isinstance(node, ast.For):
+        return [node.iter]
+    return [each.context_expr for each in node.items] if isinstance(node, ast.With) else []
+
+
 @lru_cache(maxsize=1024)
 def renamed_in(code: CodeType, place: Position) -> dict[str, str]:
     """The variables of a comprehension that converted code runs as a loop: their names there, by
@@ -131,9 +168,10 @@ def renamed_in(code: CodeType, place: Position) -> dict[str, str]:
     """
     found = {}
     for op in dis.get_instructions(code):
-        name = _RENAMED.fullmatch(op.argval) if op.opname == "STORE_FAST" else None
-        if name is not None and _is_inside(place_of(code, op.offset), place):
-            found[name[1]] = op.argval
+        for own in (name for name, is_read in locals_of(op) if not is_read):
+            name = _RENAMED.fullmatch(own)
+            if name is not None and _is_inside(place_of(code, op.offset), place):
+                found[name[1]] = own
     return found
 
 

@@ -22,7 +22,7 @@ from sgc.tracing.code.trees import (
     at,
     covers,
     function_of,
-    place_of,
+    place_in,
     position,
     renamed_in,
     statement_around,
@@ -188,7 +188,7 @@ def _in_frame(
     code = frame.f_code
     tree = tree_of(code.co_filename)
     function = None if tree is None else function_of(code, tree)
-    place = place_of(code, offset)
+    place = None if tree is None else place_in(code, offset, tree)
     if tree is None or function is None or place is None:
         return None
     found: Piece | None = None

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from sgc.lang.state import ProgramState
-from sgc.tracing.code.opcodes import READS_LOCAL
+from sgc.tracing.code.opcodes import locals_of
 from sgc.tracing.values.abstract import is_abstract
 
 _LOADS = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_GLOBAL", "LOAD_NAME"})
@@ -66,6 +66,4 @@ def _names(instruction: dis.Instruction) -> list[str]:
     found = instruction.argval
     if instruction.opname in _LOADS:
         return [found]
-    reads = READS_LOCAL.get(instruction.opname, ())
-    names = found if isinstance(found, tuple) else (found,) * len(reads)
-    return [name for name, is_read in zip(names, reads, strict=False) if is_read]
+    return [name for name, is_read in locals_of(instruction) if is_read]
