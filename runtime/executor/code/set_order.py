@@ -7,9 +7,10 @@ items that were removed.
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from sgc.runtime.executor.code.set_table import IS_READ, exact_copy
 
 
 def merged(items: Iterable[Any]) -> set[Any]:
@@ -19,21 +20,16 @@ def merged(items: Iterable[Any]) -> set[Any]:
     return made
 
 
-def copied_set(value: set[Any]) -> tuple[set[Any], bool]:
-    """A copy of a set, and whether it has the set's order: the first that has it of those that
-    several ways give, best with a table as large."""
-    wanted, size = list(value), sys.getsizeof(value)
-    ways: tuple[Callable[[], set[Any]], ...] = (
-        value.copy, lambda: set(wanted), lambda: merged(wanted),
-    )  # fmt: skip
-    found: set[Any] | None = None
-    for way in ways:
-        made = way()
-        is_same = list(made) == wanted
-        if is_same and sys.getsizeof(made) == size:
-            return made, True
-        found = made if is_same and found is None else found
-    return (value.copy(), False) if found is None else (found, True)
+def copied_set(value: set[Any], items: Sequence[Any] | None = None) -> tuple[set[Any], bool]:
+    """A copy of a set, and whether it has the set's order, now and after the same changes.
+
+    items: what the copy has in the place of the set's items, in their order.
+    """
+    found = exact_copy(value, items)
+    if found is not None:
+        return found, True
+    made = value.copy() if items is None else set(items)
+    return made, not IS_READ and len(made) == len(value)
 
 
 def is_constant(node: ast.expr) -> bool:

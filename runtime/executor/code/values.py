@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from dataclasses import Field, dataclass
 from io import StringIO
+from operator import is_
 from random import Random
 from typing import Any
 
@@ -62,41 +63,67 @@ def copied(value: Any, memo: Memo | None = None) -> Any:
 
     memo: gets each container in it with its copy, by the container's id.
     """
-    return _copied(value, {} if memo is None else memo, 0)
+    return _copied(value, _Copies({} if memo is None else memo), 0)
 
 
-def _copied(value: Any, memo: Memo, depth: int) -> Any:
+def deep_copied(value: Any, memo: Memo) -> Any:
+    """A copy as of Python's `deepcopy`, which adds the items of sets one after the other."""
+    return _copied(value, _Copies(memo, is_exact=False), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Copies under way. memo: of `copied`; is_exact: whether sets keep their order."""
+
+    memo: Memo
+    is_exact: bool = True
+
+
+def _copied(value: Any, copies: _Copies, depth: int) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
     if kind not in CONTAINERS and record_of(kind) is None:
-        return _other(value, memo, depth)
-    if id(value) in memo:
-        return memo[id(value)][1]
+        return _other(value, copies.memo)
+    if id(value) in copies.memo:
+        return copies.memo[id(value)][1]
     if depth > MAX_VALUE_DEPTH:
         raise LimitExceeded(f"an argument is nested more than {MAX_VALUE_DEPTH} deep")
-    return _copy(value, kind, memo, depth + 1)
+    return _copy(value, kind, copies, depth + 1)
 
 
-def _copy(value: Any, kind: type, memo: Memo, depth: int) -> Any:
+def _copy(value: Any, kind: type, copies: _Copies, depth: int) -> Any:
     """A copy, which is in the memo before what it holds is copied, if it can be: that may hold it
     again.
     """
-    record = record_of(kind)
+    record, memo = record_of(kind), copies.memo
     if record is not None:
-        return copied_instance(value, record, memo, lambda item: _copied(item, memo, depth))
+        return copied_instance(value, record, memo, lambda item: _copied(item, copies, depth))
     if kind in (list, deque) or kind in MAPPINGS:
         made = _empty(value, kind)
         memo[id(value)] = (value, made)
-        _fill(made, value, memo, depth)
+        _fill(made, value, copies, depth)
         return made
     is_plain = set(map(type, value)) <= _ATOMS
-    if is_plain:
-        made = copied_set(value)[0] if kind is set else value
-    else:
-        made = kind([_copied(item, memo, depth) for item in value])
+    items = None if is_plain else [_copied(item, copies, depth) for item in value]
+    made = _fixed_or_set(value, kind, items, copies.is_exact)
     memo[id(value)] = (value, made)
     return made
+
+
+def _fixed_or_set(value: Any, kind: Any, items: list[Any] | None, is_exact: bool) -> Any:
+    """A copy of a tuple, set or frozenset. items: the copies of its own; None if they are these."""
+    if kind is tuple:
+        return value if items is None else kind(items)
+    if not is_exact:
+        return kind([*value] if items is None else items)
+    if kind is set:
+        made, has_order = copied_set(value, items)
+        if not has_order:
+            raise NotAllowed("a set has no copy of the same order", hint="use a list, or a dict")
+        return made
+    is_same = items is None or all(map(is_, items, value))
+    return value if is_same else kind(items)
 
 
 def _empty(value: Any, kind: type) -> Any:
@@ -110,20 +137,20 @@ def _empty(value: Any, kind: type) -> Any:
     return made
 
 
-def _fill(made: Any, value: Any, memo: Memo, depth: int) -> None:
+def _fill(made: Any, value: Any, copies: _Copies, depth: int) -> None:
     if type(made) not in MAPPINGS:
         is_plain = set(map(type, value)) <= _ATOMS
-        made.extend(value if is_plain else [_copied(item, memo, depth) for item in value])
+        made.extend(value if is_plain else [_copied(item, copies, depth) for item in value])
         return
     for key, item in value.items():
-        at_key, at_item = _copied(key, memo, depth), _copied(item, memo, depth)
+        at_key, at_item = _copied(key, copies, depth), _copied(item, copies, depth)
         if type(made) is Counter:
             dict.__setitem__(made, at_key, at_item)
         else:
             made[at_key] = at_item
 
 
-def _other(value: Any, memo: Memo, depth: int) -> Any:
+def _other(value: Any, memo: Memo) -> Any:
     kind = type(value)
     if isinstance(value, str):
         return as_value(value) if type(as_value(value)) is str else str.__str__(value)

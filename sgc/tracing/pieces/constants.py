@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
@@ -15,6 +14,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.runtime.executor.code.set_order import merged
+from sgc.runtime.executor.code.set_table import as_added, is_same
 from sgc.tracing.code.trees import source_of
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.sets import order_is_fixed
@@ -84,28 +84,31 @@ class Writer:
         if kind is tuple:
             return f"({self._items(value)}{',' if len(value) == 1 else ''})"
         if kind in (set, frozenset):
-            return self._set(value, kind) if value else f"{kind.__name__}()"
+            return self._set(value, kind)
         if kind is deque:
             return f"{self._named('deque', deque)}([{self._items(value)}], {value.maxlen})"
         return self._mapping(value, kind) if kind in _MAPPINGS else ""
 
     def _set(self, value: Any, kind: Any) -> str:
         """The order of numbers is that of the program's own set; that of texts is no program's."""
-        items, wanted = [self.written(each) for each in value], list(value)
-        is_of_numbers = order_is_fixed(value)
+        wanted, is_of_numbers = list(value), order_is_fixed(value)
+        items = [*map(self.written, wanted)]
         if not is_of_numbers:
             items.sort()
         listed = ", ".join(items)
-        if is_of_numbers:
-            if _is_same(kind(wanted), value):
-                return f"{kind.__name__}([{listed}])"
-            is_merged = len(wanted) > 2 and all(map(_is_constant, wanted))
-            if _is_same(kind(merged(wanted) if is_merged else set(wanted)), value):
-                return f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
-        if len(wanted) > 1:
+        display = f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
+        if not wanted:
+            display = f"{kind.__name__}()"
+        elif is_of_numbers:
+            for order in (wanted, as_added(value)):
+                if _is_same(kind(order), value):
+                    return f"{kind.__name__}([{self._items(order)}])"
+        is_merged = len(wanted) > 2 and all(map(_is_constant, wanted))
+        is_own = is_of_numbers or len(wanted) < 2
+        if not is_own or not _is_same(kind(merged(wanted) if is_merged else set(wanted)), value):
             self.lost.add(self._attribute)
             self.has_lost_numbers = self.has_lost_numbers or is_of_numbers
-        return f"{{{listed}}}" if kind is set else f"frozenset({{{listed}}})"
+        return display
 
     def _items(self, value: Any) -> str:
         return ", ".join(map(self.written, value))
@@ -145,8 +148,7 @@ class Writer:
 
 def _is_same(made: Any, value: Any) -> bool:
     """Whether a set has the order of another, and will have it when both get the same items."""
-    is_alike = type(value) is frozenset or sys.getsizeof(made) == sys.getsizeof(value)
-    return is_alike and list(made) == list(value)
+    return list(made) == list(value) if type(value) is frozenset else is_same(made, value)
 
 
 def _is_constant(value: Any) -> bool:

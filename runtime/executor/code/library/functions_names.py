@@ -17,7 +17,7 @@ from sgc.runtime.executor.code.methods.attributes import guarded
 from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
 from sgc.runtime.executor.code.methods.operators import BINARY, UNARY, subscript
-from sgc.runtime.executor.code.values import copied
+from sgc.runtime.executor.code.values import copied, deep_copied
 from sgc.runtime.executor.interface.records import record_of
 from sgc.runtime.executor.interface.value_limits import check_items
 
@@ -208,7 +208,7 @@ def _deepcopy(value: Any) -> Any:
     try:
         charge(4 + 2 * (measure(value) >> 1))
         memo: dict[int, Any] = {}
-        made = copied(value, memo)
+        made = deep_copied(value, memo)
         charge(8 * len(memo))
         _check_copied(original for original, _ in memo.values())
         return made
