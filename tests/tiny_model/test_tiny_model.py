@@ -16,8 +16,9 @@ from sgc.runtime.engine.text.template_render import renderer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from tiny_model import corpus, evaluate, programs, tokenizer, world
+from tiny_model import card, corpus, evaluate, tokenizer, world
 from tiny_model.batches import IGNORED, PROMPT_SHARE, encode, window
+from tiny_model.programs import essays
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -90,8 +91,8 @@ def test_a_space_before_a_reply_mostly_goes_to_it():
 def test_letter_grades_follow_the_planted_levels():
     worth = {"A": [], "B": [], "C": [], "D": []}
     for i in range(400):
-        _, letter, levels = programs.essay(Random(i), World())
-        worth[letter].append(sum(programs.LEVELS.index(level) for level in levels.values()))
+        _, letter, levels = essays.essay(Random(i), World())
+        worth[letter].append(sum(essays.LEVELS.index(level) for level in levels.values()))
     assert min(worth["A"]) > max(worth["B"]) > max(worth["C"]) > max(worth["D"])
 
 
@@ -163,3 +164,9 @@ def test_batches_hold_what_is_generated_and_few_other_targets():
 def test_the_shipped_tokenizer_is_what_the_tool_makes():
     shipped = (DEFAULT_FOLDER / "tokenizer.json").read_text(encoding="utf-8")
     assert tokenizer.train().to_str(pretty=False) + "\n" == shipped
+
+
+def test_the_card_that_ships_has_every_phrasing():
+    shipped = (DEFAULT_FOLDER / "README.md").read_text(encoding="utf-8")
+    assert card.templates() in shipped
+    assert card.examples() in shipped

@@ -10,8 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tiny_model import programs, shapes, tasks
+from tiny_model import class_tasks, exchange, person_tasks, shapes, tasks, tool_tasks
 from tiny_model.corpus import LAST_STAGE, SHAPES
+from tiny_model.programs import agents, essays, reasoning, tips
 from tiny_model.world import World
 
 HEAD = """---
@@ -72,35 +73,49 @@ def _shown(form: str) -> str:
 
 def templates() -> str:
     """Every phrasing that the texts are made from."""
-    t, p, s = tasks, programs, shapes
     pairs = [
-        f"{label + ': ' if label else ''}{{content}}\\n{cue}" for label, cue in t.QUESTION_CUES
+        f"{label + ': ' if label else ''}{{content}}\\n{cue}"
+        for label, cue in exchange.QUESTION_CUES
     ]
     parts = [
         "An exchange is `{instruction}\\n{label}: {content}\\n{cue}:` and the reply; a few-shot\n"
         "list is the instruction, an empty line, and solved exchanges; in a chat the user's\n"
         "message is the instruction and the content.\n",
-        _list("Questions: instructions", t.QUESTION_HEADS),
+        _list("Questions: instructions", exchange.QUESTION_HEADS),
         _list("Questions: labels and cues", pairs),
-        _list("Sentiment", t.SENTIMENT_HEADS),
-        _list("Topic of a text", [form.format("{topics}") for form in t.AREA_HEADS]),
-        _list("Related or not", t.RELATED_HEADS + [h.format("{topic}") for h in t.IS_ABOUT_HEADS]),
-        _list("Fields as `key: value` lines", [h.format("{keys}") for h in t.EXTRACT_HEADS]),
-        _list("Fields as JSON", [h.format("{keys}") for h in t.JSON_HEADS]),
-        _list("Keys", [key for keys in t.KEYS.values() for key in keys]),
-        _list("Reading", t.READ_HEADS + [q for forms in t.ABOUT_PERSON.values() for q in forms]),
-        _list("Choice of a tool", [h.format("{tools}") for h in t.TOOL_HEADS]),
-        _list("Summaries", t.SUMMARY_HEADS),
-        _list("Tips", p.TIPS_HEADS),
-        _list("Expansion of a tip", [h + "{tip}\n" for h in p.EXPAND_HEADS]),
-        _list("Essays", [h + "{essay}\n" for h in p.ESSAY_HEADS]),
-        _list("Judgments", p.METRIC_ASKS),
-        _list("Grades, after the essay or its judgments", p.GRADE_ASKS),
-        _list("Reasoning: before, and before the answer", p.STEP_CUES + p.ANSWER_CUES),
-        _list("Agents", p.AGENT_HEADS),
-        _list("Systems", s.SYSTEMS),
-        _list("Told and recalled", [q for told, asked, _ in s.TOLD.values() for q in told + asked]),
-        _list("About earlier turns", s.ASKED_ABOUT),
+        _list("Sentiment", class_tasks.SENTIMENT_HEADS),
+        _list("Topic of a text", [form.format("{topics}") for form in class_tasks.AREA_HEADS]),
+        _list(
+            "Related or not",
+            class_tasks.RELATED_HEADS + [h.format("{topic}") for h in class_tasks.IS_ABOUT_HEADS],
+        ),
+        _list(
+            "Fields as `key: value` lines", [h.format("{keys}") for h in person_tasks.EXTRACT_HEADS]
+        ),
+        _list("Fields as JSON", [h.format("{keys}") for h in person_tasks.JSON_HEADS]),
+        _list("Keys", [key for keys in person_tasks.KEYS.values() for key in keys]),
+        _list(
+            "Reading",
+            person_tasks.READ_HEADS
+            + [q for forms in person_tasks.ABOUT_PERSON.values() for q in forms],
+        ),
+        _list("Choice of a tool", [h.format("{tools}") for h in tool_tasks.TOOL_HEADS]),
+        _list("Summaries", tasks.SUMMARY_HEADS),
+        _list("Tips", tips.TIPS_HEADS),
+        _list("Expansion of a tip", [h + "{tip}\n" for h in tips.EXPAND_HEADS]),
+        _list("Essays", [h + "{essay}\n" for h in essays.ESSAY_HEADS]),
+        _list("Judgments", essays.METRIC_ASKS),
+        _list("Grades, after the essay or its judgments", essays.GRADE_ASKS),
+        _list(
+            "Reasoning: before, and before the answer", reasoning.STEP_CUES + reasoning.ANSWER_CUES
+        ),
+        _list("Agents", agents.AGENT_HEADS),
+        _list("Systems", shapes.SYSTEMS),
+        _list(
+            "Told and recalled",
+            [q for told, asked, _ in shapes.TOLD.values() for q in told + asked],
+        ),
+        _list("About earlier turns", shapes.ASKED_ABOUT),
     ]
     return "\n".join(parts)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from tiny_model import programs, shapes
+from tiny_model import shapes
+from tiny_model.programs import agents, essays, people, reasoning, stories, tips
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -23,22 +24,22 @@ SHAPES: dict[str, tuple[Shape, float]] = {  # with their weights
     "follow_up": (shapes.follow_up, 1.5),
     "recall": (shapes.recall, 2.5),
     "tool_chat": (shapes.tool_chat, 1),
-    "tips_program": (programs.tips_program, 2.5),
-    "tips_at_once": (programs.tips_at_once, 1.5),
-    "expansion": (programs.expansion, 1.5),
-    "advice": (programs.advice, 0.7),
-    "judge": (programs.judge, 2),
-    "grade": (programs.grade, 2.5),
-    "grade_chat": (programs.grade_chat, 0.7),
-    "extract_program": (programs.extract_program, 2),
-    "character": (programs.character, 1),
-    "character_at_once": (programs.character_at_once, 1),
-    "reason": (programs.reason, 1.5),
-    "reason_chat": (programs.reason_chat, 0.7),
-    "react": (programs.react, 1.5),
-    "react_at_once": (programs.react_at_once, 1),
-    "tool_use": (programs.tool_use, 0.7),
-    "story": (programs.story, 0.7),
+    "tips_program": (tips.tips_program, 2.5),
+    "tips_at_once": (tips.tips_at_once, 1.5),
+    "expansion": (tips.expansion, 1.5),
+    "advice": (tips.advice, 0.7),
+    "judge": (essays.judge, 2),
+    "grade": (essays.grade, 2.5),
+    "grade_chat": (essays.grade_chat, 0.7),
+    "extract_program": (people.extract_program, 2),
+    "character": (people.character, 1),
+    "character_at_once": (people.character_at_once, 1),
+    "reason": (reasoning.reason, 1.5),
+    "reason_chat": (reasoning.reason_chat, 0.7),
+    "react": (agents.react, 1.5),
+    "react_at_once": (agents.react_at_once, 1),
+    "tool_use": (agents.tool_use, 0.7),
+    "story": (stories.story, 0.7),
 }
 NAMES = list(SHAPES)
 # Weights of later stages, in which the shapes are known and their content is still to be learnt.

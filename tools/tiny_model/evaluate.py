@@ -15,8 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tiny_model import programs, shapes, tasks
+from tiny_model import shapes, tasks
 from tiny_model.corpus import LAST_STAGE, Shape
+from tiny_model.programs import agents, essays, reasoning, tips
 from tiny_model.text import CLOSE, END, Text
 from tiny_model.world import World
 
@@ -111,7 +112,7 @@ def in_chat(*chosen: tasks.Task) -> Shape:
 
 def numbered(r: Random, world: World) -> Text:
     while True:
-        text = programs.tips_at_once(r, world)
+        text = tips.tips_at_once(r, world)
         if text.parts[1][0].startswith("1."):
             return text
 
@@ -156,16 +157,16 @@ LINES = [
     Line("field: value, form", lines_at_once, 0.98, has_fields),
     Line("field: value, exact", lines_at_once, 0.90, same),
     Line("three fields, speculated", three_fields, 0.90, follows),
-    Line("letter grade", programs.grade, 0.85, same),
+    Line("letter grade", essays.grade, 0.85, same),
     Line("recall of an earlier turn", shapes.recall, 0.90, same),
     Line("answers about a text", of(tasks.reading), 0.90, same),
     Line("everyday questions", of(tasks.fact, tasks.capital, tasks.trade), 0.90, same),
     Line("sums", of(tasks.sums), 0.80, same),
-    Line("reasoning, answer", programs.reason, 0.85, same),
-    Line("tool in running text", programs.tool_use, 0.95, same, which=0),
-    Line("agent, final answer", programs.react, 0.85, same),
+    Line("reasoning, answer", reasoning.reason, 0.85, same),
+    Line("tool in running text", agents.tool_use, 0.95, same, which=0),
+    Line("agent, final answer", agents.react, 0.85, same),
     Line("food or not (chat.py)", shapes.follow_up, 0.90, same),
-    Line("expansion, prose", programs.expansion, 0.95, is_prose),
+    Line("expansion, prose", tips.expansion, 0.95, is_prose),
 ]
 
 

@@ -1,6 +1,6 @@
 """Shapes that make a prompt of exchanges: completions, few-shot lists, chats of several turns.
 
-A shape is `shape(r, world) -> Text`. The shapes of whole programs are in `programs.py`, the
+A shape is `shape(r, world) -> Text`. The shapes of whole programs are in `programs/`, the
 table of all shapes in `corpus.py`.
 """
 

@@ -1,7 +1,7 @@
 """A training text: the parts that the program writes, and those that the model generates.
 
 Parts are tokenized as in the engine: each run of text that a program writes as one string, and each
-generation as one string. `shapes.py`, `programs.py` and `batches.py` call it.
+generation as one string. `shapes.py`, `programs/` and `batches.py` call it.
 """
 
 from __future__ import annotations
