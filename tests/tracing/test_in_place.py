@@ -242,13 +242,72 @@ def test_an_object_of_the_users_class_answers_comparisons(scripted):
     assert list(found) == [True, True, False, True, False]
 
 
-def test_what_is_frozen_is_converted_too(made):
-    classes = __import__("in_place_classes")
+class Hiding:
+    """Its objects hold what nobody finds who looks from a module's names."""
+
+    def __init__(self, what: type) -> None:
+        self.what = what
+
+
+HIDDEN = """
+from test_in_place import Hiding
+
+class Plain:
+    def __init__(self, t): self.t = t
+    def __lt__(self, other): return f"{self.t}" < f"{other.t}"
+
+def hide():
+    class Hidden:
+        def __init__(self, t): self.t = t
+        def __lt__(self, other): return f"{self.t}" > f"{other.t}"
+    return Hiding(Hidden)
+
+hiding = hide()
+"""
+
+
+def hidden(tmp_path, monkeypatch) -> Any:
+    (tmp_path / "in_place_hidden.py").write_text(HIDDEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "test_in_place", sys.modules[__name__])
+    monkeypatch.delitem(sys.modules, "in_place_hidden", raising=False)
+    return __import__("in_place_hidden")
+
+
+def test_what_is_frozen_is_converted_too(tmp_path, monkeypatch):
+    module = hidden(tmp_path, monkeypatch)
     gc.freeze()  # for good: what tests have imported is frozen in any case
     with in_place.InPlace() as held:
-        held.convert(vars(classes))
-        assert id(classes.key) in in_place._held
+        held.convert(vars(module))
+        assert id(module.Plain.__lt__) in in_place._held
+        assert id(module.hiding.what.__lt__) not in in_place._held
+        held.convert(vars(module))
+        assert id(module.hiding.what.__lt__) in in_place._held
         assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+def test_a_function_is_looked_for_everywhere_only_where_it_is_hidden(
+    tmp_path, monkeypatch, scripted, looks
+):
+    """For that takes as long as the process has objects."""
+    module, looked = hidden(tmp_path, monkeypatch), []
+    look = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda names: looked.append(names) or look(names))
+
+    def program(s, x):
+        least = min([module.Plain(f"{x}."), module.Plain("m")])
+        s += "first" if f"{least.t}" == "m" else "second"
+        if looks:
+            most = min([module.hiding.what(f"{x}."), module.hiding.what("m")])
+            s += "second" if f"{most.t}" == "m" else "first"
+
+    function = sgc.function(program)
+    compiled = function.compile(check=False)
+    assert looked == [vars(module)] * looks
+    for x in ("a", "b", "z"):
+        ours, theirs = (each.run(x=x, backend=scripted()) for each in (compiled, function))
+        assert ours.text() == theirs.text()
 
 
 def test_a_class_whose_file_was_changed_is_refused(tmp_path, monkeypatch):

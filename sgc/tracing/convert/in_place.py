@@ -12,7 +12,8 @@ import builtins
 import gc
 import threading
 from dataclasses import dataclass
-from types import CodeType, FrameType, FunctionType
+from functools import cached_property, partial
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from sgc.core.places import is_users_own
@@ -39,15 +40,22 @@ class _Held:
 _held: dict[int, _Held] = {}  # converted functions, by id
 _made: dict[int, CodeType] = {}  # the converted code that these have now
 _lock = threading.Lock()
+MAX_NEAR = 10_000
+_HOLDERS = frozenset(
+    (dict, list, tuple, set, frozenset, property, classmethod, staticmethod, partial,
+     cached_property, CellType, MethodType)
+)  # fmt: skip
 
 
 class InPlace:
     """The functions that one trace has converted in place."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, CodeType] = {}  # checked once: a generator may have begun before
+        self._seen: dict[int, CodeType] = {}  # checked once
         self._modules: dict[int, dict[str, Any]] = {}
+        self._whole: set[int] = set()  # modules of which all functions are converted
         self._ours: dict[int, FunctionType] = {}
+        self._codes: set[int] = set()  # that these have now
 
     def __enter__(self) -> InPlace:
         return self
@@ -67,7 +75,9 @@ class InPlace:
         only for another trace.
         """
         code, names = frame.f_code, frame.f_globals
-        if self._seen.get(id(code)) is code or id(names) in self._modules:
+        if self._seen.get(id(code)) is code or id(names) in self._whole:
+            return False
+        if id(code) in self._codes:
             return False
         self._seen[id(code)] = code
         if code.co_name == "<module>" or not is_users_own(code, names):
@@ -84,13 +94,20 @@ class InPlace:
         return id(names) in self._modules
 
     def convert(self, names: dict[str, Any]) -> None:
-        """Converts the functions of a module."""
+        """Converts the functions of a module: at first those that its names lead to, which are
+        mostly all; and all, if one of them is called that is not converted yet, or a generator
+        goes on that began before.
+        """
         vars(builtins).update(OPERATORS)  # the modules' own globals must not change
+        is_again = id(names) in self._modules
         self._modules[id(names)] = names
+        self._seen.clear()
         with _lock:
-            for each in _referrers(names):
-                if type(each) is FunctionType and id(each) not in self._ours:
+            for each in _all_of(names) if is_again else _near(names):
+                if id(each) not in self._ours:
                     self._convert(each)
+        if is_again:
+            self._whole.add(id(names))
 
     def _convert(self, function: FunctionType) -> None:
         key = id(function)
@@ -106,12 +123,44 @@ class InPlace:
             _made[id(code)] = code
         _held[key].n_traces += 1
         self._ours[key] = function
+        self._codes.add(id(function.__code__))
 
 
 def own_code(function: FunctionType) -> CodeType:
     """A function's original code."""
     held = _held.get(id(function))
     return held.code if held is not None and held.function is function else function.__code__
+
+
+def _near(names: dict[str, Any]) -> list[FunctionType]:
+    """The functions of a module that its names lead to through classes, wrappers and containers,
+    and those that other traces have converted."""
+    found = [held.function for held in _held.values() if held.function.__globals__ is names]
+    seen: set[int] = set()
+    todo: list[Any] = list(names.values())
+    while todo and len(seen) < MAX_NEAR:
+        each = todo.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if type(each) is FunctionType:
+            if each.__globals__ is names:
+                found.append(each)
+            todo += each.__closure__ or ()
+            todo += each.__defaults__ or ()
+            todo += (each.__kwdefaults__, vars(each))
+        elif issubclass(type(each), type):
+            attributes = type.__getattribute__(each, "__dict__")
+            if attributes.get("__module__") == names.get("__name__"):
+                todo += attributes.values()
+        elif type(each) in _HOLDERS:
+            todo += gc.get_referents(each)
+    return found
+
+
+def _all_of(names: dict[str, Any]) -> list[FunctionType]:
+    """All functions of a module. The time it takes grows with all that the process holds."""
+    return [each for each in _referrers(names) if type(each) is FunctionType]
 
 
 def _referrers(names: dict[str, Any]) -> list[Any]:
