@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,7 @@ def measure(
     least: int = 8,
 ) -> Rate:
     """Measures a run on an empty cache. least: how many of the longest sequences the pool holds."""
-    everything = _run(shape, seed, n, scale, pool_tokens=4_000_000, policy="fcfs", width=None)[1]
-    longest = max(len(a.call.prompt) + len(a.output) + _n_choices(a) for a in everything)
-    n_distinct = best_of(everything).prompt_tokens - best_of(everything).cached_tokens
+    longest, n_distinct = _size(shape, seed, n, scale)
     tokens = max(least * longest, int(pool * n_distinct))
     core, asked = _run(shape, seed, n, scale, pool_tokens=tokens, policy=policy, width=width)
     counters = core.stats().counters
@@ -72,6 +71,15 @@ def measure(
     n_choices = counters.prompt_tokens - n_prompt  # a choice's positions are never cached
     assert n_choices >= 0
     return Rate(n_prompt, counters.cached_tokens, counters.positions_run, best_of(asked))
+
+
+@cache
+def _size(shape: str, seed: int, n: int, scale: float) -> tuple[int, int]:
+    """The longest sequence of a workload, and its distinct positions."""
+    everything = _run(shape, seed, n, scale, pool_tokens=4_000_000, policy="fcfs", width=None)[1]
+    longest = max(len(a.call.prompt) + len(a.output) + _n_choices(a) for a in everything)
+    best = best_of(everything)
+    return longest, best.prompt_tokens - best.cached_tokens
 
 
 def best_of(asked: list[Asked]) -> Optimum:

@@ -9,6 +9,7 @@ shows as different output. Used by tests and by `--fake` engines.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -43,21 +44,8 @@ class FakeModel:
         breaks: Sequence[int] = (),
     ) -> None:
         self._prefix: Hashes = np.zeros(n_pages, np.uint64)  # a sum over the prefix
-        rng = np.random.default_rng(seed)
-        shape = (_N_TABLE, vocab_size)
-        self._common = (_SPREAD * rng.standard_normal(shape, np.float32)).astype(np.float32)
-        self._special = rng.standard_normal(shape, np.float32)
-        if printable is not None:
-            allowed = np.zeros(vocab_size, np.bool_)
-            allowed[list(printable)] = True
-            self._common[:, ~allowed] = _NEVER
-        self._sprinkle(ends, rows=range(0, 2))
-        self._sprinkle(breaks, rows=range(2, 10))
-
-    def _sprinkle(self, tokens: Sequence[int], rows: range) -> None:
-        for i, row in enumerate(rows):
-            if tokens:
-                self._special[row, tokens[i % len(tokens)]] = _RARE - _NEVER
+        chosen = None if printable is None else tuple(printable)
+        self._common, self._special = _tables(vocab_size, seed, chosen, tuple(ends), tuple(breaks))
 
     def run(self, batch: FlatBatch) -> Floats:
         self._write(batch)
@@ -96,6 +84,32 @@ class FakeModel:
         ends = np.cumsum(n_read)
         sums: Hashes = np.add.reduceat(numbers, ends - n_read)
         return _scramble(sums)
+
+
+@lru_cache(maxsize=4)
+def _tables(
+    vocab_size: int,
+    seed: int,
+    printable: tuple[int, ...] | None,
+    ends: tuple[int, ...],
+    breaks: tuple[int, ...],
+) -> tuple[Floats, Floats]:
+    """[_N_TABLE, vocab] each, which models share: logits are a row of the first and one of the
+    second."""
+    rng = np.random.default_rng(seed)
+    shape = (_N_TABLE, vocab_size)
+    common: Floats = (_SPREAD * rng.standard_normal(shape, np.float32)).astype(np.float32)
+    special: Floats = rng.standard_normal(shape, np.float32)
+    if printable is not None:
+        allowed = np.zeros(vocab_size, np.bool_)
+        allowed[list(printable)] = True
+        common[:, ~allowed] = _NEVER
+    for tokens, rows in ((ends, range(0, 2)), (breaks, range(2, 10))):
+        for i, row in enumerate(rows):
+            if tokens:
+                special[row, tokens[i % len(tokens)]] = _RARE - _NEVER
+    common.flags.writeable = special.flags.writeable = False
+    return common, special
 
 
 def _mix(tokens: Ints, positions: Ints) -> Hashes:

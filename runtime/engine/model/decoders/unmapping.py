@@ -14,16 +14,18 @@ from collections.abc import Iterator, Sequence
 from torch import Tensor
 
 _MADV_DONTNEED = 4
+_WORTH_BYTES = 1 << 16  # a smaller weight frees less than it costs to find out where it lies
 _Range = tuple[int, int]
 
 
 def unmap(weights: Sequence[Tensor]) -> None:
     """Unmaps the pages that lie whole in a weight, where they are of a file: read once more they
     would be as in the file. Memory of other kinds stays as it is."""
-    if sys.platform != "linux":
+    large = [weight for weight in weights if weight.nbytes >= _WORTH_BYTES]
+    if sys.platform != "linux" or not large:
         return
     files = list(_mapped_files())
-    for weight in weights:
+    for weight in large:
         start, end = weight.data_ptr(), weight.data_ptr() + weight.nbytes
         if any(first <= start and end <= last for first, last in files):
             _forget(start, end)
