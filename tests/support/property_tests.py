@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import settings
 
-SHARE = 4  # of the whole number, so that `make test` is soon done
+SHARE = 8  # of the whole number, so that `make test` is soon done
 
 
 def examples(whole: int, share: int = SHARE, **more: Any) -> settings:

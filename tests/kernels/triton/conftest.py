@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from triton_interpreter import replace_once
+
+replace_once()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import torch
 from engine.core.conftest import drive, request
 from engine.core.model.test_fused import UNDERSTOOD, VOCAB, make_model
 from torch import Tensor
+from triton_interpreter import replace_once
 
 from sgc.errors import LoadError
 from sgc.kernels.flashinfer.inputs import cascaded
@@ -49,6 +50,8 @@ from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.faults import Faults
 from sgc.runtime.engine.step.host_logits import HostLogits
 from sgc.runtime.engine.worker.main import _step
+
+replace_once()
 
 STAND_IN = Place(torch.device("cpu"), "torch")
 N_PAGES = 2000
