@@ -1,16 +1,19 @@
 """Programs that arrive one by one: how long they take by each policy of the engine.
 
-    python -P benches/program_load.py [--programs 2000] [--seeds 3] [--loads 0.5,0.8,0.95]
-        [--pools 8192,131072] [--running 256] [--out FILE.json]
+    python -P benches/program_load.py [--programs 10000] [--seeds 3] [--loads 0.5,0.8,0.95]
+        [--pools 4096,8192,131072] [--heavy] [--jobs 2] [--out FILE.json]
 
 It runs our engine's own scheduler, tree and step loop on a virtual clock (a step takes 30 ms, and
 0.4 ms more for each position), with a fake model. Arrivals are Poisson, at shares of the rate at
-which programs end when all are there at once (by `lpm`, in the same pool).
+which 1,500 programs end that are all there at once (by `lpm`, in the same pool). --heavy: ten
+programs at a time on average, and lengths whose logarithms spread twice as far.
 
 Policies: lpm and fcfs, without hints; marks: lpm, told which prefixes nothing goes on from;
 attained: what a run was served so far, as Autellix; program: what is left of a run, as its graph
-tells and lengths are expected, and the marks; oracle: the same with the lengths as they will be.
-Times are from a program's arrival to its last reply.
+tells and lengths are expected, and the marks; oracle: the same with the lengths as they will be;
+room: lpm at the same rate in a pool that holds everything, which no policy can do better than by
+much. Times are from a program's arrival to its last reply; `held` is the pool's share of the tokens
+that live programs have.
 """
 
 from __future__ import annotations
@@ -20,8 +23,11 @@ import datetime
 import heapq
 import itertools
 import json
+import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,17 +44,20 @@ from sgc.runtime.engine.step.core import EngineCore
 
 STEP_S, POSITION_S = 0.030, 0.0004  # about a model of 0.5 billion parameters on two cores
 POLICIES = {"lpm": "lpm", "marks": "lpm", "fcfs": "fcfs", "attained": "program",
-            "program": "program", "oracle": "program"}  # fmt: skip
+            "program": "program", "oracle": "program", "room": "lpm"}  # fmt: skip
+ROOM = 131_072
+N_SATURATING = 1500
 
 
 @dataclass
 class Measured:
-    """times_s: of each program, from arrival to end."""
+    """times_s: of each program, from arrival to end. held: the pool's share of live tokens."""
 
     times_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
     hit_rate: float = 0.0
     n_preempted: int = 0
+    held: float = 0.0
 
 
 class _Live:
@@ -80,6 +89,34 @@ class _Live:
         return [*base, *rng.integers(3, VOCAB, call.n_new).tolist()]
 
 
+class _LiveTokens:
+    """The distinct tokens of live programs, averaged over time."""
+
+    def __init__(self) -> None:
+        self._beginnings: Counter[tuple[int, ...]] = Counter()
+        self._now, self._sum = 0, 0.0
+
+    def begin(self, program: Program) -> None:
+        shared = program.beginning[:-N_OWN]
+        self._now += N_OWN + (len(shared) if self._beginnings[shared] == 0 else 0)
+        self._beginnings[shared] += 1
+
+    def add(self, n_tokens: int) -> None:
+        self._now += n_tokens
+
+    def end(self, program: Program) -> None:
+        shared = program.beginning[:-N_OWN]
+        self._beginnings[shared] -= 1
+        own = N_OWN + sum(call.n_new + call.n_out for call in program.calls)
+        self._now -= own + (len(shared) if self._beginnings[shared] == 0 else 0)
+
+    def passed(self, seconds: float) -> None:
+        self._sum += self._now * seconds
+
+    def mean(self, seconds: float) -> float:
+        return self._sum / seconds
+
+
 class _Driver:
     def __init__(self, todo: Sequence[Program], policy: str, pool: int, running: int) -> None:
         self.core = EngineCore(
@@ -95,23 +132,25 @@ class _Driver:
             self._later(program.at_s, _Live(number, program, policy == "oracle"), None)
         self.running: dict[int, tuple[_Live, int]] = {}
         self.n_asked = 0
+        self.pool, self.live_tokens = pool, _LiveTokens()
         self.found = Measured()
 
     def run(self) -> Measured:
         while self.events or self.core.has_work:
             if not self.core.has_work:
-                self.now = max(self.now, self.events[0][0])
+                self._pass(max(0.0, self.events[0][0] - self.now))
             while self.events and self.events[0][0] <= self.now:
                 _, _, live, number = heapq.heappop(self.events)
-                self._begin(live) if number is None else self._ask(live, number)
+                self._arrive(live) if number is None else self._ask(live, number)
             before = self.core.stats().counters.positions_run
             updates = self.core.step()
             n_run = self.core.stats().counters.positions_run - before
-            self.now += STEP_S + POSITION_S * n_run
+            self._pass(STEP_S + POSITION_S * n_run)
             for update in updates:
                 assert update.error is None, update.error
                 live, number = self.running[update.id]
                 live.tokens[number] += update.new_ids
+                self.live_tokens.add(len(update.new_ids))
                 if update.final:
                     del self.running[update.id]
                     self._end(live, number)
@@ -119,7 +158,16 @@ class _Driver:
         self.found.seconds = self.now
         self.found.hit_rate = sums.cached_tokens / sums.prompt_tokens
         self.found.n_preempted = self.core.scheduler.n_preempted
+        self.found.held = self.pool / self.live_tokens.mean(self.now)
         return self.found
+
+    def _pass(self, seconds: float) -> None:
+        self.now += seconds
+        self.live_tokens.passed(seconds)
+
+    def _arrive(self, live: _Live) -> None:
+        self.live_tokens.begin(live.program)
+        self._begin(live)
 
     def _begin(self, live: _Live) -> None:
         for number in live.ready():
@@ -138,9 +186,14 @@ class _Driver:
         call = live.program.calls[number]
         live.tokens[number] = live.prompt(number, self.rng)
         left = None if self.policy == "attained" else live.remaining[number]
-        run = None if self.policy in ("lpm", "marks", "fcfs") else ProgramRun(live.number, left)
+        run = (
+            None
+            if self.policy in ("lpm", "marks", "fcfs", "room")
+            else ProgramRun(live.number, left)
+        )
         is_marked = self.policy in ("marks", "program", "oracle")
         self.running[self.n_asked] = live, number
+        self.live_tokens.add(call.n_new)
         self.core.submit(EngineRequest(
             self.n_asked, np.array(live.tokens[number], np.int64), Generate(call.n_out), run=run,
             n_reusable=live.n_reusable(number) if is_marked else None,
@@ -153,16 +206,24 @@ class _Driver:
             self._begin(live)
         else:
             self.found.times_s.append(self.now - live.program.at_s)
+            self.live_tokens.end(live.program)
 
 
-def measured(todo: Sequence[Program], policy: str, pool: int, running: int) -> Measured:
-    return _Driver(todo, policy, pool, running).run()
+@dataclass(frozen=True, slots=True)
+class _Case:
+    policy: str
+    seed: int
+    n: int
+    rate: float
+    pool: int
+    running: int
+    is_heavy: bool
 
 
-def saturated(n: int, pool: int, running: int) -> float:
-    """Programs a second when all are there at once."""
-    todo = [replace(program, at_s=0.0) for program in programs(99, n, 1.0)]
-    return n / measured(todo, "lpm", pool, running).seconds
+def measured(case: _Case) -> Measured:
+    todo = programs(case.seed, case.n, case.rate, case.is_heavy)
+    pool = ROOM if case.policy == "room" else case.pool
+    return _Driver(todo, case.policy, pool, case.running).run()
 
 
 def figures(runs: Sequence[Measured]) -> dict[str, float]:
@@ -172,18 +233,21 @@ def figures(runs: Sequence[Measured]) -> dict[str, float]:
         **{f"p{p}_s": np.percentile(times, p) for p in (50, 90, 99)},
         "hit_rate": np.mean([run.hit_rate for run in runs]),
         "preempted": np.mean([run.n_preempted for run in runs]),
+        "held": np.mean([run.held for run in runs]),
     }
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--loads", default="0.5,0.8,0.95")
-    parser.add_argument("--pools", default="8192,131072")
+    parser.add_argument("--pools", default="4096,8192,131072")
     parser.add_argument("--running", type=int, default=256, help="requests at once, at most")
     parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--heavy", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; runs are the same")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     report: dict[str, Any] = {
@@ -191,21 +255,22 @@ def main() -> None:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "found": {},
     }
-    for pool in map(int, given.pools.split(",")):
-        rate = saturated(given.programs // 2, pool, given.running)
-        for load in map(float, given.loads.split(",")):
-            rows = report["found"].setdefault(f"pool of {pool}, {load:.0%}", {})
-            for policy in given.policies.split(","):
-                runs = [
-                    measured(
-                        programs(seed, given.programs, load * rate), policy, pool, given.running
-                    )
-                    for seed in range(given.seeds)
-                ]
-                rows[policy] = figures(runs)
-                print(f"{pool} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
-    if given.out is not None:
-        given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    with ProcessPoolExecutor(given.jobs) as processes:
+        for pool in map(int, given.pools.split(",")):
+            at_once = _Case("lpm", 99, N_SATURATING, math.inf, pool, given.running, given.heavy)
+            rate = N_SATURATING / measured(at_once).seconds
+            for load in map(float, given.loads.split(",")):
+                name = f"pool of {pool}, {load:.0%}"
+                rows: dict[str, Any] = {"programs_a_second": float(f"{load * rate:.4g}")}
+                report["found"][name] = rows
+                for policy in given.policies.split(","):
+                    cases = [replace(at_once, policy=policy, seed=seed, n=given.programs,
+                                     rate=load * rate) for seed in range(given.seeds)]  # fmt: skip
+                    rows[policy] = figures(list(processes.map(measured, cases)))
+                    print(f"{pool} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
+                    if given.out is not None:
+                        text = json.dumps(report, indent=1) + "\n"
+                        given.out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import numpy as np
 
 VOCAB = 512
 _SPREAD = 0.6  # of the logarithm of a length
+_HEAVY = 1.2
+_BURST = 10  # programs that arrive together, on average, if heavy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,14 @@ class Program:
 class _Drawn:
     """Draws the calls of one program."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, rng: np.random.Generator, spread: float) -> None:
+        self.rng, self.spread = rng, spread
         self.calls: list[Call] = []
 
     def call(
         self, after: Sequence[int], base: int | None, n_new: int, mean: int, wait_s: float = 0.0
     ) -> int:
-        scale = self.rng.lognormal(-(_SPREAD**2) / 2, _SPREAD)
+        scale = self.rng.lognormal(-(self.spread**2) / 2, self.spread)
         n_out = max(1, min(4 * mean, round(mean * scale))) if mean > 2 else mean
         self.calls.append(Call(tuple(after), base, n_new, n_out, mean, wait_s))
         return len(self.calls) - 1
@@ -120,22 +122,29 @@ N_GROUPS = 4  # beginnings of each shape
 N_OWN = 32
 
 
-def programs(seed: int, n: int, rate: float) -> list[Program]:
-    """n programs of all shapes alike, in Poisson arrivals of a rate a second."""
+def programs(seed: int, n: int, rate: float, is_heavy: bool = False) -> list[Program]:
+    """n programs of all shapes alike, in Poisson arrivals of a rate a second; if heavy, in bursts
+    and with lengths that spread further."""
     rng = np.random.default_rng(seed)
     shared = {
         (shape, group): tuple(rng.integers(3, VOCAB, N_BEGINNING.get(shape, 96)).tolist())
         for shape in SHAPES
         for group in range(N_GROUPS)
     }
-    at_s = np.cumsum(rng.exponential(1 / rate, n)).tolist()
+    at_s = _arrivals(rng, n, rate, _BURST if is_heavy else 1)
     names = list(SHAPES)
     found = []
     for at in at_s:
         shape = names[rng.integers(len(names))]
-        draw = _Drawn(rng)
+        draw = _Drawn(rng, _HEAVY if is_heavy else _SPREAD)
         SHAPES[shape](draw)
         own = tuple(rng.integers(3, VOCAB, N_OWN).tolist())
         beginning = shared[shape, int(rng.integers(N_GROUPS))] + own
         found.append(Program(at, shape, beginning, tuple(draw.calls)))
     return found
+
+
+def _arrivals(rng: np.random.Generator, n: int, rate: float, burst: int) -> list[float]:
+    sizes = rng.geometric(1 / burst, n)  # at least one a burst, so there are enough
+    starts = np.cumsum(rng.exponential(burst / rate, n))
+    return [float(at) for at in np.repeat(starts, sizes)[:n]]
