@@ -416,6 +416,8 @@ def doctor_command(**options: Any) -> None:
 @click.option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
               show_default=True)  # fmt: skip
 @click.option("--once", is_flag=True, help="One line, over one interval.")
+@click.option("--programs", "with_programs", is_flag=True,
+              help="Also a line for each run of a program, the least left first.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
 @debug_option
 def top_command(**options: Any) -> None:

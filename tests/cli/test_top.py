@@ -17,7 +17,7 @@ import pytest
 from waiting import BOUND_S
 
 from sgc.cli import main
-from sgc.cli.running.top import History, Snapshot, _Screen, line
+from sgc.cli.running.top import History, Snapshot, _Screen, line, program_lines
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.launch import EmbeddedEngine
 
@@ -71,6 +71,22 @@ def test_prefetches_are_told_while_there_are_any() -> None:
     assert "1.5k tok/s prefetched (2 waiting)  pool" in line(found)
 
 
+def test_programs_are_told_beside_requests() -> None:
+    history = History()
+    history.add(Snapshot(10.0, busy(100)))
+    told = pb.ProgramNow(running=2, waiting=1, generated_tokens=30, remaining=96, since_s=1.25)
+    untold = pb.ProgramNow(running=0, waiting=4)
+    stats = busy(150, programs=20, first_programs=[told, untold])
+    found = history.add(Snapshot(12.0, stats))
+    assert found is not None
+    assert line(found).startswith("run 0  wait 0  programs 20  hit")
+    assert program_lines(found) == [
+        "       96 left  2 running  1 waiting  30 generated  1.2 s",
+        "      not told  0 running  4 waiting  0 generated  0.0 s",
+        "  and 18 more",
+    ]
+
+
 def test_rates_are_of_the_last_interval_and_the_hit_rate_of_the_last_seconds() -> None:
     history = History(window_s=5.0)
     for second in range(20):
@@ -114,6 +130,8 @@ def test_once(uri: str, command: Command) -> None:
     code, out, err = command("--engine", uri, "--once", "--interval", "0.05", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["pool_used"] == 0.0
+    code, out, err = command("--engine", uri, "--once", "--interval", "0.05", "--programs")
+    assert (code, err, out.count("\n")) == (0, "", 1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import Shared
 
+_WITHOUT_TOKEN = b"http"
+"""Whose requests those are that have no token: a session for each is an owner for each, and by the
+policy `program` they would go in the order in which they came."""
+
 
 class Runs:
     """The sessions of the HTTP clients."""
@@ -39,7 +43,7 @@ class Runs:
         """
         if not self._shared.has_room(domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
-        session = Session(self._shared, domain)
+        session = Session(self._shared, domain, _WITHOUT_TOKEN)
         self._sessions.add(session)
         n_logprobs = 0
         reading = asyncio.create_task(session.read(_once(requests)))

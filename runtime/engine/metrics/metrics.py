@@ -50,6 +50,7 @@ GAUGES = (
     ("running_requests", "running_requests", "Requests that hold a part of the pool."),
     ("waiting_requests", "waiting_requests", "Requests that wait in the queue, parked included."),
     ("parked_requests", "parked_requests", "Of those, waiting for a prefix another computes."),
+    ("running_programs", "programs", "Runs of programs with unfinished requests."),
     ("waiting_prefetches", "waiting_prefetches", "Prefetches that are not done."),
     ("pool_capacity_tokens", "pool_tokens", "Tokens whose KV fits in the pool."),
     ("pool_cached_tokens", "cached_pool_tokens", "Of the pool, held by the radix tree."),

@@ -47,14 +47,16 @@ class _Active:
 
 
 class Session:
-    """owner: the session's token domain, or the session itself; owners take turns on threads, and
-    by the policy `program` in the engine."""
+    """owner: the session's token domain, or the session itself; owners take turns on threads.
 
-    def __init__(self, shared: Shared, domain: bytes = b"") -> None:
+    requests_owner: who takes turns by the policy `program` in the engine; by default the same.
+    """
+
+    def __init__(self, shared: Shared, domain: bytes = b"", requests_owner: bytes = b"") -> None:
         self._shared = shared
         self._domain = domain
         self.owner: object = domain or self
-        self._owner_key = domain or next(shared.numbers).to_bytes(8, "big")
+        self._owner_key = domain or requests_owner or next(shared.numbers).to_bytes(8, "big")
         self.silent_since = time.monotonic()
         self.ended_because = ""
         self.failure: Malformed | None = None

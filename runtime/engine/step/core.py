@@ -41,6 +41,7 @@ from sgc.runtime.engine.requests.validate import Limits, problem_of
 from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
+from sgc.runtime.engine.scheduling.runs_now import MOST_SHOWN, runs_now
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.ahead import StepsAhead
 from sgc.runtime.engine.step.batch import StepBatch, build
@@ -266,6 +267,7 @@ class EngineCore:
 
     def stats(self) -> Stats:
         running = len(self.scheduler.running)
+        programs = runs_now(self._live.values(), time.monotonic())
         return Stats(
             counters=replace(self._counters),
             preemptions=self.scheduler.n_preempted,
@@ -281,6 +283,8 @@ class EngineCore:
             prefetched_tokens=self.prefetches.n_run,
             dropped_prefetches=self.prefetches.n_dropped,
             waiting_prefetches=len(self.prefetches),
+            programs=len(programs),
+            first_programs=tuple(programs[:MOST_SHOWN]),
         )
 
     def check(self) -> None:

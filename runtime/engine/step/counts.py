@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sgc.runtime.engine.requests.request import Usage
+from sgc.runtime.engine.scheduling.runs_now import RunNow
 
 _NO_USAGE = Usage()
 
@@ -55,3 +56,5 @@ class Stats:
     prefetched_tokens: int
     dropped_prefetches: int
     waiting_prefetches: int
+    programs: int
+    first_programs: tuple[RunNow, ...]

@@ -47,13 +47,14 @@ class Ahead:
     """What is left of runs of one program, as far as can be told. Its runs share it. called: of the
     programs that it calls, by number.
 
-    Generations are assumed to take half of what they may; what they took is averaged, and the
+    Generations are assumed to take a share of what they may; what they took is averaged, and the
     longest paths are found anew when as many have ended as before. Runs on several threads share
     it: at worst a mean misses one.
     """
 
-    def __init__(self, graph: Graph, called: Sequence[Ahead]) -> None:
+    def __init__(self, graph: Graph, called: Sequence[Ahead], share: float = _SHARE) -> None:
         self.called = called
+        self._share = share
         self._graph = graph
         self._means: dict[str, float] = {}
         self._n_seen, self._n_next = 0, 1
@@ -93,16 +94,26 @@ class Ahead:
             return 0.0
         if Flag.GENERATES not in node.flags:
             return 1.0
-        return self._means.get(_name(node), _SHARE * _most(node))
+        return self._means.get(_name(node), self._share * _most(node))
 
 
 @made_once
 def ahead_of(graph: Graph) -> Ahead:
     """One for all runs of a graph in this process."""
+    return _ahead(graph, _SHARE)
+
+
+def longest_path(graph: Graph) -> float:
+    """Tokens that a run generates one after another, if each generation takes all that it may and a
+    map has one item."""
+    return _ahead(graph, 1.0).whole
+
+
+def _ahead(graph: Graph, share: float) -> Ahead:
     called: list[Ahead] = []
     for each in graph.called:  # which calls only earlier ones
-        called.append(Ahead(each, called))
-    return Ahead(graph, called)
+        called.append(Ahead(each, called, share))
+    return Ahead(graph, called, share)
 
 
 def _name(node: Node) -> str:

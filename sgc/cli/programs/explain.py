@@ -27,6 +27,7 @@ from sgc.cli.programs.receipts import receipts, totals
 from sgc.cli.programs.source import is_source, load_function
 from sgc.errors import UsageError
 from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.analysis.remaining import TURNS
 from sgc.ir.file.sgir import load
 from sgc.ir.graph import Graph, Lit, Node, Ref
 from sgc.ir.op_specs import Flag
@@ -39,6 +40,7 @@ from sgc.predict.predict import Expecting, expected
 from sgc.programs.explain import findings
 from sgc.programs.program import Program, Traced, with_values
 from sgc.proposer.suggestion import suggestions
+from sgc.runtime.executor.hints.ahead import longest_path
 from sgc.tracing.paths.explore import Report
 
 
@@ -176,6 +178,10 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
     compiled = "" if left_of(graph) is None else "in what is compiled, "
     bound = "" if math.isinf(most.requests) else "at most "
     yield f"{compiled}{bound}{_sums(most)}{extra if n_unlimited else ''}"
+    longest = round(longest_path(graph))
+    if longest:
+        turns = f", if loops go back {TURNS} times in all" if flow.n_loops() else ""
+        yield f"the longest path generates {longest} tokens one after another{turns}"
     yield from (_mapped(each, cost) for each, cost in sorted(most.mapped.items()) if each.lists)
 
 

@@ -32,6 +32,18 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramNow:
+    """What the unfinished requests of one run of a program do. remaining: tokens that its longest
+    path generates yet, as its client told; None: it did not. since_s: since the first came."""
+
+    running: int
+    waiting: int
+    generated_tokens: int
+    remaining: int | None
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """The values shown. Shares are from 0 to 1; None if there is no data yet."""
 
@@ -55,6 +67,8 @@ class Reading:
     evicted_tokens: int
     prefetched_tokens_per_s: float
     waiting_prefetches: int
+    programs: int
+    first_programs: tuple[ProgramNow, ...] = ()
 
 
 class History:
@@ -106,7 +120,14 @@ def reading(oldest: Snapshot, before: Snapshot, now: Snapshot) -> Reading:
         evicted_tokens=stats.evicted_tokens,
         prefetched_tokens_per_s=grown("prefetched_tokens") / seconds,
         waiting_prefetches=stats.waiting_prefetches,
+        programs=stats.programs,
+        first_programs=tuple(map(_program, stats.first_programs)),
     )
+
+
+def _program(now: Any) -> ProgramNow:
+    remaining = now.remaining if now.HasField("remaining") else None
+    return ProgramNow(now.running, now.waiting, now.generated_tokens, remaining, now.since_s)
 
 
 def _share(part: float, whole: float) -> float | None:
@@ -118,6 +139,7 @@ def line(now: Reading) -> str:
     parts = [
         f"run {now.running}",
         f"wait {now.waiting}" + (f" ({now.parked} parked)" if now.parked else ""),
+        *([f"programs {now.programs}"] if now.programs else []),
         f"hit {_percent(now.hit_rate)} ({WINDOW_S:g} s: {_percent(now.hit_rate_recent)})",
         f"{_number(now.output_tokens_per_s)} tok/s out",
         f"{_number(now.prompt_tokens_per_s)} tok/s in",
@@ -127,6 +149,19 @@ def line(now: Reading) -> str:
     ]
     lost = [(now.refused, "refused"), (now.cancelled, "cancelled"), (now.failed, "failed")]
     return "  ".join(parts + [f"{n} {word}" for n, word in lost if n])
+
+
+def program_lines(now: Reading) -> list[str]:
+    """The runs of programs, those with the least left first."""
+    shown = [f"  {_left(run):>12}  {run.running} running  {run.waiting} waiting  "
+             f"{run.generated_tokens} generated  {run.since_s:.1f} s"
+             for run in now.first_programs]  # fmt: skip
+    n_more = now.programs - len(shown)
+    return shown + ([f"  and {n_more} more"] if n_more else [])
+
+
+def _left(run: ProgramNow) -> str:
+    return "not told" if run.remaining is None else f"{run.remaining} left"
 
 
 def _ahead(now: Reading) -> list[str]:
@@ -158,15 +193,16 @@ def _number(value: float) -> str:
     return f"{value:.0f}"
 
 
-def top(engine: str, interval: float, once: bool, as_json: bool) -> None:
-    """Shows the engine's readings until interrupted; once: only one."""
+def top(engine: str, interval: float, once: bool, with_programs: bool, as_json: bool) -> None:
+    """Shows the engine's readings until interrupted; once: only one. with_programs: and the runs of
+    programs, a line each."""
     if not engine.startswith(SCHEMES):
         raise UsageError(
             f"sgc top cannot use {engine!r}",
             hint="use grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH of an `sgc serve`",
         )
     history = History()
-    with connect(engine) as endpoint, _Screen(as_json) as screen:
+    with connect(engine) as endpoint, _Screen(as_json, with_programs) as screen:
         due_s = time.monotonic()
         while True:
             found = history.add(_ask(endpoint))
@@ -189,17 +225,19 @@ def _ask(endpoint: Endpoint) -> Snapshot:
 
 
 class _Screen:
-    """Shows one line, rewritten in place on a terminal; else a line per reading. Ctrl-C ends it."""
+    """Shows one line, rewritten in place on a terminal; else a line per reading, and with programs
+    theirs below it. Ctrl-C ends it."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
-        self._in_place = not as_json and sys.stdout.isatty()
+    def __init__(self, as_json: bool, with_programs: bool = False) -> None:
+        self._as_json, self._with_programs = as_json, with_programs
+        self._in_place = not (as_json or with_programs) and sys.stdout.isatty()
 
     def show(self, now: Reading) -> None:
         if self._as_json:
             click.echo(json.dumps(asdict(now)))
         elif not self._in_place:
-            click.echo(line(now))
+            more = program_lines(now) if self._with_programs else []
+            click.echo("\n".join([line(now), *more]))
         else:
             width = shutil.get_terminal_size().columns - 1
             click.echo(f"\r{line(now)[:width]}\x1b[K", nl=False)

@@ -13,6 +13,7 @@ from waiting import BOUND_S, settle
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared
@@ -167,6 +168,25 @@ def test_a_session_owns_its_requests_and_a_token_those_of_all_its_sessions(shipp
         assert len({*owners}) == 4
         for session in sessions:
             session.close()
+
+    run(shipped, body)
+
+
+def test_http_requests_without_a_token_are_one_owners(shipped) -> None:
+    """Each is a session: as owners they would take turns, and what is cached would not count."""
+
+    async def body(setup: Setup) -> None:
+        runs = Runs(setup.shared)
+        waiting = [asyncio.create_task(runs.finals([commit(1)], domain))
+                   for domain in (b"", b"", b"one token", b"one token")]  # fmt: skip
+        await settle()
+        owners = setup.link.owners
+        assert (owners[0], owners[2]) == (owners[1], b"one token")
+        assert owners[2] == owners[3]
+        assert owners[0] != b"one token"
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     run(shipped, body)
 

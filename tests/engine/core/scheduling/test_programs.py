@@ -74,6 +74,27 @@ def test_memory_of_runs_is_bounded(core, monkeypatch) -> None:
     assert not order._waiting
 
 
+@pytest.mark.parametrize("policy", ["program", "lpm"])
+def test_what_runs_do_is_told_to_who_watches(lab, policy: str) -> None:
+    core = lab.make_core(max_running=2, policy=policy, lookup=False)
+    for request in [ask(0, 40, run=1), ask(1, 30, run=1), ask(2, 8), ask(3, None, run=5),
+                    ask(4, None)]:  # fmt: skip
+        core.submit(request)
+    core.step()
+    stats = core.stats()
+    assert stats.programs == 3
+    assert [run.remaining for run in stats.first_programs] == [8, 30, None]
+    assert sum(run.running for run in stats.first_programs) <= 2
+    assert stats.first_programs[1].running + stats.first_programs[1].waiting == 2
+    assert sum(run.generated_tokens for run in stats.first_programs) == stats.running_requests
+    for i in range(40):
+        core.submit(ask(10 + i, i))
+    assert len(core.stats().first_programs) == 16
+    while core.has_work:
+        core.step()
+    assert (core.stats().programs, core.stats().first_programs) == (0, ())
+
+
 def test_of_running_requests_that_with_the_most_left_is_preempted(lab) -> None:
     """And the others end as if they had been alone."""
     core = lab.make_core(pool=64, policy="program", lookup=False, headroom_tokens=1)
