@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
+import linecache
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +13,9 @@ from sgc.errors import GuardError
 from sgc.ir.graph import Graph, Guard
 from sgc.lang.definition import Definition
 from sgc.tracing.watch.ambient import current_ambient
+
+MAX_KEPT = 4096
+_kept: dict[types.CodeType, str] = {}  # sources
 
 
 def is_program(value: Any) -> bool:
@@ -84,15 +87,19 @@ def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
 
 
 def _source(python: types.FunctionType) -> str:
-    return _source_of_code(python.__code__)
+    code = python.__code__
+    if code not in _kept:
+        if len(_kept) >= MAX_KEPT:
+            _kept.clear()
+        _kept[code] = _source_of_code(code, python.__globals__)
+    return _kept[code]
 
 
-@functools.lru_cache(maxsize=4096)
-def _source_of_code(code: types.CodeType) -> str:
-    try:
-        return inspect.getsource(code)
-    except (OSError, TypeError):
-        return code_text(code)
+def _source_of_code(code: types.CodeType, names: dict[str, Any]) -> str:
+    """As `inspect.getsource`, which twice looks for the module among all that are imported."""
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, names)[code.co_firstlineno - 1 :]
+    return "".join(inspect.getblock(lines)) if lines else code_text(code)
 
 
 def code_text(code: types.CodeType) -> str:
