@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from combinations import each_occurs
 from providers.cache_models import (
     AnthropicCache,
     CacheApi,
@@ -32,8 +33,7 @@ AS_GOOD = {
 ROUNDING = 1.005  # counts are whole tokens
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "model"), each_occurs([*SHAPES], [*MODELS]))
 def test_a_plan_costs_no_more_than_any_other_way(shape, model):
     cost = measure(shape, model)
     best = min(cost.plain, cost.vendor)

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from combinations import each_occurs
 from tests_support import asked, results
 
 import sgc
@@ -78,8 +79,9 @@ def test_every_example_is_here():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(ARGUMENTS)
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "claude-haiku-4-5", "served"])
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize(
+    ("name", "model"), each_occurs([*ARGUMENTS], ["gpt-4o", "claude-haiku-4-5", "served"])
+)
 def test_examples_give_what_the_script_says(serve, ask, name, model):
     server = serve(
         reply=lambda ask: script(ask.text),

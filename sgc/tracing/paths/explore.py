@@ -342,7 +342,7 @@ class Path:
         explored = self.exploration
         then, orelse = explored.segment(), explored.segment()
         self.current.end = Branch(test, then, orelse, loc)
-        before, n_nodes = tuple(self.segments), sum(len(each.nodes) for each in self.segments)
+        before, n_nodes = tuple(self.segments), sum([len(each.nodes) for each in self.segments])
         explored.left.append(Unexplored(before, (*self._answers, False), orelse, n_nodes))
         is_asked = self._may_be_cut and len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1
         if is_asked and explored.spent():

@@ -11,6 +11,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from sgc.core.watching import unhooked
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
@@ -323,6 +324,7 @@ def displayed(originals: Originals, value: Any) -> Made:
     return Made(code, tuple(maker.args), classes=maker.module.classes)
 
 
+@unhooked
 def restoring(originals: Originals, expression: str, classes: Iterable[type]) -> Made:
     """Code that makes objects of `data` by an expression. Raises NotData, CodeError."""
     module = ModuleText(originals)

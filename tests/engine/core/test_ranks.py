@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from combinations import each_occurs
 from engine.core.model.test_fused import UNDERSTOOD, make_model
 from engine.core.test_worker import TOKENIZER, Worker, sampling
 from waiting import BOUND_S, until
@@ -100,10 +101,12 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize(("name", "changes"), [case for case in UNDERSTOOD if case[0] != "Olmo2"])
-def test_shares_add_up(name: str, changes: dict, n: int) -> None:
+@pytest.mark.parametrize(
+    ("case", "n"), each_occurs([case for case in UNDERSTOOD if case[0] != "Olmo2"], [2, 4])
+)
+def test_shares_add_up(case: tuple[str, dict], n: int) -> None:
     """What the shares of a layer give, summed, is what the whole layer gives."""
+    name, changes = case
     shares = [list(_share(name, changes, Group(rank, n)).blocks) for rank in range(n)]
     for right, *blocks in zip(decoder_of(make_model(name, changes)).blocks, *shares, strict=True):
         dim, n_heads = right.attention.layout.head_dim, right.attention.layout.n_heads // n

@@ -19,6 +19,7 @@ from attention_cases import (
     ragged_of,
     random_ragged,
 )
+from combinations import each_occurs
 from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import examples
@@ -96,9 +97,11 @@ def family(n_rows: int, n_shared: int, n_new: int = 1, n_own: int = 5) -> Ragged
     )
 
 
-@pytest.mark.parametrize("sinks", [False, True])
-@pytest.mark.parametrize(("n_rows", "n_new"), [(2, 1), (3, 1), (40, 1), (5, 4)])
-def test_shared_trunks(device, n_rows, n_new, sinks):
+@pytest.mark.parametrize(
+    ("rows", "sinks"), each_occurs([(2, 1), (3, 1), (40, 1), (5, 4)], [False, True])
+)
+def test_shared_trunks(device, rows, sinks):
+    n_rows, n_new = rows
     case = case_of(family(n_rows, 300, n_new), Sizes(), torch.float16, 2, sinks=sinks)
     check(case, device)
 

@@ -12,7 +12,7 @@ from engine.core.fuzz import engine_fuzz
 from sgc.runtime.engine.cache.radix import RadixTree
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 @pytest.mark.parametrize("kind", ["radix", "list"])
 def test_tree_and_pool_do_what_a_dictionary_would(kind, seed) -> None:
     cache_fuzz.run(seed, 4000, kind)
@@ -42,9 +42,10 @@ def test_the_operations_meet_every_case(monkeypatch) -> None:
     ), seen
 
 
-def test_random_engines_answer_as_the_naive_model() -> None:
+@pytest.mark.parametrize("n", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_random_engines_answer_as_the_naive_model(n: int) -> None:
     """And what they meet on the way is not always the same."""
-    setups = [engine_fuzz.run(seed) for seed in range(30)]
+    setups = [engine_fuzz.run(seed) for seed in range(n)]
     for name in ("policy", "cache", "pool", "chunk", "per_step", "max_running", "cancels"):
         assert len({getattr(setup, name) for setup in setups}) >= 3, name
     assert {setup.lookup for setup in setups} == {True, False}

@@ -141,8 +141,14 @@ def long_ones() -> tuple[list[EngineRequest], dict]:
     return requests, right_answers(requests)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("kind", CACHES)
+@pytest.mark.parametrize(
+    ("policy", "kind"),
+    [
+        pytest.param(policy, kind, marks=() if i == j or not j else pytest.mark.slow)
+        for i, policy in enumerate(POLICIES)
+        for j, kind in enumerate(CACHES)
+    ],
+)
 def test_independent_of_preemption_in_a_pool_of_a_tenth(policy, kind) -> None:
     """With draws, penalties and stops, whose state must outlive it."""
     requests, answers = long_ones()

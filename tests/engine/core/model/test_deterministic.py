@@ -70,7 +70,7 @@ def replies(runner: ModelRunner, requests: list[EngineRequest], **options: Any) 
         ("GPTNeoX", {}),
     ],
 )
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_reply_does_not_depend_on_what_runs_beside_it(name, changes, n_threads) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from combinations import each_occurs
 from engine.core.runners import runner_of
 
 from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
@@ -178,8 +179,9 @@ def test_scores_are_the_models_own(lab, name) -> None:
         np.testing.assert_allclose(got, right, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", [*MODELS, "GptOss"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "dtype"), each_occurs([*MODELS, "GptOss"], [torch.float32, torch.bfloat16])
+)
 def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
     for way in (runner_of, packed_runner, transformers_runner):
         model = make_model(name, dtype)
