@@ -317,6 +317,14 @@ class Coding(Merging):
         return self.seen(value)
 
     @unhooked
+    def prefer_code(self, why: str) -> None:
+        """Makes what is around the current place code, if it can be."""
+        piece = chosen(self, now_at(self.events.root))
+        if piece is not None and len(self.sites.pieces) < MAX_PIECES:
+            self.sites.pieces[piece.key] = piece
+            self.end(Pieced(why))
+
+    @unhooked
     def before_changing(self) -> None:
         """Makes the statement code, if it can be: then what it changes is changed as in Python."""
         piece = chosen(self, now_at(self.events.root))

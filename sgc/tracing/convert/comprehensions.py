@@ -27,9 +27,17 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, LOOPS, OWN, UNCHANGED
+from sgc.tracing.code.operator_names import (
+    ALWAYS,
+    AS_DICT,
+    AS_SET,
+    LOOPS,
+    OWN,
+    UNCHANGED,
+)
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.module_names import ModuleNames
+from sgc.tracing.convert.substitutions import substitution
 
 _Made = ast.ListComp | ast.GeneratorExp
 _Stmt = TypeVar("_Stmt", bound=ast.stmt)
@@ -152,7 +160,7 @@ class _First:
             if taken is not None:
                 return taken
         if isinstance(node, ast.Call):
-            return self._call(node, is_whole)
+            return self._substituted(node) or self._call(node, is_whole)
         if isinstance(node, ast.Attribute):
             node.value = self.visit(node.value)
             self._saw(_Before.READS)
@@ -180,6 +188,17 @@ class _First:
         if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(made)):
             return self._take(node, made)
         return None
+
+    def _substituted(self, node: ast.Call) -> ast.expr | None:
+        """Takes out what a call of `sub` gives for the matches; None if that has to stay."""
+        if self._before is not _Before.NOTHING:
+            return None
+        found = substitution(node, self._names.fresh)
+        if found is None:
+            return None
+        self.made += found.before
+        self._before = _Before.EFFECTS
+        return found.value
 
     def _call(self, node: ast.Call, is_whole: bool) -> ast.expr:
         if isinstance(node.func, ast.Attribute):

@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    FILLED,
     FORMATTED,
     IN_PYTHON,
     IS_RUN_TIME,
@@ -24,6 +25,7 @@ from sgc.tracing.code.operator_names import (
     ITEM,
     KEYED_PARTS,
     LOOPS,
+    MATCHES,
     MODULO,
     OR_NONE,
     OVER,
@@ -47,6 +49,7 @@ from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import as_value, in_python, is_run_time, piece
+from sgc.tracing.operators.substituting import filled, matches
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,
@@ -89,4 +92,6 @@ OPERATORS: dict[str, Any] = {
     READ_OF: read_of,
     ATTRIBUTE: attribute,
     UNCHANGED: unchanged,
+    MATCHES: matches,
+    FILLED: filled,
 }

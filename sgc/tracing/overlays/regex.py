@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sgc.core.places import here, is_ours
+from sgc.core.places import here
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.runtime.executor.functions.regex_functions import template_pieces
 from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
+from sgc.tracing.overlays.matches import AbstractMatch, Found
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, is_abstract
-from sgc.tracing.values.abstract_json import NAMES, AbstractJson
+from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.text_methods import stand_in
 
@@ -36,7 +38,7 @@ class SeeingPattern:
         method = _METHODS.get(name)
         if method is None:
             return getattr(self._pattern, name)
-        return lambda *args, **kwargs: method(self._pattern, *args, **kwargs)
+        return Method(self._pattern, method)
 
     def __eq__(self, other: object) -> bool:
         return self._pattern == (other._pattern if type(other) is SeeingPattern else other)
@@ -48,71 +50,26 @@ class SeeingPattern:
         return repr(self._pattern)
 
 
-class AbstractMatch:
-    """A match in an abstract text."""
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a pattern, which is also called with abstract texts."""
 
-    __slots__ = ("_shape", "_spans", "re", "session", "string")
+    pattern: re.Pattern[str]
+    function: Callable[..., Any]
 
-    def __init__(self, spans: Any, text: Any, pattern: re.Pattern[str], shape: Shape) -> None:
-        self._spans, self._shape = spans, shape
-        self.string, self.re = text, SeeingPattern(pattern)
-        self.session: Any = current_session()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.pattern, *args, **kwargs)
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return type(self) if is_ours(1) else re.Match
-
-    def group(self, *groups: Any) -> Any:
-        if len(groups) <= 1:
-            return self[groups[0] if groups else 0]
-        return tuple(self[group] for group in groups)
-
-    def __getitem__(self, group: Any) -> Any:
-        return self._text(self._number(group), None)
-
-    def groups(self, default: Any = None) -> Any:
-        return tuple(self._text(i, default) for i in range(1, self._shape.n_groups + 1))
-
-    def groupdict(self, default: Any = None) -> Any:
-        return {name: self._text(number, default) for name, number in self._shape.names.items()}
-
-    def start(self, group: Any = 0) -> Any:
-        return self._place("re_start", group)
-
-    def end(self, group: Any = 0) -> Any:
-        return self._place("re_end", group)
-
-    def span(self, group: Any = 0) -> Any:
-        return self.start(group), self.end(group)
-
-    def _place(self, fn: str, group: Any) -> Any:
-        number = self._number(group)
-        return computed(self.session, fn, self._spans, number) if self._took_part(number) else -1
-
-    def _text(self, number: int, default: Any) -> Any:
-        if not self._took_part(number):
-            return default
-        return computed(self.session, "re_group", self._spans, number, self.string)
-
-    def _took_part(self, number: int) -> bool:
-        """Whether a group has matched; a decision unless the pattern says so."""
-        if number in self._shape.sure:
-            return True
-        return bool(computed(self.session, "re_took_part", self._spans, number))
-
-    def _number(self, group: Any) -> int:
-        number = self._shape.names.get(group) if isinstance(group, str) else group
-        if type(number) is not int or not 0 <= number <= self._shape.n_groups:
-            raise IndexError("no such group")
-        return number
-
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(re.Match, name):
-            stop(
-                f"{name} of a match known only at run time",
-                hint="use group, groups, groupdict, start, end and span; or " + INTERPRET,
-            )
-        raise AttributeError(f"'re.Match' object has no attribute {name!r}")
+    def found(self, repl: Any, string: Any, count: Any = 0) -> Found | None:
+        """If this is `sub`, and replaces by a function in an abstract text: the matches, to which
+        the program's function is applied one by one."""
+        if self.function is not _sub or not callable(repl) or isinstance(repl, str):
+            return None
+        string = _text(string)
+        if not is_abstract(string):
+            return None
+        shape = _shape(self.pattern, may_be_empty=False)
+        return Found(string, SeeingPattern(self.pattern), shape, count)
 
 
 def _shape(pattern: re.Pattern[str], may_be_empty: bool = True) -> Shape:
@@ -133,9 +90,7 @@ def _text(given: Any) -> Any:
     """What a pattern is matched in. A value of unknown type is decided to be a text, or becomes
     a plain one of another type, for which Python raises its own error."""
     if isinstance(given, AbstractJson):
-        if given.is_a(str):
-            return given.as_text("strip")
-        return next((of() for of in NAMES if of is not str and given.is_a(of)), 0)
+        return given.as_argument()
     return stand_in(given) if isinstance(given, (AbstractNumber, AbstractList)) else given
 
 
@@ -148,7 +103,7 @@ def _one(name: str) -> Callable[..., Any]:
             stop(f"{name} with a position", hint="search in text[start:end]; or " + INTERPRET)
         shape = _shape(pattern)
         spans = _computed(f"re_{name}", pattern, string, type_=types.list_of(types.JSON))
-        return AbstractMatch(spans, string, pattern, shape) if spans else None
+        return AbstractMatch(spans, string, SeeingPattern(pattern), shape) if spans else None
 
     return method
 
@@ -163,6 +118,16 @@ def _findall(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
             hint="write one group, or none; or " + INTERPRET,
         )
     return _computed("re_findall", pattern, string, type_=types.list_of(types.TEXT))
+
+
+def _finditer(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
+    string = _text(string)
+    if not is_abstract(string):
+        return pattern.finditer(string, *places)
+    if places:
+        stop("finditer with a position", hint="search in text[start:end]; or " + INTERPRET)
+    shape = _shape(pattern, may_be_empty=False)
+    return Found(string, SeeingPattern(pattern), shape).matches()
 
 
 def _split(pattern: re.Pattern[str], string: Any, maxsplit: int = 0) -> Any:
@@ -181,7 +146,8 @@ def _sub(pattern: re.Pattern[str], repl: Any, string: Any, count: int = 0) -> An
     if not isinstance(repl, str) or is_abstract(repl):
         stop(
             "re.sub with a replacement that is a function, or known only at run time",
-            hint="write the replacement into the program, groups as \\1; or " + INTERPRET,
+            hint="write a call with a function as its own line, text = p.sub(f, text), and other "
+            "replacements into the program, groups as \\1; or " + INTERPRET,
         )
     _shape(pattern, may_be_empty=False)
     try:
@@ -210,7 +176,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "search": _one("search"),
     "fullmatch": _one("fullmatch"),
     "findall": _findall,
-    "finditer": _refused("finditer", "use re.findall and an index"),
+    "finditer": _finditer,
     "split": _split,
     "sub": _sub,
     "subn": _refused("subn", "use re.sub"),
@@ -246,6 +212,19 @@ def _of_module(name: str) -> Callable[..., Any]:
     return function
 
 
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """`re.sub`."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def found(self, pattern: Any, repl: Any, string: Any, count: Any = 0, flags: int = 0) -> Any:
+        return Method(_pattern(pattern, flags), _sub).found(repl, string, count)
+
+
 def _compile(pattern: Any, flags: int = 0) -> SeeingPattern:
     return SeeingPattern(_pattern(pattern, flags))
 
@@ -257,6 +236,7 @@ def _escape(text: Any) -> Any:
 
 RE_FUNCTIONS: dict[str, Any] = {
     **{name: _of_module(name) for name in _METHODS},
+    "sub": Substitution(_of_module("sub")),
     "compile": _compile,
     "escape": _escape,
 }

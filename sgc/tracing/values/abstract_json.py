@@ -103,6 +103,13 @@ class AbstractJson(AbstractList):
         """None if it is decided to be None, else itself."""
         return None if self.is_a(type(None)) else self
 
+    def as_argument(self) -> Any:
+        """The value as a text, by a decision; else a plain one of its type, for which Python raises
+        its own error where it wants a text."""
+        if self.is_a(str):
+            return computed(self.session, "as", self, "str", "strip", type_=types.TEXT)
+        return next((of() for of in NAMES if of is not str and self.is_a(of)), 0)
+
     def as_appended(self) -> Any:
         """The value as a text, by a decision; raises AppendError if it is none."""
         if self.is_a(str):

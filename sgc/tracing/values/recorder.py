@@ -148,6 +148,11 @@ class Recorder(Session):
         """What a `defaultdict` gives for a key that it does not have, but has from now on."""
 
     @abstractmethod
+    def prefer_code(self, why: str) -> None:
+        """Called where an operation would take many nodes: if what is around it can be code, the
+        trace starts anew with it."""
+
+    @abstractmethod
     def before_changing(self) -> None:
         """Called before an operation that changes some values in place: if its statement can be
         code, the trace starts anew with it."""

@@ -62,12 +62,33 @@ def stand_in(value: Any) -> Any:
 
 def _positional(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments in order, with defaults filled in up to the last given one."""
+    n_texts = _N_TEXTS.get(name, 0)
+    args = (*map(_decided, args[:n_texts]), *args[n_texts:])
+    texts = _KEYWORDS.get(name, ())[:n_texts]
+    kwargs = {key: _decided(each) if key in texts else each for key, each in kwargs.items()}
     _check(name, args, kwargs)
     found = list(args)
     if kwargs:
         for keyword in _KEYWORDS[name][len(args) :]:
             found.append(kwargs.get(keyword, _DEFAULTS.get(keyword)))
     return [_plainly(value) for value in found]
+
+
+# How many of the first arguments are texts, or may be None.
+_N_TEXTS = {
+    "replace": 2, "count": 1, "find": 1, "index": 1, "rfind": 1, "rindex": 1, "startswith": 1,
+    "endswith": 1, "strip": 1, "lstrip": 1, "rstrip": 1, "split": 1, "rsplit": 1, "partition": 1,
+    "rpartition": 1, "removeprefix": 1, "removesuffix": 1,
+}  # fmt: skip
+
+
+def _decided(value: Any) -> Any:
+    """A value out of JSON as the text that it is, by a decision, or as one of its type; what is
+    around becomes code instead, if it can be."""
+    if not hasattr(type(value), "as_argument"):
+        return value
+    value.session.prefer_code("a value out of JSON is an argument of a method of a text")
+    return value.as_argument()
 
 
 def _plainly(value: Any) -> Any:
