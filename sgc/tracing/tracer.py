@@ -430,11 +430,15 @@ class _Trace:
         places = [*stopped_at(stopped.__traceback__)]
         if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):
             places = [*session.stopped_places]  # a library has handled it
+        self.sites.has_lost_order = False
         with session.active():
             piece = chosen(session, places)
         if piece is not None:
             self.sites.pieces[piece.key] = piece
             raise Pieced
+        if self.sites.has_lost_order:
+            where = stopped.error.where
+            self.sites.told[where] = TraceError(_LOST_ORDER, where=where, hint=_LOST_ORDER_HINT)
         draw_late_at(session, places)
         value_late_at(session, places)
         known = self.sites.in_python
@@ -453,6 +457,10 @@ class _Trace:
         guards = guards_of(self.function, self._bound) + told
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
+
+
+_LOST_ORDER = "the order of a set is seen, which the set in a compiled program would not have"
+_LOST_ORDER_HINT = "go over sorted(xs), or use a list or dict in its place; or " + INTERPRET
 
 
 def takes_first(exploration: Exploration) -> bool:

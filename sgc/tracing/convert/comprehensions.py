@@ -22,31 +22,25 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
-from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import TypeVar
 
 from sgc.tracing.code.operator_names import (
     ALWAYS,
-    AS_DICT,
-    AS_SET,
-    LOOPS,
     OWN,
     UNCHANGED,
 )
 from sgc.tracing.code.using_up import USES_UP
+from sgc.tracing.convert.looping import (
+    DECIDES,
+    SCOPES,
+    Made,
+    assigned,
+    loaded,
+    placed,
+    statements,
+)
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.substitutions import substitution
-
-_Made = ast.ListComp | ast.GeneratorExp
-_Stmt = TypeVar("_Stmt", bound=ast.stmt)
-
-SCOPES = (
-    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
-    ast.YieldFrom, ast.NamedExpr,
-)  # fmt: skip
-_DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
 
 def with_loops(tree: ast.Module, names: ModuleNames) -> ast.Module:
@@ -181,7 +175,7 @@ class _First:
     def _saw(self, what: _Before) -> None:
         self._before = max(self._before, what)
 
-    def _taken(self, node: ast.expr, made: _Made) -> ast.expr | None:
+    def _taken(self, node: ast.expr, made: Made) -> ast.expr | None:
         """Takes a comprehension out; None if it has to stay."""
         if not is_simple(made):
             return None
@@ -223,18 +217,18 @@ class _First:
             return node
         self._before = _Before.NOTHING
         name = self._names.fresh()
-        self.made.append(_assigned(name, node, node))
-        return _loaded(name, node)
+        self.made.append(assigned(name, node, node))
+        return loaded(name, node)
 
     def _look_up_first(self, method: ast.Attribute, n_made: int) -> None:
         """Holds a variable's method against what it was before the parts taken out since."""
         if not isinstance(method.value, ast.Name):
             return
-        held, name = self._names.fresh(), _at(ast.Constant(method.attr), method)
-        found = _at(ast.Call(_loaded(OWN, method), [method.value, name], []), method)
-        self.made.insert(n_made, _assigned(held, found, method))
-        now = [method.value, name, _loaded(held, method)]
-        method.value = _at(ast.Call(_loaded(UNCHANGED, method), now, []), method)
+        held, name = self._names.fresh(), placed(ast.Constant(method.attr), method)
+        found = placed(ast.Call(loaded(OWN, method), [method.value, name], []), method)
+        self.made.insert(n_made, assigned(held, found, method))
+        now = [method.value, name, loaded(held, method)]
+        method.value = placed(ast.Call(loaded(UNCHANGED, method), now, []), method)
 
     def _conditional(self, node: ast.BoolOp | ast.IfExp) -> None:
         if isinstance(node, ast.BoolOp):
@@ -251,9 +245,9 @@ class _First:
             elif isinstance(value, list):
                 value[:] = [self.visit(e) if isinstance(e, ast.expr) else e for e in value]
 
-    def _take(self, node: ast.expr, comprehension: _Made) -> ast.expr:
+    def _take(self, node: ast.expr, comprehension: Made) -> ast.expr:
         its = self._names.fresh(), self._names.fresh()
-        self.made += _statements(node, comprehension, *its, self._names)
+        self.made += statements(node, comprehension, *its, self._names)
         return ast.copy_location(ast.Name(its[1], ast.Load()), node)
 
 
@@ -275,7 +269,7 @@ def _is_users(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr not in _KNOWN
 
 
-def _is_pure(made: _Made) -> bool:
+def _is_pure(made: Made) -> bool:
     """Whether a comprehension calls only Python's own functions."""
     calls = (each for each in ast.walk(made) if isinstance(each, ast.Call))
     return not any(_is_users(call) for call in calls)
@@ -291,7 +285,7 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
     """The generator of `any(…)` or `all(…)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
         return None
-    if node.func.id not in _DECIDES or len(node.args) != 1:
+    if node.func.id not in DECIDES or len(node.args) != 1:
         return None
     arg = node.args[0]
     return arg if isinstance(arg, ast.GeneratorExp) and is_simple(arg) else None
@@ -302,21 +296,14 @@ def _listed(node: ast.expr) -> ast.ListComp | None:
     if isinstance(node, ast.ListComp):
         return node
     if isinstance(node, ast.SetComp):
-        return _at(ast.ListComp(node.elt, node.generators), node)
+        return placed(ast.ListComp(node.elt, node.generators), node)
     if isinstance(node, ast.DictComp):
-        item = _at(ast.Tuple([node.key, node.value], ast.Load()), node.key)
-        return _at(ast.ListComp(item, node.generators), node)
+        item = placed(ast.Tuple([node.key, node.value], ast.Load()), node.key)
+        return placed(ast.ListComp(item, node.generators), node)
     return None
 
 
-def only_item(each: ast.comprehension) -> ast.expr | None:
-    """The item of `for x in [item]`, which is an assignment; None for other clauses."""
-    is_one = isinstance(each.iter, ast.List) and len(each.iter.elts) == 1 and not each.is_async
-    item = each.iter.elts[0] if is_one else None  # type: ignore[attr-defined]
-    return None if isinstance(item, ast.Starred) else item
-
-
-def is_simple(node: _Made) -> bool:
+def is_simple(node: Made) -> bool:
     """Whether a comprehension's parts can be written twice: they contain no scopes of their own."""
     parts: list[ast.expr] = [node.elt]
     for n, each in enumerate(node.generators):
@@ -324,99 +311,3 @@ def is_simple(node: _Made) -> bool:
             return False
         parts += [each.target, *each.ifs, *([each.iter] if n else [])]
     return not any(isinstance(inner, SCOPES) for part in parts for inner in ast.walk(part))
-
-
-def _statements(
-    node: ast.expr, made: _Made, it: str, result: str, names: _Names
-) -> Iterator[ast.stmt]:
-    """The statements that set `result` to a comprehension, or to `any` or `all` of one."""
-    first = made.generators[0]
-    decides = _DECIDES[node.func.id] if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
-    yield _assigned(it, first.iter, first.iter)
-    loop = _Loop(made, it, result, decides, names)
-    asked: list[ast.expr] = [_loaded(it, first.iter)]
-    if isinstance(node, ast.Call):
-        asked.append(node.func)
-    first.iter = _loaded(it, first.iter)
-    test = _at(ast.Call(_at(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
-    body = loop.body()
-    if isinstance(node, (ast.SetComp, ast.DictComp)):
-        kind = _loaded(AS_SET if isinstance(node, ast.SetComp) else AS_DICT, node)
-        body.append(_assigned(result, _at(ast.Call(kind, [_loaded(result, node)], []), node), node))
-    yield _at(ast.If(test, body, [_assigned(result, node, node)]), node)
-    # A view of a dict would be one more reference to it.
-    yield _assigned(it, _at(ast.Constant(None), first.iter), first.iter)
-
-
-class _Loop:
-    """A comprehension as a loop with renamed variables."""
-
-    def __init__(
-        self, made: _Made, it: str, result: str, decides: bool | None, names: _Names
-    ) -> None:
-        made = copy.deepcopy(made)
-        bound = {
-            name.id
-            for each in made.generators
-            for name in ast.walk(each.target)
-            if isinstance(name, ast.Name)
-        }
-        renamed = {name: names.fresh(name) for name in sorted(bound)}
-        for name in ast.walk(made):
-            if isinstance(name, ast.Name) and name.id in renamed:
-                name.id = renamed[name.id]
-        made.generators[0].iter = _loaded(it, made.generators[0].iter)
-        self._made, self._result, self._decides = made, result, decides
-
-    def body(self) -> list[ast.stmt]:
-        start: ast.expr = ast.List([], ast.Load())
-        if self._decides is not None:
-            start = ast.Constant(not self._decides)
-        at = self._made.elt
-        return [_assigned(self._result, _at(start, at), at), *self._loops(self._made.generators)]
-
-    def _loops(self, generators: Sequence[ast.comprehension]) -> list[ast.stmt]:
-        if not generators:
-            return self._item()
-        each, *rest = generators
-        body = self._loops(rest)
-        if rest and self._decides is not None:  # the inner loop may have decided it
-            body = [
-                *body,
-                _at(ast.If(self._is_decided(), [_at(ast.Break(), each.iter)], []), each.iter),
-            ]
-        for test in reversed(each.ifs):
-            body = [_at(ast.If(test, body, []), test)]
-        item = only_item(each) if each is not self._made.generators[0] else None
-        if item is not None:
-            return [_at(ast.Assign([each.target], item), each.iter), *body]
-        return [_at(ast.For(each.target, each.iter, body, []), each.iter)]
-
-    def _is_decided(self) -> ast.expr:
-        at = self._made.elt
-        found = _loaded(self._result, at)
-        return found if self._decides else _at(ast.UnaryOp(ast.Not(), found), at)
-
-    def _item(self) -> list[ast.stmt]:
-        item = self._made.elt
-        if self._decides is None:
-            append = _at(ast.Attribute(_loaded(self._result, item), "append", ast.Load()), item)
-            return [_at(ast.Expr(_at(ast.Call(append, [item], []), item)), item)]
-        test = item if self._decides else _at(ast.UnaryOp(ast.Not(), item), item)
-        found = _assigned(self._result, _at(ast.Constant(self._decides), item), item)
-        return [_at(ast.If(test, [found, _at(ast.Break(), item)], []), item)]
-
-
-def _loaded(name: str, at: ast.AST) -> ast.expr:
-    return _at(ast.Name(name, ast.Load()), at)
-
-
-def _assigned(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-    return _at(ast.Assign([_at(ast.Name(name, ast.Store()), at)], value), at)
-
-
-_Node = TypeVar("_Node", bound=ast.AST)
-
-
-def _at(node: _Node, at: ast.AST) -> _Node:
-    return ast.copy_location(node, at)

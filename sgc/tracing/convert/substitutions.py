@@ -17,11 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from sgc.tracing.code.operator_names import CALLEE, FILLED, MATCHES
-
-_SCOPES = (
-    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
-    ast.YieldFrom, ast.NamedExpr,
-)  # fmt: skip
+from sgc.tracing.convert.looping import SCOPES
 
 
 class Substitution(NamedTuple):
@@ -84,7 +80,7 @@ def _body(function: ast.Lambda, match: str) -> ast.expr | None:
     is_other = given.vararg or given.kwonlyargs or given.kwarg
     if is_other or not are_plain or len(names) != len(defaults) + 1:
         return None
-    if any(isinstance(each, _SCOPES) for each in ast.walk(function.body)):
+    if any(isinstance(each, SCOPES) for each in ast.walk(function.body)):
         return None
     values: dict[str, ast.expr] = dict(zip(names[1:], defaults, strict=True))
     values[names[0]] = ast.Name(match, ast.Load())

@@ -45,11 +45,10 @@ from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
-from sgc.tracing.operators.loops import gone_over, loops
+from sgc.tracing.operators.loops import filled, gone_over, loops, matches
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import as_value, in_python, is_run_time, piece
-from sgc.tracing.operators.substituting import filled, matches
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any
 
@@ -75,3 +76,37 @@ class _Told:
         found, iterator = walked(self._over), iter(self._over)
         self._session.loops.note_walked(found, iterator)
         return iterator  # type: ignore[no-any-return]
+
+
+# -- `re.sub` with a function, which is called in a loop over the matches -------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Substituted:
+    """A call of `sub`. found: the matches in an abstract text, each of which the program replaces;
+    None if Python's own call does all; loop: the loop over them.
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    found: Any
+    loop: Any
+
+
+def matches(function: Any, *args: Any, **keywords: Any) -> Substituted:
+    """The matches that a call of `sub` with a function goes over: none if Python's own does."""
+    session: Any = current_session()
+    find = getattr(type(function), "found", None)
+    found = None if find is None else find(function, *args, **keywords)
+    if found is None:
+        return Substituted(function, args, keywords, None, ())
+    session.prefer_code("re.sub calls a function")
+    return Substituted(function, args, keywords, found, found.matches())
+
+
+def filled(made: Substituted, texts: Any) -> Any:
+    """What a call of `sub` gives. texts: what its function has given for the matches."""
+    if made.found is None:
+        return made.function(*made.args, **made.keywords)
+    return made.found.filled(texts)

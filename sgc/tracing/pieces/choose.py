@@ -30,7 +30,7 @@ from sgc.tracing.code.trees import (
     tree_of,
 )
 from sgc.tracing.pieces.changes import may_change
-from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.constants import LostOrder, NotData
 from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
@@ -177,6 +177,9 @@ def _as_code(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]
     """Whether a piece can be code that is data."""
     try:
         made_again(session.sites, session.originals, piece, given, frame.f_globals)
+    except LostOrder:
+        session.sites.has_lost_order = True
+        return False
     except (NotData, CodeError):
         return False
     return True

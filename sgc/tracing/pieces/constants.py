@@ -35,6 +35,10 @@ class NotData(Exception):
     """A part of a program does more than compute with data, or may do so."""
 
 
+class LostOrder(NotData):
+    """Code would see a set's items in an order that is not the set's own."""
+
+
 def literal(value: Any) -> tuple[str, Writer]:
     """Plain data as a Python literal, the same in each process; and what wrote it."""
     writer = Writer(_refuse)

@@ -36,7 +36,7 @@ from sgc.tracing.pieces.changes import (
     taken_names,
 )
 from sgc.tracing.pieces.classes import UserClass, changing_of
-from sgc.tracing.pieces.constants import NotData, factory_of, holds_defaulting, literal
+from sgc.tracing.pieces.constants import LostOrder, NotData, factory_of, holds_defaulting, literal
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
 from sgc.tracing.pieces.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.in_python import PiecesInPython
@@ -71,7 +71,8 @@ class Made:
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
-Written = dict[tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | str, object]]
+Unmade = tuple[type[NotData], str]  # the error that says why a piece is no code
+Written = dict[tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | Unmade, object]]
 
 
 @dataclass(slots=True)
@@ -79,9 +80,10 @@ class Sites:
     """The pieces of a program that become code in the graph, by key. waiting: pieces that become
     code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
     of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
-    n_taken: how often waiting pieces have become code; classes: the user's
-    classes whose objects may be in the graph, by name; record_codes: what makes such an object, by
-    its class and the names of its attributes; written: the code of pieces, by the forms of their
+    has_lost_order: whether what was looked at last would see a set's items in another order;
+    n_taken: how often waiting pieces have become code; classes: the user's classes whose objects
+    may be in the graph, by name; record_codes: what makes such an object, by its class and the
+    names of its attributes; written: the code of pieces, by the forms of their
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
     why lists hold streams themselves, and not what is left when they end; late_names: of variables
     whose names are known only at run time, by their function and whether a fork's child has them;
@@ -98,6 +100,7 @@ class Sites:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
+    has_lost_order: bool = False
     n_taken: int = 0
     classes: dict[str, UserClass] = field(default_factory=dict)
     record_codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
@@ -173,7 +176,8 @@ def made_again(
         written[key] = _made_or_not(originals, piece, values, names, classes), own
     found = written[key][0]
     if not isinstance(found, Made):
-        raise NotData(found)
+        kind, why = found
+        raise kind(why)
     return replace(sites.note(found), args=tuple(args))
 
 
@@ -183,12 +187,14 @@ def _made_or_not(
     values: Sequence[Any],
     names: dict[str, Any],
     classes: Mapping[str, UserClass],
-) -> Made | str:
+) -> Made | Unmade:
     """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
         return replace(made(originals, piece, values, names, classes), args=())
+    except LostOrder as error:
+        return LostOrder, str(error)
     except (NotData, CodeError) as error:
-        return str(error)
+        return NotData, str(error)
 
 
 def made(
@@ -306,7 +312,7 @@ def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
         or order_seen((piece.plain, *trees), names)
         or order_of_display_seen(own, {*piece.targets})
     ):
-        raise NotData("the order of a set is seen: sorted(xs) has one")
+        raise LostOrder("the order of a set is seen: sorted(xs) has one")
 
 
 def displayed(originals: Originals, value: Any) -> Made:
@@ -315,7 +321,7 @@ def displayed(originals: Originals, value: Any) -> Made:
     maker = _Maker(ModuleText(originals))
     expression = maker.written(value, "value")
     if any(maker.module.lost.values()):
-        raise NotData("the order of a set is lost")
+        raise LostOrder("the order of a set is lost")
     head = f"def piece({', '.join(maker.params)}):\n    return {expression}"
     (entry,) = ast.parse(head).body
     assert isinstance(entry, ast.FunctionDef)

@@ -21,6 +21,7 @@ from sgc.tracing.kinds.sets import has_open_order, is_pythons_own
 from sgc.tracing.pieces.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
+    LostOrder,
     NotData,
     Writer,
     holds_changeable,
@@ -350,7 +351,7 @@ def _gone_over(node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
         return node
     if has_open_order(node):
-        raise NotData("the order of a set of constants is seen: a list has one")
+        raise LostOrder("the order of a set of constants is seen: a list has one")
     if is_pythons_own(node, is_gone_over=True):  # its order must not be seen
         return node
     items = ast.Tuple(node.elts, ast.Load())
@@ -421,7 +422,7 @@ class _Plainer(ast.NodeTransformer):
     def visit_Set(self, node: ast.Set) -> ast.expr:
         self.generic_visit(node)
         if has_open_order(node):
-            raise NotData("the order of a set of constants is seen: a list has one")
+            raise LostOrder("the order of a set of constants is seen: a list has one")
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:

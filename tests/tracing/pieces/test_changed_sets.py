@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from control_flow import agree_saved, equal_or_refused
+from control_flow import agree_saved
 
 import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
 
 
 def _reply(seed: int) -> str:
@@ -154,5 +156,6 @@ def test_a_set_has_its_order_in_each_node(body: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("body", [known_before, known_and_changed_before])
-def test_one_that_no_text_makes_is_refused(body: Callable[..., Any]) -> None:
-    assert equal_or_refused(program(body), POOL) == "refused"
+def test_one_that_no_text_makes_is_refused_for_its_order(body: Callable[..., Any]) -> None:
+    with pytest.raises(TraceError, match=r"test_changed_sets.py:\d+: the order of a set is seen"):
+        trace(program(body), is_full=True)

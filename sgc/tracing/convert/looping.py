@@ -1,0 +1,128 @@
+"""A comprehension as the statements of a loop, for iterables that are known only at run time."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from sgc.tracing.code.operator_names import AS_DICT, AS_SET, LOOPS
+
+Made = ast.ListComp | ast.GeneratorExp
+SCOPES = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
+    ast.YieldFrom, ast.NamedExpr,
+)  # fmt: skip
+DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
+
+
+class Names(Protocol):
+    """Makes names that no program has."""
+
+    def fresh(self, name: str = "") -> str: ...
+
+
+def only_item(each: ast.comprehension) -> ast.expr | None:
+    """The item of `for x in [item]`, which is an assignment; None for other clauses."""
+    is_one = isinstance(each.iter, ast.List) and len(each.iter.elts) == 1 and not each.is_async
+    item = each.iter.elts[0] if is_one else None  # type: ignore[attr-defined]
+    return None if isinstance(item, ast.Starred) else item
+
+
+def statements(
+    node: ast.expr, made: Made, it: str, result: str, names: Names
+) -> Iterator[ast.stmt]:
+    """The statements that set `result` to a comprehension, or to `any` or `all` of one."""
+    first = made.generators[0]
+    decides = DECIDES[node.func.id] if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
+    yield assigned(it, first.iter, first.iter)
+    loop = _Loop(made, it, result, decides, names)
+    asked: list[ast.expr] = [loaded(it, first.iter)]
+    if isinstance(node, ast.Call):
+        asked.append(node.func)
+    first.iter = loaded(it, first.iter)
+    test = placed(ast.Call(placed(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
+    body = loop.body()
+    if isinstance(node, (ast.SetComp, ast.DictComp)):
+        kind = loaded(AS_SET if isinstance(node, ast.SetComp) else AS_DICT, node)
+        body.append(
+            assigned(result, placed(ast.Call(kind, [loaded(result, node)], []), node), node)
+        )
+    yield placed(ast.If(test, body, [assigned(result, node, node)]), node)
+    # A view of a dict would be one more reference to it.
+    yield assigned(it, placed(ast.Constant(None), first.iter), first.iter)
+
+
+class _Loop:
+    """A comprehension as a loop with renamed variables."""
+
+    def __init__(
+        self, made: Made, it: str, result: str, decides: bool | None, names: Names
+    ) -> None:
+        made = copy.deepcopy(made)
+        bound = {
+            name.id
+            for each in made.generators
+            for name in ast.walk(each.target)
+            if isinstance(name, ast.Name)
+        }
+        renamed = {name: names.fresh(name) for name in sorted(bound)}
+        for name in ast.walk(made):
+            if isinstance(name, ast.Name) and name.id in renamed:
+                name.id = renamed[name.id]
+        made.generators[0].iter = loaded(it, made.generators[0].iter)
+        self._made, self._result, self._decides = made, result, decides
+
+    def body(self) -> list[ast.stmt]:
+        start: ast.expr = ast.List([], ast.Load())
+        if self._decides is not None:
+            start = ast.Constant(not self._decides)
+        at = self._made.elt
+        return [assigned(self._result, placed(start, at), at), *self._loops(self._made.generators)]
+
+    def _loops(self, generators: Sequence[ast.comprehension]) -> list[ast.stmt]:
+        if not generators:
+            return self._item()
+        each, *rest = generators
+        body = self._loops(rest)
+        if rest and self._decides is not None:  # the inner loop may have decided it
+            body = [
+                *body,
+                placed(ast.If(self._is_decided(), [placed(ast.Break(), each.iter)], []), each.iter),
+            ]
+        for test in reversed(each.ifs):
+            body = [placed(ast.If(test, body, []), test)]
+        item = only_item(each) if each is not self._made.generators[0] else None
+        if item is not None:
+            return [placed(ast.Assign([each.target], item), each.iter), *body]
+        return [placed(ast.For(each.target, each.iter, body, []), each.iter)]
+
+    def _is_decided(self) -> ast.expr:
+        at = self._made.elt
+        found = loaded(self._result, at)
+        return found if self._decides else placed(ast.UnaryOp(ast.Not(), found), at)
+
+    def _item(self) -> list[ast.stmt]:
+        item = self._made.elt
+        if self._decides is None:
+            append = placed(ast.Attribute(loaded(self._result, item), "append", ast.Load()), item)
+            return [placed(ast.Expr(placed(ast.Call(append, [item], []), item)), item)]
+        test = item if self._decides else placed(ast.UnaryOp(ast.Not(), item), item)
+        found = assigned(self._result, placed(ast.Constant(self._decides), item), item)
+        return [placed(ast.If(test, [found, placed(ast.Break(), item)], []), item)]
+
+
+def loaded(name: str, at: ast.AST) -> ast.expr:
+    return placed(ast.Name(name, ast.Load()), at)
+
+
+def assigned(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    return placed(ast.Assign([placed(ast.Name(name, ast.Store()), at)], value), at)
+
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def placed(node: _Node, at: ast.AST) -> _Node:
+    return ast.copy_location(node, at)
