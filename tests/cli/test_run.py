@@ -31,8 +31,8 @@ def test_run_from_a_file_in_an_empty_folder_equals_interpreting(sgc_command, tip
         assert set(compiled) == {"program", "text", "variables", "return", "streams"}
 
 
-def test_stream_and_text_show_the_same(sgc_command, tip):
-    arguments = ["run", "tip.sgir", "--arg", "topic=tea", "--seed", "1", "--model", "fake"]
+def test_stream_and_text_show_the_same(sgc_command, tip, on_fake):
+    arguments = ["run", "tip.sgir", "--arg", "topic=tea", "--seed", "1", *on_fake]
     _, shown, err = sgc_command(*arguments)
     assert "5 requests, " in err
     assert "seed 1" in err
@@ -51,7 +51,7 @@ def test_trace_file_is_a_chrome_trace(sgc_command, tip, tmp_path):
     assert {event["name"] for event in events} >= {"tip_1", "paragraph", "summary"}
 
 
-def test_arguments_are_read_as_their_types(sgc_command, tmp_path):
+def test_arguments_are_read_as_their_types(sgc_command, on_fake, tmp_path):
     path = written(
         tmp_path,
         "@sgc.function\n"
@@ -60,14 +60,14 @@ def test_arguments_are_read_as_their_types(sgc_command, tmp_path):
         "    return n\n",
     )
     (tmp_path / "args.json").write_text('{"t": "5"}')
-    arguments = ["--args", "@args.json", "--arg", "n=7", "--model", "fake", "--json"]
+    arguments = ["--args", "@args.json", "--arg", "n=7", *on_fake, "--json"]
     found = json.loads(sgc_command("run", path, *arguments)[1])
     assert (found["text"], found["return"]) == ("5 7 0.5", 7)
 
 
-def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
+def test_a_list_argument_is_read_as_json(sgc_command, on_fake, tmp_path):
     path = written(tmp_path, "@sgc.function\ndef p(s, xs: list):\n    s += '-'.join(xs)\n")
-    run = ["run", path, "--interpret", "--model", "fake", "-q", "--arg"]
+    run = ["run", path, "--interpret", *on_fake, "-q", "--arg"]
     assert sgc_command(*run, 'xs=["a", "b"]')[1] == "a-b\n"
     code, _, err = sgc_command(*run, 'xs=["a"')
     assert code == 2
@@ -104,10 +104,10 @@ def small_budget(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_budget")
-def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp_path):
+def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, on_fake, tmp_path):
     source = written(tmp_path, MANY_WAYS)
     assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
-    asked = ("--arg", "q=hello", "--model", "fake", "--seed", "3", "--json")
+    asked = ("--arg", "q=hello", *on_fake, "--seed", "3", "--json")
     texts = []
     for how in ((source, "--no-check"), ("p.sgir", "--source", source), (source, "--interpret")):
         code, out, _ = sgc_command("run", *how, *asked)
@@ -135,13 +135,15 @@ def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
     assert "this is Python already" in err
 
 
-def test_a_program_edited_within_a_second_runs_as_it_is(sgc_command, tmp_path, monkeypatch):
+def test_a_program_edited_within_a_second_runs_as_it_is(
+    sgc_command, on_fake, tmp_path, monkeypatch
+):
     """Python tells old bytecode by the second and the size of its source."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for word in ("old", "new"):
         path = written(tmp_path, f"@sgc.function\ndef p(s):\n    s += '{word}'\n")
         os.utime(path, (1, 1))
         monkeypatch.delitem(sys.modules, Path(path).stem, raising=False)
-        code, out, err = sgc_command("run", path, "--model", "fake")
+        code, out, err = sgc_command("run", path, *on_fake)
         assert (code, out.strip()) == (0, word), err
     assert not (tmp_path / "__pycache__").exists()

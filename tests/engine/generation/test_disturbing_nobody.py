@@ -101,7 +101,10 @@ def longest_gap(times: list[float]) -> float:
     return max(b - a for a, b in itertools.pairwise(times))
 
 
-@pytest.mark.parametrize("field", ["regex", "stop_regex", "pattern"])
+@pytest.mark.parametrize(
+    "field",
+    ["regex", *(pytest.param(f, marks=pytest.mark.slow) for f in ("stop_regex", "pattern"))],
+)
 def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field) -> None:
     """Another client's stream goes on, word for word, and the engine answers rightly after it."""
     calm = Sampling(700, temperature=1.0, seed=1, ignore_eos=True)

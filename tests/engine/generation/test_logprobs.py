@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from combinations import each_occurs
 from engine.core.conftest import Naive, drive, letter, make_core, request
 from engine.generation.conftest import Rig
 from hypothesis import given
 from hypothesis import strategies as st
 from other_caches import CACHES
 from property_tests import examples
+from tests_support import one_in
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.logprobs import likeliest, log_sum_exp
@@ -100,7 +100,7 @@ def test_the_token_that_ends_has_one() -> None:
         check(outcome.last, PROMPT, outcome.ids, kind)
 
 
-@pytest.mark.parametrize(("cached", "chunk", "n"), each_occurs([0, 7, 19, 20], [1, 3, 64], [0, 5]))
+@pytest.mark.parametrize(("cached", "chunk", "n"), one_in(6, [0, 7, 19, 20], [1, 3, 64], [0, 5]))
 def test_those_of_the_prompt_from_everywhere(cached, chunk, n) -> None:
     """With a part of it in the cache or all, in pieces or at once."""
     core = make_core(chunk_tokens=chunk)

@@ -13,6 +13,7 @@ from engine.core.fuzz.engine_fuzz import check_all
 from engine.core.fuzz.engine_play import AMPLE, Setup, play
 from engine.core.fuzz.engine_requests import make_long_requests, make_requests, need, right_answers
 from other_caches import CACHES
+from tests_support import one_in
 
 from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Score
@@ -141,14 +142,7 @@ def long_ones() -> tuple[list[EngineRequest], dict]:
     return requests, right_answers(requests)
 
 
-@pytest.mark.parametrize(
-    ("policy", "kind"),
-    [
-        pytest.param(policy, kind, marks=() if i == j or not j else pytest.mark.slow)
-        for i, policy in enumerate(POLICIES)
-        for j, kind in enumerate(CACHES)
-    ],
-)
+@pytest.mark.parametrize(("policy", "kind"), one_in(3, POLICIES, CACHES))
 def test_independent_of_preemption_in_a_pool_of_a_tenth(policy, kind) -> None:
     """With draws, penalties and stops, whose state must outlive it."""
     requests, answers = long_ones()

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from combinations import each_occurs
 from engine.core.runners import runner_of
+from tests_support import one_in
 
 from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
 from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel
@@ -180,7 +180,7 @@ def test_scores_are_the_models_own(lab, name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), each_occurs([*MODELS, "GptOss"], [torch.float32, torch.bfloat16])
+    ("name", "dtype"), one_in(2, [*MODELS, "GptOss"], [torch.float32, torch.bfloat16])
 )
 def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
     for way in (runner_of, packed_runner, transformers_runner):
