@@ -22,9 +22,10 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tree:
-    """A file's syntax tree, and the parent of each node."""
+    """A file's syntax tree, its nodes as `ast.walk` gives them, and the parent of each."""
 
     module: ast.Module
+    nodes: tuple[ast.AST, ...]
     parents: dict[ast.AST, ast.AST]
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -47,8 +48,9 @@ def _parsed(source: str) -> Tree | None:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-    return Tree(module, parents) if module.body else None
+    nodes = tuple(ast.walk(module))
+    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    return Tree(module, nodes, parents) if module.body else None
 
 
 @lru_cache(maxsize=1024)
@@ -56,7 +58,7 @@ def function_of(code: CodeType, tree: Tree) -> Function | None:
     """The function with this code, or from which it was converted; None if it is not unique."""
     found = [
         node
-        for node in ast.walk(tree.module)
+        for node in tree.nodes
         if isinstance(node, (ast.FunctionDef, ast.Lambda)) and _begins(node) == code.co_firstlineno
         and _name(node) == code.co_name
     ]  # fmt: skip
@@ -186,7 +188,7 @@ def _is_inside(inner: Position | None, outer: Position) -> bool:
 @lru_cache(maxsize=4096)
 def at(place: Position, tree: Tree) -> ast.AST | None:
     """The innermost node that covers a place."""
-    covering = [node for node in ast.walk(tree.module) if covers(node, place)]
+    covering = [node for node in tree.nodes if covers(node, place)]
     return max(covering, key=lambda node: _depth(node, tree), default=None)
 
 

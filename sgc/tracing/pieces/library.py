@@ -14,7 +14,8 @@ from sgc.ir.code_names import LIBRARY, OPTIONAL
 def known_library() -> Mapping[int, tuple[str, str]]:
     """The objects by id: their module and name. Packages that the program does not use are not
     imported."""
-    return _of(frozenset(LIBRARY) - (OPTIONAL - sys.modules.keys()))
+    missing = {name for name in OPTIONAL if name not in sys.modules}
+    return _of(frozenset(LIBRARY) - missing)
 
 
 @lru_cache(maxsize=4)
