@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sgc.runtime.engine.guides.stop_patterns import stop_patterns
-from sgc.runtime.engine.requests.request import NO_STOP, Stop, Stops
+from sgc.runtime.engine.requests.request import Stops
+from sgc.runtime.engine.requests.text_rules import NO_STOP, Stop
 from sgc.runtime.engine.text.detokenizer import IncrementalDetokenizer, StopChecker
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 

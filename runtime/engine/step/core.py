@@ -18,7 +18,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import cast
 
 from sgc.proto import engine_pb2 as pb
@@ -41,11 +40,10 @@ from sgc.runtime.engine.requests.validate import Limits, problem_of
 from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
-from sgc.runtime.engine.scheduling.runs_now import MOST_SHOWN, runs_now
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.ahead import StepsAhead
 from sgc.runtime.engine.step.batch import StepBatch, build
-from sgc.runtime.engine.step.counts import Counters, Stats
+from sgc.runtime.engine.step.counts import Counters, Stats, stats_now
 from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
 from sgc.runtime.engine.step.generation import final_update, grow, grow_run
@@ -266,25 +264,8 @@ class EngineCore:
         return self.cache.flush()
 
     def stats(self) -> Stats:
-        running = len(self.scheduler.running)
-        programs = runs_now(self._live.values(), time.monotonic())
-        return Stats(
-            counters=replace(self._counters),
-            preemptions=self.scheduler.n_preempted,
-            evicted_tokens=self.cache.n_evicted,
-            pool_tokens=self.limits.pool_tokens,
-            free_tokens=self.cache.pool.n_free,
-            cached_pool_tokens=self.cache.tree.n_tokens,
-            evictable_tokens=self.cache.tree.n_evictable,
-            running_requests=running,
-            waiting_requests=len(self._live) - running,
-            parked_requests=sum(w.state is State.PARKED for w in self._live.values()),
-            prefetches=self.prefetches.n_ended,
-            prefetched_tokens=self.prefetches.n_run,
-            dropped_prefetches=self.prefetches.n_dropped,
-            waiting_prefetches=len(self.prefetches),
-            programs=len(programs),
-            first_programs=tuple(programs[:MOST_SHOWN]),
+        return stats_now(
+            self._counters, self.scheduler, self.prefetches, self._live.values(), time.monotonic()
         )
 
     def check(self) -> None:

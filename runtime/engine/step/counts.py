@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
-from sgc.runtime.engine.requests.request import Usage
-from sgc.runtime.engine.scheduling.runs_now import RunNow
+from sgc.runtime.engine.requests.request import State, Usage, Work
+from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
+from sgc.runtime.engine.scheduling.runs_now import MOST_SHOWN, RunNow, runs_now
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
 
 _NO_USAGE = Usage()
 
@@ -58,3 +61,33 @@ class Stats:
     waiting_prefetches: int
     programs: int
     first_programs: tuple[RunNow, ...]
+
+
+def stats_now(
+    counters: Counters,
+    scheduler: Scheduler,
+    prefetches: PrefetchQueue,
+    live: Collection[Work],
+    now: float,
+) -> Stats:
+    """live: the unfinished requests, without prefetches. now: on the clock of `Work.times`."""
+    cache, running = scheduler.cache, len(scheduler.running)
+    programs = runs_now(live, now)
+    return Stats(
+        counters=replace(counters),
+        preemptions=scheduler.n_preempted,
+        evicted_tokens=cache.n_evicted,
+        pool_tokens=cache.pool.n_pages,
+        free_tokens=cache.pool.n_free,
+        cached_pool_tokens=cache.tree.n_tokens,
+        evictable_tokens=cache.tree.n_evictable,
+        running_requests=running,
+        waiting_requests=len(live) - running,
+        parked_requests=sum(work.state is State.PARKED for work in live),
+        prefetches=prefetches.n_ended,
+        prefetched_tokens=prefetches.n_run,
+        dropped_prefetches=prefetches.n_dropped,
+        waiting_prefetches=len(prefetches),
+        programs=len(programs),
+        first_programs=tuple(programs[:MOST_SHOWN]),
+    )

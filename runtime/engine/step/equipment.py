@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.logprobs import LogprobLog
 from sgc.runtime.engine.requests.penalties import Penalties
-from sgc.runtime.engine.requests.request import Generate, Score, StopChecker, Stops, Update, Work
+from sgc.runtime.engine.requests.request import Generate, Score, Stops, Update, Work
+from sgc.runtime.engine.requests.text_rules import StopChecker
 from sgc.runtime.engine.requests.validate import Limits
 from sgc.runtime.engine.step.generation import begin
 

@@ -9,14 +9,8 @@ from itertools import takewhile
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.draws import Draw
-from sgc.runtime.engine.requests.request import (
-    NO_STOP,
-    Generate,
-    SamplingParams,
-    Stop,
-    Update,
-    Work,
-)
+from sgc.runtime.engine.requests.request import Generate, SamplingParams, Update, Work
+from sgc.runtime.engine.requests.text_rules import NO_STOP, Stop
 from sgc.runtime.engine.step.masks import Allowed
 
 _GREEDY = Draw(SamplingParams())  # the largest logit wins, whatever the other parameters

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.requests.request import Constraint, EngineError, Update
+from sgc.runtime.engine.requests.request import EngineError, Update
+from sgc.runtime.engine.requests.text_rules import Constraint
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.worker.wire import request_of
 

@@ -18,7 +18,6 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.requests.logprobs import TokenLogprob
 from sgc.runtime.engine.requests.request import (
     Commit,
-    Constraint,
     EngineRequest,
     Generate,
     LogprobsAsked,
@@ -30,6 +29,7 @@ from sgc.runtime.engine.requests.request import (
     Update,
     Usage,
 )
+from sgc.runtime.engine.requests.text_rules import Constraint
 from sgc.runtime.engine.step.counts import Stats
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024

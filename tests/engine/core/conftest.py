@@ -15,7 +15,8 @@ from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.penalties import Penalties
-from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score, Stop, Stops, Update
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score, Stops, Update
+from sgc.runtime.engine.requests.text_rules import Stop
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.step.sampler import sample
 

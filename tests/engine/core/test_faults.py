@@ -14,14 +14,13 @@ from sgc.runtime.engine.requests.logprobs import LogprobLog
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import (
     Generate,
-    Guide,
     LogprobsAsked,
     SamplingParams,
     Score,
-    StopChecker,
     Stops,
     Work,
 )
+from sgc.runtime.engine.requests.text_rules import Guide, StopChecker
 
 ODD = 0
 ODD_TOKEN = 666
