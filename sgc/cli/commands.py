@@ -1,4 +1,5 @@
-"""The commands and their options; other modules of this package implement them."""
+"""The commands that make and run programs, and their options; other modules of this package
+implement them, and `engine_commands.py` has those of engines."""
 
 from __future__ import annotations
 
@@ -8,14 +9,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
-from sgc.runtime.engine.names import (
-    ATTENTION,
-    DEFAULT_POLICY,
-    DTYPES,
-    HELD_AS,
-    MEMORY_FRACTION,
-    POLICIES,
-)  # fmt: skip
+from sgc.runtime.engine.names import HELD_AS
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -324,63 +318,6 @@ def verify_command(path: Path) -> None:
     verify_program(path)
 
 
-@click.command("serve")
-@click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
-              "Without it the default model.")  # fmt: skip
-@click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
-              help="HOST:PORT or unix:PATH. Not loopback: a token is required.")  # fmt: skip
-@click.option("--token-file", type=click.Path(path_type=Path), help="File of tokens, one a "
-              "line, of which clients must send one; also SGC_TOKEN, one token.")  # fmt: skip
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="PEM certificate chain.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="PEM private key.")
-@click.option("--pool-tokens", type=click.IntRange(min=1), help="Tokens whose KV fits in memory.")
-@click.option("--max-context", type=click.IntRange(min=1), help="Longest prompt and generation.")
-@click.option("--chunk-tokens", type=click.IntRange(min=1), default=512, show_default=True,
-              help="Most token positions in one step, prompts and generations.")  # fmt: skip
-@click.option("--max-running", type=click.IntRange(min=1), default=256, show_default=True,
-              help="Most requests that run at once.")  # fmt: skip
-@click.option("--max-waiting", type=click.IntRange(min=1), default=8192, show_default=True,
-              help="Most that wait; more are told to retry later.")  # fmt: skip
-@click.option("--policy", type=click.Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
-              help="Which request runs next: the longest cached prefix, depth first, first come "
-              "first served, random, or of the program with the least left.")  # fmt: skip
-@click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
-              help="Compute a prefix that running requests share once.")  # fmt: skip
-@click.option("--lookup/--no-lookup", default=None, help="Guess next tokens: copy what "
-              "followed the last ones before, and let the next step verify it. Without either: on "
-              "CPUs.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
-@click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
-@click.option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True,
-              help="Where the model is computed; auto: on a GPU, if there is one.")  # fmt: skip
-@click.option("--attention", type=click.Choice(ATTENTION), default="auto", show_default=True,
-              help="What attends on a GPU; auto: the fastest that is installed.")  # fmt: skip
-@click.option("--memory-fraction", type=click.FloatRange(0.05, 1.0), default=MEMORY_FRACTION,
-              show_default=True, help="How much of a GPU's memory to take.")  # fmt: skip
-@click.option("--tensor-parallel", type=click.IntRange(min=1), default=1, show_default=True,
-              help="GPUs that compute the model together.")  # fmt: skip
-@click.option("--weights", type=click.Choice(HELD_AS), default="auto", show_default=True,
-              help="int8: in eight bits, half of what a step reads. Needs our own "
-              "kernels.")  # fmt: skip
-@click.option("--kv", type=click.Choice(HELD_AS), default="auto", show_default=True,
-              help="int8: K and V in eight bits, so that twice as many tokens fit. Needs our own "
-              "kernels.")  # fmt: skip
-@click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "
-              "runs beside it, on chunks or on cache hits. Needs our own kernels.")  # fmt: skip
-@click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
-              help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
-@click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,
-              help="OpenAI's and SGLang's HTTP APIs beside gRPC. Not loopback: a token is "
-              "required.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Check the engine's invariants after every step.")
-@debug_option
-def serve_command(**options: Any) -> None:
-    """Serves a model over gRPC until it is stopped."""
-    from sgc.cli.running.serve import serve
-
-    serve(**options)
-
-
 @click.command("stubs")
 @click.argument("source", metavar="PROG.py", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
@@ -394,37 +331,6 @@ def stubs_command(source: Path, output: Path | None) -> None:
     from sgc.cli.programs.stubs import write_stubs
 
     write_stubs(source, output)
-
-
-@click.command("doctor")
-@click.option("--measure/--no-measure", "measures", default=True,
-              help="Measure the most that arithmetic and memory do; takes a second.")  # fmt: skip
-@click.option("--prepare", "prepares", is_flag=True, help="Compile FlashInfer's usual kernels "
-              "now, where there is a GPU; takes minutes.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="JSON, for other programs.")
-@debug_option
-def doctor_command(**options: Any) -> None:
-    """Tells what this machine has for an engine, what of it is used, and what would help."""
-    from sgc.cli.running.doctor import doctor
-
-    doctor(**options)
-
-
-@click.command("top")
-@click.option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
-              help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
-@click.option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
-              show_default=True)  # fmt: skip
-@click.option("--once", is_flag=True, help="One line, over one interval.")
-@click.option("--programs", "with_programs", is_flag=True,
-              help="Also a line for each run of a program, the least left first.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
-@debug_option
-def top_command(**options: Any) -> None:
-    """Shows what a running engine is doing, until interrupted."""
-    from sgc.cli.running.top import top
-
-    top(**options)
 
 
 @click.command("version")

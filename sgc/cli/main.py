@@ -65,15 +65,17 @@ class Commands(click.Group):
         return command
 
 
-_NAMES = (
-    "compile", "doctor", "dump", "estimate", "explain", "opt", "replay", "run", "serve",
-    "stubs", "top", "trace", "verify", "version",
+_OF_PROGRAMS = (
+    "compile", "dump", "estimate", "explain", "opt", "replay", "run", "stubs", "trace", "verify",
+    "version",
 )  # fmt: skip
+_OF_ENGINES = ("doctor", "serve", "top")
 
 
 @click.group(
     cls=Commands,
-    by_name={name: f"sgc.cli.commands:{name}_command" for name in _NAMES},
+    by_name={name: f"sgc.cli.commands:{name}_command" for name in _OF_PROGRAMS}
+    | {name: f"sgc.cli.engine_commands:{name}_command" for name in _OF_ENGINES},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
