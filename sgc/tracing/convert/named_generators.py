@@ -24,7 +24,7 @@ from sgc.tracing.convert.comprehensions import is_simple
 from sgc.tracing.convert.looping import SCOPES
 from sgc.tracing.convert.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
-from sgc.tracing.pieces.changes import changed_roots
+from sgc.tracing.pieces.effects.changes import changed_roots
 from sgc.tracing.pieces.names import parameters
 
 _Node = TypeVar("_Node", bound=ast.AST)

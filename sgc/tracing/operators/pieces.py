@@ -41,9 +41,9 @@ from sgc.tracing.kinds.row_types import (
     plain,
     row_of,
 )
-from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.effects.at_once import is_done_at_once
 from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.owned import (

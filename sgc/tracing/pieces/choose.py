@@ -29,8 +29,8 @@ from sgc.tracing.code.trees import (
     statement_at,
     tree_of,
 )
-from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.constants import LostOrder, NotData
+from sgc.tracing.pieces.effects.changes import may_change
 from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of, tree_of
-from sgc.tracing.pieces.changes import SUPER, changed_roots, made_inside
+from sgc.tracing.pieces.effects.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
 

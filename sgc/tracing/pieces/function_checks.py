@@ -10,14 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of
-from sgc.tracing.pieces.changes import (
+from sgc.tracing.pieces.constants import NotData
+from sgc.tracing.pieces.effects.changes import (
     CHANGERS,
     DECIDING,
     changed_roots,
     made_inside,
     root_of,
 )
-from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.library import known_library
 from sgc.tracing.pieces.names import bound_by, called_in, called_variables, parameters
 

@@ -24,19 +24,16 @@ from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.sets import order_of_display_seen, order_seen
 from sgc.tracing.paths.large_forks import LargeForks
-from sgc.tracing.pieces.changes import (
+from sgc.tracing.pieces.classes import UserClass, changing_of
+from sgc.tracing.pieces.constants import LostOrder, NotData, factory_of, holds_defaulting, literal
+from sgc.tracing.pieces.effects.changes import (
     DECIDING,
     changed_roots,
     changes_outside,
     made_inside,
-    merged_names,
-    placed_names,
     read_by_key,
-    stored_names,
-    taken_names,
 )
-from sgc.tracing.pieces.classes import UserClass, changing_of
-from sgc.tracing.pieces.constants import LostOrder, NotData, factory_of, holds_defaulting, literal
+from sgc.tracing.pieces.effects.holds import merged_names, placed_names, stored_names, taken_names
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
 from sgc.tracing.pieces.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.in_python import PiecesInPython

@@ -18,7 +18,6 @@ from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.sets import has_open_order, is_pythons_own
-from sgc.tracing.pieces.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.constants import (
     LostOrder,
@@ -30,6 +29,7 @@ from sgc.tracing.pieces.constants import (
     is_fixed,
     literal,
 )
+from sgc.tracing.pieces.effects.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.function_checks import (
     Changer,
     Originals,

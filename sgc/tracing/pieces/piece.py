@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from sgc.tracing.code.grouping import as_lists, is_sorted_by
 from sgc.tracing.code.trees import COMPREHENSIONS, Function, Position, Tree, position, surely
-from sgc.tracing.pieces.changes import changed_names, method_of, read_by_key
+from sgc.tracing.pieces.effects.changes import changed_names, method_of, read_by_key
 from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, is_part
 from sgc.tracing.pieces.names import names_of, parameters

@@ -18,7 +18,7 @@ from tracing.pieces import shared_bodies
 import sgc
 from sgc.errors import TraceError
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.pieces.changes import stored_names
+from sgc.tracing.pieces.effects.holds import stored_names
 
 POOL = ("a", "b", "3", "yes", "no", "a,b,c", "x: 1", "12x", "", "é")
 LISTED = ["g"]

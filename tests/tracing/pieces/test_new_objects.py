@@ -14,13 +14,13 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.pieces.changes import (
+from sgc.tracing.pieces.effects.changes import (
     changed_names,
     changed_roots,
     changes_outside,
     made_inside,
-    stored_names,
 )
+from sgc.tracing.pieces.effects.holds import stored_names
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a b", "b", "", "c a b a")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from sgc.tracing.kinds.sets import BLIND
+from sgc.tracing.pieces.effects.holds import ITERATING
 from sgc.tracing.pieces.names import names_of, parameters
 
 # Methods of Python's own types that change their object.
@@ -113,7 +114,7 @@ def _changed(
                 yield from each.args[:1]
         elif isinstance(each, ast.AugAssign):
             yield each.target
-        elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
+        elif isinstance(each, (ast.Subscript, ast.Attribute)) and not is_read(each):
             yield each.value
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
             # The object of a method, even if the method is called later; no other has a new one.
@@ -133,117 +134,8 @@ def _names_change(node: ast.Call) -> bool:
     return any(isinstance(each, ast.Constant) and each.value in CHANGING for each in node.args[1:2])
 
 
-def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
+def is_read(node: ast.Subscript | ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Load)
-
-
-def stored_names(node: ast.AST) -> set[str]:
-    """The variables whose values may become parts of others: all except those only read."""
-    looked_at: set[int] = set()
-    for each in ast.walk(node):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
-            if each.func.id in ("len", "str", "repr", "sum", "any", "all"):
-                looked_at |= {read for arg in each.args for read in _in_key(arg)}
-        elif isinstance(each, ast.Compare):
-            looked_at |= set(map(id, (each.left, *each.comparators)))
-        elif isinstance(each, ast.FormattedValue):
-            looked_at |= set(_in_key(each.value))
-        elif isinstance(each, ast.Subscript):
-            looked_at |= set(_in_key(each.slice))
-        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            keys = each.args[: each.func.attr in _KEYED]
-            looked_at |= {read for key in keys for read in _in_key(key)}
-    return {
-        each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
-        if id(each) not in looked_at
-    }
-
-
-def _in_key(node: ast.expr) -> Iterator[int]:
-    """The ids of variables of which an expression reads parts, to be a key or a text: what can be
-    changed is none."""
-    if isinstance(node, ast.Name):
-        yield id(node)
-    elif isinstance(node, ast.JoinedStr):
-        yield from (read for each in node.values for read in _in_key(each))
-    elif isinstance(node, ast.FormattedValue):
-        yield from _in_key(node.value)
-    elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute):
-            yield from _in_key(node.func.value)
-    elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Tuple, ast.BinOp)):
-        for each in ast.iter_child_nodes(node):
-            if isinstance(each, ast.expr):
-                yield from _in_key(each)
-
-
-def merged_names(node: ast.AST) -> set[str]:
-    """The variables whose parts a statement adds to a list or dict, which it changes no deeper: a
-    run refuses later changes of what both then hold."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Attribute):
-        return set()
-    is_added = call.func.attr in ("extend", "update") and isinstance(call.func.value, ast.Name)
-    return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
-
-
-def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
-    """The variables whose values a statement puts into a dict or list, `d[k] = x`, or gives to a
-    function that may do so."""
-    call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
-    if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
-        given = [*call.args, *(each.value for each in call.keywords)]
-        return {each.id for each in given if isinstance(each, ast.Name)}
-    if not isinstance(node, ast.Assign) or len(node.targets) > 1:
-        return set()
-    target, value = node.targets[0], node.value
-    is_placed = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
-    return {value.id} if is_placed and isinstance(value, ast.Name) else set()
-
-
-# Methods whose first argument is a key, or is only compared with items.
-_KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
-
-
-def taken_names(functions: Iterable[ast.AST]) -> set[str]:
-    """The variables that are used otherwise than by a key, an attribute, a loop or `in`."""
-    looked_into: set[int] = set()
-    parts = [each for function in functions for each in ast.walk(function)]
-    iterated = {id(each) for part in parts for each in _iterated(part)}
-    for each in parts:
-        if isinstance(each, ast.Subscript) or (
-            isinstance(each, ast.Attribute) and (each.attr not in _VIEWS or id(each) in iterated)
-        ):
-            looked_into.add(id(each.value))
-        elif isinstance(each, ast.Compare):
-            looked_into |= set(map(id, each.comparators))
-    looked_into |= iterated
-    return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
-
-
-# Methods whose result goes on showing the dict that they are of.
-_VIEWS = frozenset({"items", "keys", "values"})
-# Functions that use only the items of their one argument. Others may have methods of any name.
-_ITERATING = frozenset({"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"})
-
-
-def _iterated(node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions of which a node uses only the items; of `d.items()`, the method too."""
-    found: list[ast.expr] = []
-    if isinstance(node, (ast.For, ast.comprehension)):
-        found = [node.iter]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        # `max` of several lists gives one of them, and `sum` may give where it starts.
-        found = node.args if node.func.id in _ITERATING and len(node.args) == 1 else []
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        is_join = node.func.attr == "join" and isinstance(node.func.value, ast.Constant)
-        found = node.args if is_join else []
-    for each in found:
-        yield each
-        if isinstance(each, ast.Call) and not each.args:
-            yield each.func
 
 
 def root_of(node: ast.expr) -> str | None:
@@ -407,99 +299,8 @@ _MAKING = frozenset({
 
 
 # Functions of Python's by whose names it is decided what code may do.
-DECIDING = _ITERATING | _MAKING | BLIND | {"repr", "str"}
-
-# Methods and functions that change nothing if they raise an error.
-_AT_ONCE = frozenset({
-    "add", "append", "appendleft", "clear", "discard", "getrandbits", "insert", "insort",
-    "insort_left", "insort_right", "intersection_update", "move_to_end", "pop", "popitem",
-    "popleft", "randbytes", "randint", "random", "randrange", "remove", "reverse", "rotate",
-    "seed", "setdefault",
-})  # fmt: skip
-
-
-def is_done_at_once(
-    node: ast.AST, changed: Collection[str], may_add: bool, pythons: Mapping[str, bool]
-) -> bool:
-    """Whether a statement does nothing, or all that it does, if it ends in an error.
-
-    changed: the inputs that it may change, beside setting variables. may_add: whether reading a key
-    of one may add it, as reading a defaultdict does. pythons: the inputs that are lists, dicts and
-    the like of Python's own, with whether all that they hold is: methods of other objects may do
-    something first.
-    """
-    if isinstance(node, ast.expr):
-        return True
-    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.Expr)):
-        return False
-    parts = list(ast.walk(node))
-    targets = _targets(node)
-    if len(targets) > 1 or any(isinstance(each, ast.NamedExpr) for each in parts):
-        return False
-    is_plain = all(map(_is_name, (name for each in targets for name in _unpacked(each))))
-    if not changed:
-        return is_plain
-    reads = [each for each in parts if isinstance(each, ast.Subscript) and _is_read(each)]
-    if may_add and any(root_of(each) in changed for each in reads):
-        return False
-    if not _is_of_python(node, changed, pythons):
-        return False
-    calls = [each for each in parts if isinstance(each, ast.Call) and _is_changing(each)]
-    if isinstance(node, ast.AugAssign):
-        return not calls and _adds_number(node)
-    if isinstance(node, (ast.Assign, ast.Delete)) and not is_plain:
-        return not calls and isinstance(targets[0], ast.Subscript)
-    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
-        return False
-    # What is computed of the change, or beside it, may fail when it is made.
-    is_one = calls == [node.value] and all(map(_is_name, targets))
-    return is_one and method_of(calls[0]) in _AT_ONCE
-
-
-def _adds_number(node: ast.AugAssign) -> bool:
-    """Whether an operator changes nothing in place, so that its target is all that it changes: a
-    list is extended by a text or repeated, and then an item of a tuple cannot be set."""
-    if not isinstance(node.value, ast.Constant):
-        return False
-    is_text = isinstance(node.value.value, (str, bytes))
-    return isinstance(node.target, ast.Name) or not (is_text or isinstance(node.op, ast.Mult))
-
-
-def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str, bool]) -> bool:
-    """Whether a statement changes one value, which is of Python's own."""
-    of: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
-    if isinstance(node, (ast.Assign, ast.Delete)) and isinstance(node.targets[0], ast.Subscript):
-        of = node.targets[0].value
-    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)) and isinstance(
-        node.value, ast.Call
-    ):
-        function, args = node.value.func, node.value.args
-        of = function.value if isinstance(function, ast.Attribute) else next(iter(args), None)
-        is_module = isinstance(of, ast.Name) and of.id not in changed
-        of = args[0] if is_module and args else of
-    if of is None or set(changed) != {root_of(of)}:
-        return False
-    (name,) = changed
-    return pythons.get(name, False) if not isinstance(of, ast.Name) else name in pythons
-
-
-def _targets(node: ast.stmt) -> list[ast.expr]:
-    if isinstance(node, (ast.Assign, ast.Delete)):
-        return node.targets
-    return [node.target] if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else []
-
-
-def _is_changing(node: ast.Call) -> bool:
-    return method_of(node) in CHANGING | CHANGERS
+DECIDING = ITERATING | _MAKING | BLIND | {"repr", "str"}
 
 
 def method_of(node: ast.Call) -> str:
     return _name_of(node.func)
-
-
-def _unpacked(target: ast.expr) -> list[ast.expr]:
-    return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-
-
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node.value if isinstance(node, ast.Starred) else node, ast.Name)

@@ -1,0 +1,115 @@
+"""Finds the variables of code whose values, or parts of them, become parts of other values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """The variables whose values may become parts of others: all except those only read."""
+    looked_at: set[int] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            if each.func.id in ("len", "str", "repr", "sum", "any", "all"):
+                looked_at |= {read for arg in each.args for read in _in_key(arg)}
+        elif isinstance(each, ast.Compare):
+            looked_at |= set(map(id, (each.left, *each.comparators)))
+        elif isinstance(each, ast.FormattedValue):
+            looked_at |= set(_in_key(each.value))
+        elif isinstance(each, ast.Subscript):
+            looked_at |= set(_in_key(each.slice))
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            keys = each.args[: each.func.attr in _KEYED]
+            looked_at |= {read for key in keys for read in _in_key(key)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        if id(each) not in looked_at
+    }
+
+
+def _in_key(node: ast.expr) -> Iterator[int]:
+    """The ids of variables of which an expression reads parts, to be a key or a text: what can be
+    changed is none."""
+    if isinstance(node, ast.Name):
+        yield id(node)
+    elif isinstance(node, ast.JoinedStr):
+        yield from (read for each in node.values for read in _in_key(each))
+    elif isinstance(node, ast.FormattedValue):
+        yield from _in_key(node.value)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield from _in_key(node.func.value)
+    elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Tuple, ast.BinOp)):
+        for each in ast.iter_child_nodes(node):
+            if isinstance(each, ast.expr):
+                yield from _in_key(each)
+
+
+def merged_names(node: ast.AST) -> set[str]:
+    """The variables whose parts a statement adds to a list or dict, which it changes no deeper: a
+    run refuses later changes of what both then hold."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Attribute):
+        return set()
+    is_added = call.func.attr in ("extend", "update") and isinstance(call.func.value, ast.Name)
+    return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
+
+
+def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
+    """The variables whose values a statement puts into a dict or list, `d[k] = x`, or gives to a
+    function that may do so."""
+    call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
+        given = [*call.args, *(each.value for each in call.keywords)]
+        return {each.id for each in given if isinstance(each, ast.Name)}
+    if not isinstance(node, ast.Assign) or len(node.targets) > 1:
+        return set()
+    target, value = node.targets[0], node.value
+    is_placed = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+    return {value.id} if is_placed and isinstance(value, ast.Name) else set()
+
+
+# Methods whose first argument is a key, or is only compared with items.
+_KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
+
+
+def taken_names(functions: Iterable[ast.AST]) -> set[str]:
+    """The variables that are used otherwise than by a key, an attribute, a loop or `in`."""
+    looked_into: set[int] = set()
+    parts = [each for function in functions for each in ast.walk(function)]
+    iterated = {id(each) for part in parts for each in _iterated(part)}
+    for each in parts:
+        if isinstance(each, ast.Subscript) or (
+            isinstance(each, ast.Attribute) and (each.attr not in _VIEWS or id(each) in iterated)
+        ):
+            looked_into.add(id(each.value))
+        elif isinstance(each, ast.Compare):
+            looked_into |= set(map(id, each.comparators))
+    looked_into |= iterated
+    return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
+
+
+# Methods whose result goes on showing the dict that they are of.
+_VIEWS = frozenset({"items", "keys", "values"})
+# Functions that use only the items of their one argument. Others may have methods of any name.
+ITERATING = frozenset({"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"})
+
+
+def _iterated(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions of which a node uses only the items; of `d.items()`, the method too."""
+    found: list[ast.expr] = []
+    if isinstance(node, (ast.For, ast.comprehension)):
+        found = [node.iter]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        # `max` of several lists gives one of them, and `sum` may give where it starts.
+        found = node.args if node.func.id in ITERATING and len(node.args) == 1 else []
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_join = node.func.attr == "join" and isinstance(node.func.value, ast.Constant)
+        found = node.args if is_join else []
+    for each in found:
+        yield each
+        if isinstance(each, ast.Call) and not each.args:
+            yield each.func
