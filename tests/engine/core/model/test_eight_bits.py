@@ -12,6 +12,7 @@ import transformers
 from engine.core.model.test_deterministic import make_model, make_requests, replies
 from engine.core.model.test_fused import UNDERSTOOD, runner_error
 from engine.core.model.test_fused import make_model as make_small
+from tests_support import one_in
 
 from sgc.kernels.cpu import library
 from sgc.kernels.cpu.library import Isa
@@ -62,9 +63,11 @@ def test_every_family_is_as_near_as_its_rounded_weights(name, changes) -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("isa", list(Isa), ids=lambda isa: isa.name.lower())
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("needs", [INT8, KV, BOTH], ids=lambda needs: needs.options)
+@pytest.mark.parametrize(
+    ("isa", "dtype", "needs"),
+    one_in(3, list(Isa), [torch.float32, torch.bfloat16], [INT8, KV, BOTH]),
+    ids=lambda value: getattr(value, "options", None) or getattr(value, "name", str(value)).lower(),
+)
 def test_the_check_at_load_passes_with_every_instruction_set(isa, dtype, needs) -> None:
     native = library.find()
     if not native.has(isa):
