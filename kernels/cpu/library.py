@@ -1,7 +1,7 @@
 """The native kernels through ctypes. Memory is given by addresses: no torch is needed here.
 
-`find` says whether there is a library, `reason` why not. Whether its results are right is for
-those to check who use them.
+`find` returns the library, if there is one, and `reason` says why there is none. The callers check
+that its results are right.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the cache folder keeps of one source, one compiler and one set of flags: a library, whose
-name ends in the hash of its content, or why there is none.
+"""What the cache folder keeps for each source, compiler and set of flags: a library, whose name
+ends in the hash of its content, or the reason why there is none.
 
 A library is never changed: a new one takes its name, and processes that run the old one keep it.
 """

@@ -2,8 +2,8 @@
 
 The schemas use only the keywords that `argument_shapes.py` checks. An annotation that JSON cannot
 express (a set, most classes of the user's, keys that are not texts) has no schema: the value of
-such an argument must be known when compiling. Objects of dataclasses have one, with a type that
-JSON has not: they are the data of their fields.
+such an argument must be known when compiling. Objects of dataclasses have one: they are the
+data of their fields, under a type of our own.
 """
 
 from __future__ import annotations

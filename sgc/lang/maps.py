@@ -1,6 +1,6 @@
 """`sgc.map`: calls a program once for each item of a list, a bounded number at a time.
 
-Interpreted, every call is a run of its own, a part of the run that maps (`interpreter/maps.py`).
+When interpreted, each call is a run of its own, within the run that maps (`interpreter/maps.py`).
 `tracing/maps.py` says how maps are traced.
 """
 

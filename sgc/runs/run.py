@@ -1,6 +1,6 @@
-"""Runs as callers see them: started, perhaps over, and read like a stream's state.
+"""Runs as callers see them. A run has started, may have ended, and is read like a stream's state.
 
-Calling a function and running a batch return them, whether the program was compiled or
+Calling a function and running a batch return runs, whether the program was compiled or
 interpreted. Reading waits for the end, and raises the error that ended the run if one did.
 """
 

@@ -1,5 +1,5 @@
-"""What eight bits cost: how a model that runs in them answers beside itself in its own numbers, on
-a fixed text, measured at load (`loading.py`).
+"""What eight bits cost: the answers of a model that runs in eight bits, compared with its
+answers in its own dtype. It is measured at load, on a fixed text (`loading.py`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A Llama or a Qwen2 in plain torch operations, as transformers' eager classes compute it, bit for
 bit.
 
-Importing transformers takes longer than the rest of an engine's start, and for these this file
-holds all that they compute. `plain_files.py` builds the model if it knows all its settings. The
-model runs whole sequences, for `self_check.py`; requests run on `native.py` or `fused.py`, which
-take its weights by the names of transformers' modules.
+Importing transformers takes longer than the rest of an engine's start. For these two families this
+file has all that they compute, so that it is not imported. `plain_files.py` builds the model if it
+knows all its settings. The model runs whole sequences, for `self_check.py`; requests run on
+`native.py` or `fused.py`, which take its weights by the names of transformers' modules.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 which the host launches more slowly than the device runs them. A graph launches all of them at once.
 
 There is one graph for each of a few sizes of batch, over the same memory; a step takes the smallest
-that it fits in, and the rows that are left over are empty. Whatever else a step holds (prompts,
-guesses) runs without.
+that it fits in, and the rows that are left over are empty. A step that holds anything else
+(prompts, guesses) runs without a graph.
 """
 
 from __future__ import annotations

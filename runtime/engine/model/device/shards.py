@@ -1,5 +1,5 @@
-"""A process's share of a decoder: some heads of each layer, and some rows of its MLP. What the
-shares of an output product give adds up to the whole layer's.
+"""A process's share of a decoder: some heads of each layer, and some rows of its MLP. The outputs
+of the shares add up to the output of the whole layer.
 
 Tables, norms and the head are whole in each process. Transformers' own plans are not used, as they
 cover its modules alone.

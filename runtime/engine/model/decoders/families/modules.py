@@ -1,7 +1,7 @@
-"""Of which modules a family's models are made, so that a model is known only if all of it is.
+"""The modules that a family's models are made of. A model is known only if all of its modules are.
 
-A model is refused for any module, parameter or class too many or too few, and for whatever changes
-what a module computes: hooks, another `forward`, parameters of another type.
+A model with a module, parameter or class more or less is refused, and one with anything that
+changes what a module computes: hooks, another `forward`, parameters of another type.
 """
 
 from __future__ import annotations
