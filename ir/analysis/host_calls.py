@@ -20,6 +20,11 @@ def has_effect(node: Node) -> bool:
     return Flag.LOGGED not in node.flags or node.text("effect") != "pure"
 
 
+def is_early(node: Node) -> bool:
+    """Whether a node may run before it is known that the program comes to it."""
+    return Flag.LOGGED in node.flags and not has_effect(node)
+
+
 def pieces_in_python(graph: Graph) -> list[Node]:
     """The nodes that run a piece of the program's source."""
     return [node for node in graph.all_nodes() if _is_piece(node)]

@@ -8,7 +8,7 @@ not thread-safe; other threads reach it through `sgc.interpreter.session`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sgc.errors import DeoptReached, ProgramError, SgcError
@@ -17,7 +17,9 @@ from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
 from sgc.runtime.executor.hints.ahead import Ahead, Told, ahead_of, tell
 from sgc.runtime.executor.ops.asking import Asking
+from sgc.runtime.executor.ops.foreseen import foreseen
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
+from sgc.runtime.executor.run.blocks import Ahead as BlockAhead
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.cuts import Cuts, path_of
@@ -189,6 +191,14 @@ class Instance:
             came(value.name)
         self.schedule.n_open -= 1
 
+    def foresee(self, arms: Mapping[str, Sequence[BlockAhead]]) -> None:
+        """Calls pure tools of blocks of which one will come."""
+        self.tools.early.foresee(foreseen(self, arms))
+
+    def decided(self, name: str) -> None:
+        """Drops what was begun for blocks that do not come."""
+        self.tools.early.decide(name)
+
     def define(self, name: str, value: Any) -> None:
         """Sets a value; nodes that waited only for it become ready."""
         self.values.define(name, value)
@@ -226,6 +236,7 @@ class Instance:
         self.maps.streams[place] = tuple(each for one in results for each in one.streams)
         for one in results:
             self.requests.take_in(one)
+            self.tools.early.n_begun += one.early_calls
         calls = [call for one in results for call in one.tool_calls]
         self.tools.order.take_in(place.tools, calls)
 
@@ -239,6 +250,7 @@ class Instance:
             return
         if self._returned is None:
             return
+        self.tools.early.drop()
         try:
             result = self._result(self._returned[0])
         except BaseException as error:  # a task would lose it, and the run would never end
@@ -257,6 +269,7 @@ class Instance:
             requests=requests,
             tool_calls=self.tools.order.made(),
             prefetches=tuple(self.requests.prefetches),
+            early_calls=self.tools.early.n_begun,
         )
 
     def _published(self) -> tuple[StreamResult, ...]:
@@ -273,6 +286,7 @@ class Instance:
         self.finished.exception()
         self.values.fail(placed)
         self.schedule.clear()
+        self.tools.early.drop()
         self.work.cancel_tasks()
         self.work.cancel_parts()
 

@@ -114,6 +114,8 @@ class RunCommand(click.Command):
               "last tokens are decided anew where its text ends inside one.")  # fmt: skip
 @click.option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for "
               "all, and take them in order; a run with a log needs it.")  # fmt: skip
+@click.option("--early-tools", is_flag=True, help="Call pure tools of an arm before it is known "
+              "that it comes; those of other arms are called in vain.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
 @click.option("--full-graph", is_flag=True, help="Fail if a part of PROG.py cannot be "
               "compiled, instead of interpreting it.")  # fmt: skip

@@ -291,7 +291,9 @@ class Case:
         return replying(self.seed, self.pool, asked)
 
     def options(self, module: types.ModuleType) -> RunOptions:
-        return RunOptions(seed=self.seed, allow_tools=resolve_tools(tools_in(module)))
+        """Tools begin early, which must change nothing; an interpreted run does not know that."""
+        tools = resolve_tools(tools_in(module))
+        return RunOptions(seed=self.seed, allow_tools=tools, early_tools=True)
 
 
 def cases(seed: int) -> list[Case]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sgc.errors import AppendError, ForkError, ProgramError, TurnsExceeded, raised_as
+from sgc.ir.analysis.dependencies import jump_target, successors
+from sgc.ir.analysis.host_calls import is_early
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref, Value, operand_refs
 from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.functions.own_texts import own
@@ -24,6 +26,8 @@ from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run may execute
 YIELD_EVERY = 64  # blocks: a loop that waits for nothing must let other tasks run
+AHEAD = -1  # the turn of blocks that may come
+MAX_AHEAD = 4  # blocks that are looked at before one comes
 MAX_KEPT = 2048  # renamed blocks of one program
 
 
@@ -44,6 +48,14 @@ class Walked(Protocol):
         """Takes nodes whose operands are defined by earlier ones."""
         ...
 
+    def foresee(self, arms: Mapping[str, Sequence[Ahead]]) -> None:
+        """Told while the run waits for the test that decides which of these blocks comes."""
+        ...
+
+    def decided(self, name: str) -> None:
+        """Told which of the blocks that were foreseen comes."""
+        ...
+
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
         """Ends the run with an error of one of its tasks, unless the task itself was stopped."""
         ...
@@ -56,6 +68,7 @@ class Flow:
         self.entry = graph.blocks[0].name
         self.blocks = {block.name: _Shape.of(block) for block in graph.blocks}
         self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
+        self._chains: dict[str, tuple[_Shape, ...]] = {}
 
     def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
         """Returns the block's nodes with renamed values; the same objects for equal names."""
@@ -69,6 +82,37 @@ class Flow:
             found = tuple(_renamed(node, places, names) for node, places in shape.rows)
             self._kept[key] = found
         return found
+
+    def ahead(self, name: str, names: Mapping[str, str]) -> list[Ahead]:
+        """The blocks that surely follow when a block comes, with itself; none if no tool in them
+        may be called early."""
+        found: list[Ahead] = []
+        names = dict(names)  # a value may have the name that another one gets in these blocks
+        for shape in self._chain(name):
+            names.update((each, f"{each}#?") for each in (*shape.params, *shape.defines))
+            params = tuple(names[each] for each in shape.params)
+            found.append(Ahead(params, self.renamed(shape, names, AHEAD)))
+        return found
+
+    def _chain(self, name: str) -> tuple[_Shape, ...]:
+        if name not in self._chains:
+            chain: dict[str, _Shape] = {}
+            following: str | None = name
+            while following is not None and following not in chain and len(chain) < MAX_AHEAD:
+                shape = chain[following] = self.blocks[following]
+                following = jump_target(shape.block.nodes[-1])
+            is_any = any(is_early(node) for shape in chain.values() for node in shape.block.nodes)
+            self._chains[name] = tuple(chain.values()) if is_any else ()
+        return self._chains[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A block that comes if an arm comes. params get the arguments of the jump that ends the one
+    before it."""
+
+    params: tuple[str, ...]
+    nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +181,25 @@ async def _walk(run: Walked, flow: Flow) -> None:
             shape = flow.blocks[last.text("target")]
             _bind(run, shape, last, names, turns[shape.block.name])
         else:
+            is_foreseen = run.context.options.early_tools and _foresee(run, flow, last, names)
             shape = flow.blocks[await _decided(run, last)]
+            if is_foreseen:
+                run.decided(shape.block.name)
     raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
+
+
+def _foresee(run: Walked, flow: Flow, last: Node, names: Mapping[str, str]) -> bool:
+    """Tells the run what comes after a test that has no value yet, if there are tools in it."""
+    test = last.get("test" if last.op == "branch" else "value")
+    if last.op not in ("branch", "switch") or not isinstance(test, Ref):
+        return False
+    if test.name in run.values.by_name:
+        return False
+    arms = {name: flow.ahead(name, names) for name in successors(last)}
+    calling = {name: arm for name, arm in arms.items() if arm}
+    if calling:
+        run.foresee(calling)
+    return bool(calling)
 
 
 def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:

@@ -59,7 +59,8 @@ class RunOptions:
     stop and stop_regex may be one text; any list becomes a tuple. allow_tools: the tools that the
     program may call; log: requests are written to it, or replies are read from it. ordered_joins: a
     join that takes the first children waits for all, and takes them in order. is_seed_drawn: the
-    seed was drawn at random and not set by the user, so no other run has it.
+    seed was drawn at random and not set by the user, so no other run has it. early_tools: pure
+    tools may be called before it is known whether the program calls them.
     """
 
     seed: int = 0
@@ -87,6 +88,7 @@ class RunOptions:
     log: Log | None = None
     ordered_joins: bool = False
     is_seed_drawn: bool = False
+    early_tools: bool = False
 
     def __post_init__(self) -> None:
         for name in _CHECKED:
@@ -103,7 +105,7 @@ class RunOptions:
         return {name: value for name, value in kept.items() if name not in _NO_REQUEST}
 
 
-_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log", "is_seed_drawn"})
+_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log", "is_seed_drawn", "early_tools"})
 _CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
 _PLAIN = tuple(
     field.name

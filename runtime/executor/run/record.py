@@ -74,7 +74,8 @@ class Request:
 class ToolCall:
     """One call of a tool. ordinal: among the calls of its run, in the program's order, or of the
     mapped call at `path` that makes it; arguments: as JSON, by position and by name; error: the
-    failure that `on_error` replaced, if any.
+    failure that `on_error` replaced, if any; is_early: it began before it was known that the
+    program would make it.
     """
 
     name: str
@@ -87,6 +88,7 @@ class ToolCall:
     error: str = ""
     is_logged: bool = False
     path: str = ""
+    is_early: bool = False
 
     def identity(self) -> tuple[object, ...]:
         """Returns the fields that are equal if two runs make equal tool calls."""
@@ -238,7 +240,8 @@ class RunResult:
 
     streams: in order of creation, the main one first; empty if the program was compiled to return
     only its value. prefetches: prompts computed ahead of their use, which are hints and not
-    requests.
+    requests. early_calls: how many tools were called before it was known whether the program calls
+    them; those that it did call are among `tool_calls`.
     """
 
     program: str
@@ -249,6 +252,7 @@ class RunResult:
     requests: tuple[Request, ...] = field(repr=False, default=())
     tool_calls: tuple[ToolCall, ...] = field(repr=False, default=())
     prefetches: tuple[Request, ...] = field(repr=False, default=())
+    early_calls: int = 0
 
     @property
     def main(self) -> StreamResult:

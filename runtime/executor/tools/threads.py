@@ -85,6 +85,11 @@ class _Threads:
                 self._n_threads += 1
                 threading.Thread(target=self._work, name="sgc-tool", daemon=True).start()
 
+    @property
+    def n_busy(self) -> int:
+        """How many calls run or wait for a thread."""
+        return self._n_threads - self._n_idle + len(self._jobs)
+
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -100,6 +105,11 @@ class _Threads:
 _threads = _Threads()
 os.register_at_fork(after_in_child=_threads.forget)
 _abandoned: set[asyncio.Task[Any]] = set()
+
+
+def has_idle_threads() -> bool:
+    """Whether so few calls run that one more delays nobody's."""
+    return _threads.n_busy < MAX_THREADS // 2
 
 
 async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:

@@ -25,8 +25,12 @@ from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import ToolCall
 from sgc.runtime.executor.run.tool_order import CallPlace, ToolMark, ToolOrder
+from sgc.runtime.executor.tools.early import EarlyCalls, Foreseen, worked
 from sgc.runtime.executor.tools.logged import LoggedCall, Outcome
+from sgc.runtime.executor.tools.threads import Outcome as ThreadOutcome
 from sgc.runtime.executor.tools.threads import call_on_loop, call_on_thread
+
+Begun = asyncio.Task[ThreadOutcome]
 
 
 class Caller(Protocol):
@@ -51,6 +55,7 @@ class Tools:
 
     def __init__(self, allowed: ToolSource | None) -> None:
         self.order = ToolOrder()
+        self.early = EarlyCalls(self._begin)
         self._allowed = allowed
         self._own: dict[str, ToolImpl] = {}
         self._python = contextvars.Context()
@@ -114,14 +119,15 @@ class Tools:
     async def _call(self, run: Caller, node: Node, place: CallPlace) -> Any:
         context = run.context
         path = context.placed(node.text("path")) if node.text("path") else context.base
-        args = _arguments(run, node)
+        args = arguments_of(run, node)
         on_error = run.field(node, "on_error")
         instead = None if on_error is None else json.loads(on_error)
         written = canonical(args)  # before the call, which may change them
+        begun = self.early.take(node.text("name"), written)
         start_s = time.monotonic()
 
         def make() -> Coroutine[Any, Any, tuple[Any, str]]:
-            return self._make(node, run.field(node, "timeout_s"), instead, *args)
+            return self._make(node, run.field(node, "timeout_s"), instead, begun, *args)
 
         log = context.options.log
         if log is None:
@@ -134,6 +140,7 @@ class Tools:
         made = ToolCall(
             node.text("name"), place.ordinal, node.text("effect"), written, node.loc,
             start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
+            is_early=not outcome.is_logged and worked(begun),
         )  # fmt: skip
         self.order.add(place, made)
         if type(outcome.value) is Failed and not _catches(node):
@@ -141,17 +148,16 @@ class Tools:
         return outcome.value
 
     async def _make(
-        self, node: Node, timeout_s: float | None, instead: Any,
+        self, node: Node, timeout_s: float | None, instead: Any, begun: Begun | None,
         args: list[Any], kwargs: Mapping[str, Any],
     ) -> tuple[Any, str]:  # fmt: skip
-        """Returns the value that the program sees, and the error that it replaces, if any."""
-        tool = self.resolve(node)
+        """Returns the value that the program sees, and the error that it replaces, if any.
 
-        def call() -> Any:
-            return tool.call(*args, **kwargs)
-
-        made = call_on_loop if tool.is_async else call_on_thread
-        value, error = await made(call, timeout_s)
+        begun: the call, if it began early.
+        """
+        value, error = (None, None) if begun is None else await begun
+        if begun is None or error is not None:
+            value, error = await self._python_call(node, timeout_s, args, kwargs)
         if error is None:
             try:
                 return _checked(node, value), ""
@@ -166,8 +172,22 @@ class Tools:
             return failed, failed.text
         raise failed.error()
 
+    async def _begin(self, call: Foreseen) -> ThreadOutcome:
+        return await self._python_call(call.node, call.timeout_s, *call.arguments)
 
-def _arguments(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
+    async def _python_call(
+        self, node: Node, timeout_s: float | None, args: list[Any], kwargs: Mapping[str, Any]
+    ) -> ThreadOutcome:
+        tool = self.resolve(node)
+
+        def call() -> Any:
+            return tool.call(*args, **kwargs)
+
+        made = call_on_loop if tool.is_async else call_on_thread
+        return await made(call, timeout_s)
+
+
+def arguments_of(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
     """Copies the arguments, by position and by name, since a tool may change them."""
     try:
         args = [plain_copy(arg) for arg in run.field(node, "args")]

@@ -116,10 +116,19 @@ def summary(result: RunResult) -> str:
     logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
     n_written = stats.cache_written_tokens
     written = f"{n_written} written to the cache, " if n_written else ""
+    early = _early_calls(result)
     return (
         f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit), "
-        f"{stats.completion_tokens} generated{forced}{reasoned}, {cost}{stats.wall_s:.2f} s, "
-        f"seed {result.seed}"
+        f"{stats.completion_tokens} generated{forced}{reasoned}, {early}{cost}"
+        f"{stats.wall_s:.2f} s, seed {result.seed}"
     )
+
+
+def _early_calls(result: RunResult) -> str:
+    if not result.early_calls:
+        return ""
+    n_used = sum(call.is_early for call in result.tool_calls)
+    noun = "tool" if result.early_calls == 1 else "tools"
+    return f"{result.early_calls} {noun} called early ({result.early_calls - n_used} in vain), "

@@ -46,6 +46,7 @@ def run_program(
     max_tokens: int | None,
     heal: bool,
     ordered_joins: bool,
+    early_tools: bool,
     interpret: bool,
     full_graph: bool,
     no_check: bool,
@@ -108,7 +109,8 @@ def run_program(
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
                       "--max-tokens": max_tokens, "--heal": heal,
-                      "--ordered-joins": ordered_joins, "--interpret": interpret,
+                      "--ordered-joins": ordered_joins, "--early-tools": early_tools,
+                      "--interpret": interpret,
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
                       "--record": record, "--replay": replay, "--weights": weights,
@@ -145,6 +147,7 @@ def run_program(
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
                                 "ordered_joins": ordered_joins or None,
+                                "early_tools": early_tools or None,
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)
