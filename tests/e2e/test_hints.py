@@ -34,7 +34,7 @@ from sgc.tracing.tracer import trace
 
 AT_ONCE = 8
 N_PROGRAMS, N_CONTROL_FLOW = 16, 2
-SMALL = {"pool_tokens": 1024, "max_running": 6, "check": True}
+SMALL = {"pool_tokens": 2048, "max_running": 6, "check": True}
 """A pool in which requests wait, prefixes are evicted and running requests preempted."""
 
 
@@ -95,12 +95,12 @@ def stats(endpoint: Runtime) -> Any:
 
 
 def outcome(todo: Todo, endpoint: Runtime) -> object:
-    """What a run gives and asked for, or the error with which it ends: then how much of it was
-    asked for by others of its streams depends on time."""
+    """What a run gives and asked for, or the kind of error with which it ends: which of its streams
+    fails first, and what others have asked for by then, depends on time."""
     try:
         result = todo.program.run_once(todo.arguments, todo.options, endpoint)
     except SgcError as error:
-        return type(error).__name__, error.message
+        return type(error).__name__
     streams = [(s.name, s.path, s.text, dict(s.variables)) for s in result.streams]
     return streams, result.ret_value, asked(result)
 
