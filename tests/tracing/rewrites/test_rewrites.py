@@ -20,7 +20,7 @@ from sgc.programs.function import Function, told_pieces
 from sgc.runtime.executor.run.options import RunOptions
 
 HEAD = """\
-import io, json, operator, os, pickle, random, time
+import io, json, operator, os, pickle, random, re, time
 import sgc
 
 @sgc.tool

@@ -72,7 +72,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
             "overlays/regex.py",
             "the pattern may match the empty text, of which there are many in any",
         ),
-        ("overlays/regex.py", "… of a match known only at run time"),
+        ("overlays/matches.py", "… of a match known only at run time"),
         ("overlays/regex.py", "… with a position"),
         ("overlays/types.py", "int() with a base"),
         ("paths/errors.py", "Python raises a … for a value known only at run time"),
