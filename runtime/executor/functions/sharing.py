@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
+from re import Match, Pattern
 from typing import Any
 
 from sgc.errors import ProgramError
@@ -18,7 +22,10 @@ from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.interface.records import held_parts, record_of
 
-_FIXED = (str, int, float, bool, type(None), bytes, complex, range)
+_FIXED = (
+    str, int, float, bool, type(None), bytes, complex, range, Decimal, Fraction, date, time,
+    timedelta, Pattern, Match,
+)  # fmt: skip
 
 
 class Several(list[Any]):

@@ -65,7 +65,8 @@ def callee(function: Any) -> Any:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
-        return of_pydantic(function) or member_of(function) or _known(function)
+        making = of_pydantic(function) or member_of(function) or _making(session, function)
+        return making or _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is MethodDescriptorType:
@@ -87,6 +88,27 @@ def callee(function: Any) -> Any:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function
+
+
+def _making(session: Any, of: Any) -> Callable[..., Any] | None:
+    """What makes an object of a class of the user's, so that its `__init__` is a call like others;
+    None if Python makes it otherwise."""
+    start, new = getattr(of, "__init__", None), getattr(of, "__new__", None)
+    if type(of) is not type or new is not object.__new__ or type(start) is not FunctionType:
+        return None
+    is_written = start.__code__.co_filename.endswith(".py")  # else a library has made it
+    entered = session.entered(start) if is_written else start
+    if entered is start:
+        return None
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made: Any = object.__new__(of)
+        given = entered(made, *args, **kwargs)
+        if given is not None:
+            raise TypeError(f"__init__() should return None, not '{type(given).__name__}'")
+        return made
+
+    return make
 
 
 def _known(function: Any) -> Any:

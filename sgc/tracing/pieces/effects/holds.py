@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
 def stored_names(node: ast.AST) -> set[str]:
@@ -13,6 +13,7 @@ def stored_names(node: ast.AST) -> set[str]:
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
             if each.func.id in ("len", "str", "repr", "sum", "any", "all"):
                 looked_at |= {read for arg in each.args for read in _in_key(arg)}
+                looked_at |= set(_in_total(each.args)) if each.func.id == "sum" else set()
         elif isinstance(each, ast.Compare):
             looked_at |= set(map(id, (each.left, *each.comparators)))
         elif isinstance(each, ast.FormattedValue):
@@ -28,6 +29,15 @@ def stored_names(node: ast.AST) -> set[str]:
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
         if id(each) not in looked_at
     }
+
+
+def _in_total(args: Sequence[ast.expr]) -> Iterator[int]:
+    """The ids of variables that a comprehension reads of which alone a total is made: a number, or
+    what `+` makes anew."""
+    if len(args) == 1 and isinstance(args[0], (ast.GeneratorExp, ast.ListComp)):
+        nodes = [*ast.walk(args[0])]
+        if not any(isinstance(each, (ast.Call, ast.NamedExpr)) for each in nodes):
+            yield from (id(each) for each in nodes if isinstance(each, ast.Name))
 
 
 def _in_key(node: ast.expr) -> Iterator[int]:
@@ -59,15 +69,19 @@ def merged_names(node: ast.AST) -> set[str]:
 
 
 def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
-    """The variables whose values a statement puts into a dict or list, `d[k] = x`, or gives to a
-    function that may do so."""
+    """The variables whose values a statement puts into a dict or list, `d[k] = x` or `d[k] += x`,
+    or gives to a function that may do so."""
     call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
     if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
         given = [*call.args, *(each.value for each in call.keywords)]
         return {each.id for each in given if isinstance(each, ast.Name)}
-    if not isinstance(node, ast.Assign) or len(node.targets) > 1:
+    target: ast.expr
+    if isinstance(node, ast.AugAssign):
+        target, value = node.target, node.value
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+    else:
         return set()
-    target, value = node.targets[0], node.value
     is_placed = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
     return {value.id} if is_placed and isinstance(value, ast.Name) else set()
 

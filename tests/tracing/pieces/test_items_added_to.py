@@ -1,0 +1,112 @@
+"""`d[k] += x` by values known only at run time: numbers, texts, Decimals, lists of others."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from control_flow import agree_or_refuse, agree_saved, equal_or_refused
+
+import sgc
+from sgc.passes.pipeline import optimize
+from sgc.programs.program import Program
+from sgc.tracing.tracer import trace
+
+POOL = (
+    '{"a":1,"b":[2],"c":"y"}', "{}", '{"a":[1],"b":[[1]]}', '{"b":[[3],4],"a":[]}', '{"a":"z"}',
+    '{"d":{}}', '{"b":"xy","a":2.5}', '{"a":[[1],[2]],"b":[[1]]}', '{"a":2,"b":3,"ab":7}',
+)  # fmt: skip
+
+
+def to_known_items(s, data):
+    left = {"a": 1, "b": [0], "c": "x", "d": {}}
+    for key, value in data.items():
+        s += "."
+        if key in left:
+            left[key] += value
+    return left
+
+
+def amounts(s, data):
+    owes = {key: Decimal(0) for key in [*data, "all"]}
+    for key, value in data.items():
+        if isinstance(value, int):
+            share = Decimal(value) / 3
+            for each in (key, "all"):
+                s += "."
+                owes[each] += share
+    return {key: str(value) for key, value in owes.items()}
+
+
+def days(s, data):
+    due = {key: datetime.date(2024, 2, 27) for key in data}
+    for key, value in data.items():
+        if isinstance(value, int):
+            step = datetime.timedelta(days=value)
+            for each in sorted(data):
+                s += key
+                due[each] += step
+    return {key: str(value) for key, value in due.items()}
+
+
+def totals(s, data):
+    sums = dict.fromkeys(["a", "b"], 0)
+    prices = {key: value for key, value in data.items() if isinstance(value, int)}
+    for key in data:
+        s += "."
+        if key in sums:
+            sums[key] += sum(prices[name] for name in prices if name >= key)
+    return sums
+
+
+def program(body: Callable[..., Any]) -> Any:
+    @sgc.function
+    def shown(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        found = body(s, json.loads(s["a"]))
+        s += f"{found}" + sgc.gen("b", max_tokens=3)
+        return found
+
+    return shown
+
+
+@pytest.mark.parametrize("body", [to_known_items, amounts, days, totals])
+def test_items_are_added_to(body: Callable[..., Any]) -> None:
+    agree_saved(program(body), POOL, n=16, q="x")
+
+
+def changed_later(s, data):
+    left = {key: [] for key in data}
+    for key, value in data.items():
+        s += "."
+        left[key] += value
+    for key in data:
+        s += "."
+        if left[key]:
+            first = left[key][0]
+            if isinstance(first, list):
+                first.append(7)
+    return left, data
+
+
+def test_what_both_hold_is_not_changed_later() -> None:
+    assert equal_or_refused(program(changed_later), POOL) == "refused"
+
+
+def held_by_another_name(s, data):
+    left = {key: [] for key in data}
+    for key, value in data.items():
+        s += "."
+        items = left[key]
+        left[key] += value
+        s += f"{items}"
+    return left
+
+
+def test_an_item_that_another_name_has_ends_the_run() -> None:
+    held = program(held_by_another_name)
+    agree_or_refuse(held, Program(optimize(trace(held, is_full=True), 0)), POOL, n=24)
