@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 POLICIES = ("lpm", "dfs", "fcfs", "random", "program")  # see waiting.py
-DEFAULT_POLICY = "lpm"
+DEFAULT_POLICY = "program"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 ATTENTION = ("auto", "flashinfer", "triton", "torch")  # on a GPU
 MEMORY_FRACTION = 0.9  # of a GPU's memory

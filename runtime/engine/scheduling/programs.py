@@ -21,7 +21,7 @@ POSITIONS_A_TOKEN = 64
 
 _MAX_RUNS = 16_384  # whose service is remembered
 _MAX_OWNERS = 4_096
-_EXPECTED = 64.0  # tokens of a generation, until some have ended
+_EXPECTED = 64  # tokens of a request that belongs to no run, and of others until some have ended
 _Run = tuple[bytes, int]  # owner, id
 
 
@@ -29,17 +29,18 @@ class Remaining:
     """What is left of runs, in tokens to generate one after another.
 
     Of a run that does not tell it stands what it was served so far: the longer one has gone on,
-    the longer it is likely to (Autellix). A request that belongs to no run is a run of its own.
+    the longer it is likely to (Autellix). Requests that belong to no run count alike: among them the
+    longest cached prefix goes first, as by `lpm`.
     """
 
     def __init__(self) -> None:
         self._served: OrderedDict[_Run, int] = OrderedDict()
-        self._mean = _EXPECTED
+        self._mean = float(_EXPECTED)
 
     def left(self, work: Work) -> int:
         run = work.request.run
         if run is None:
-            return self.own(work)
+            return _EXPECTED
         if run.remaining is not None:
             return run.remaining
         return self._served.get((work.request.owner, run.id), 0)
@@ -61,10 +62,11 @@ class Remaining:
             self._served.popitem(last=False)
 
 
-def key_of(work: Work) -> tuple[int]:
+def key_of(work: Work) -> tuple[int, int]:
     """Smallest first: a token that is left counts as much as a cached position, which is kept in
-    memory as long as its request waits. Streams of one fork have the same, and go in together."""
-    return (work.wait.left - work.wait.n_known,)
+    memory as long as its request waits. Streams of one fork have the same, and go in together. Then
+    what was cached first, which would be evicted first."""
+    return work.wait.left - work.wait.n_known, work.wait.known_since
 
 
 def _n_uncached(work: Work) -> int:

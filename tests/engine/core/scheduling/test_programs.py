@@ -39,9 +39,26 @@ def test_the_run_with_the_least_left_goes_first(core) -> None:
     assert order_of(core, [ask(0, 500), ask(1, 20), ask(2, 100), ask(3, 3)]) == [3, 1, 2, 0]
 
 
-def test_a_request_of_no_run_is_a_run_of_its_own(core) -> None:
-    requests = [ask(0, 30), ask(1, None, n_out=4), ask(2, 10), ask(3, None, n_out=20)]
-    assert order_of(core, requests) == [1, 2, 3, 0]
+def test_requests_of_no_run_count_alike(core) -> None:
+    requests = [ask(0, 90), ask(1, None, n_out=20), ask(2, 10), ask(3, None, n_out=4)]
+    assert order_of(core, requests) == [2, 1, 3, 0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_programs_it_is_the_longest_cached_prefix(lab, seed: int) -> None:
+    """In a pool that holds a few of the prompts, which begin alike in groups."""
+    rng = np.random.default_rng(seed)
+    groups = [rng.integers(3, 60, n).tolist() for n in (10, 30, 60)]
+    requests = [
+        EngineRequest(i, np.array([*groups[rng.integers(3)], *rng.integers(3, 60, 5)], np.int64),
+                      Generate(int(rng.integers(1, 20))))
+        for i in range(60)
+    ]  # fmt: skip
+    orders = []
+    for policy in ("lpm", "program"):
+        core = lab.make_core(pool=160, max_running=2, policy=policy, lookup=False)
+        orders.append(order_of(core, requests))
+    assert orders[0] == orders[1]
 
 
 def test_streams_of_a_fork_go_in_together(core) -> None:
