@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from sgc.ir.analysis.host_calls import is_early
-from sgc.ir.graph import Node, Operand, operand_refs
+from sgc.ir.graph import Node, Operand, Ref, operand_refs
 from sgc.runtime.executor.ops.functions import TAKES_PLACE
 from sgc.runtime.executor.ops.handlers import HANDLERS
 from sgc.runtime.executor.ops.run import Run
@@ -43,7 +43,12 @@ class _Tried:
                 self.values.define(name, value)
 
     def _value(self, operand: Operand) -> Any:
-        return self.values.operand(operand) if self._have(operand_refs(operand)) else _UNKNOWN
+        """A jump passes on what stands for a failure, too; it is an error only where it is used."""
+        if not self._have(operand_refs(operand)):
+            return _UNKNOWN
+        if isinstance(operand, Ref):
+            return self.values.raw(operand.name)
+        return _UNKNOWN if isinstance(operand, tuple) else operand.value
 
     def has_values(self, node: Node) -> bool:
         return self._have(node.refs())
