@@ -20,7 +20,7 @@ from random_control import Generator
 
 N_PROGRAMS = 4
 N_DRAWN = 300
-FOUND = (13_000_019,)  # a failure's stand-in is passed to a block whose tools are called early
+FOUND = (13_000_019,)  # it raises where tools may begin early
 
 
 def _check(tally: runs.Tally) -> None:

@@ -188,12 +188,14 @@ async def _walk(run: Walked, flow: Flow) -> None:
     raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
 
 
+_DECIDING = {"branch": "test", "switch": "value"}
+
+
 def _foresee(run: Walked, flow: Flow, last: Node, names: Mapping[str, str]) -> bool:
     """Tells the run what comes after a test that has no value yet, if there are tools in it."""
-    test = last.get("test" if last.op == "branch" else "value")
-    if last.op not in ("branch", "switch") or not isinstance(test, Ref):
-        return False
-    if test.name in run.values.by_name:
+    field = _DECIDING.get(last.op)
+    test = None if field is None else last.get(field)
+    if not isinstance(test, Ref) or test.name in run.values.by_name:
         return False
     arms = {name: flow.ahead(name, names) for name in successors(last)}
     calling = {name: arm for name, arm in arms.items() if arm}
