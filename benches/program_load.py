@@ -1,12 +1,15 @@
 """Programs that arrive one by one: how long they take by each policy of the engine.
 
     python -P benches/program_load.py [--programs 10000] [--seeds 3] [--loads 0.5,0.8,0.95]
-        [--pools 4096,8192,131072] [--heavy] [--jobs 2] [--out FILE.json]
+        [--pools 4096,8192,131072] [--heavy] [--jobs 2] [--model FOLDER] [--at-once 1500]
+        [--out FILE.json]
 
 It runs our engine's own scheduler, tree and step loop on a virtual clock (a step takes 30 ms, and
 0.4 ms more for each position), with a fake model. Arrivals are Poisson, at shares of the rate at
-which 1,500 programs end that are all there at once (by `lpm`, in the same pool). --heavy: ten
-programs at a time on average, and lengths whose logarithms spread twice as far.
+which as many programs as --at-once end that are all there at once (by `lpm`, in the same pool).
+--heavy: ten programs at a time on average, and lengths whose logarithms spread twice as far.
+--model: a real model, whose steps take the time that they take here; tools still wait on the
+virtual clock.
 
 Policies: lpm and fcfs, without hints; marks: lpm, told which prefixes nothing goes on from;
 attained: what a run was served so far, as Autellix; program: what is left of a run, as its graph
@@ -25,6 +28,7 @@ import itertools
 import json
 import math
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -35,18 +39,19 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent / "engine"))
 
+from drive import be_tuned
 from programs_of_load import N_OWN, VOCAB, Program, programs
 
 from sgc.runtime.engine.model.fake_model import FakeModel
-from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun, Update
 from sgc.runtime.engine.step.core import EngineCore
 
 STEP_S, POSITION_S = 0.030, 0.0004  # about a model of 0.5 billion parameters on two cores
 POLICIES = {"lpm": "lpm", "marks": "lpm", "fcfs": "fcfs", "attained": "program",
             "program": "program", "oracle": "program", "room": "lpm"}  # fmt: skip
 ROOM = 131_072
-N_SATURATING = 1500
 
 
 @dataclass
@@ -118,9 +123,21 @@ class _LiveTokens:
 
 
 class _Driver:
-    def __init__(self, todo: Sequence[Program], policy: str, pool: int, running: int) -> None:
+    """model: the folder of a real model, "" for a fake one in virtual time."""
+
+    def __init__(
+        self, todo: Sequence[Program], policy: str, pool: int, running: int, model: str
+    ) -> None:
+        self.is_real = bool(model)
+        forward: Any = FakeModel(pool, VOCAB)
+        vocab_size, max_context = VOCAB, 8192
+        if self.is_real:
+            from sgc.runtime.engine.model.loading import load_model
+
+            forward = load_model(model, pool_tokens=pool)
+            vocab_size, max_context = forward.vocab_size, forward.max_context
         self.core = EngineCore(
-            FakeModel(pool, VOCAB), pool_tokens=pool, max_context=min(pool, 8192), vocab_size=VOCAB,
+            forward, pool_tokens=pool, max_context=min(pool, max_context), vocab_size=vocab_size,
             policy=POLICIES[policy], max_running=running, lookup=False,
         )  # fmt: skip
         self.policy = policy
@@ -142,11 +159,7 @@ class _Driver:
             while self.events and self.events[0][0] <= self.now:
                 _, _, live, number = heapq.heappop(self.events)
                 self._arrive(live) if number is None else self._ask(live, number)
-            before = self.core.stats().counters.positions_run
-            updates = self.core.step()
-            n_run = self.core.stats().counters.positions_run - before
-            self._pass(STEP_S + POSITION_S * n_run)
-            for update in updates:
+            for update in self._step():
                 assert update.error is None, update.error
                 live, number = self.running[update.id]
                 live.tokens[number] += update.new_ids
@@ -160,6 +173,18 @@ class _Driver:
         self.found.n_preempted = self.core.scheduler.n_preempted
         self.found.held = self.pool / self.live_tokens.mean(self.now)
         return self.found
+
+    def _step(self) -> Sequence[Update]:
+        if self.is_real:
+            begin_s = time.perf_counter()
+            updates = self.core.step()
+            self._pass(time.perf_counter() - begin_s)
+            return updates
+        before = self.core.stats().counters.positions_run
+        updates = self.core.step()
+        n_run = self.core.stats().counters.positions_run - before
+        self._pass(STEP_S + POSITION_S * n_run)
+        return updates
 
     def _pass(self, seconds: float) -> None:
         self.now += seconds
@@ -218,12 +243,13 @@ class _Case:
     pool: int
     running: int
     is_heavy: bool
+    model: str
 
 
 def measured(case: _Case) -> Measured:
     todo = programs(case.seed, case.n, case.rate, case.is_heavy)
     pool = ROOM if case.policy == "room" else case.pool
-    return _Driver(todo, case.policy, pool, case.running).run()
+    return _Driver(todo, case.policy, pool, case.running, case.model).run()
 
 
 def figures(runs: Sequence[Measured]) -> dict[str, float]:
@@ -248,17 +274,23 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--heavy", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="processes; runs are the same")
+    parser.add_argument("--model", default="", help="its steps are timed: no other jobs beside it")
+    parser.add_argument("--at-once", type=int, default=1500)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    if given.model:
+        be_tuned()
     report: dict[str, Any] = {
         "command": " ".join(["python -P benches/program_load.py", *sys.argv[1:]]),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "found": {},
     }
     with ProcessPoolExecutor(given.jobs) as processes:
+        run_all = map if given.jobs == 1 else processes.map
         for pool in map(int, given.pools.split(",")):
-            at_once = _Case("lpm", 99, N_SATURATING, math.inf, pool, given.running, given.heavy)
-            rate = N_SATURATING / measured(at_once).seconds
+            at_once = _Case("lpm", 99, given.at_once, math.inf, pool, given.running, given.heavy,
+                            given.model)  # fmt: skip
+            rate = given.at_once / measured(at_once).seconds
             for load in map(float, given.loads.split(",")):
                 name = f"pool of {pool}, {load:.0%}"
                 rows: dict[str, Any] = {"programs_a_second": float(f"{load * rate:.4g}")}
@@ -266,7 +298,7 @@ def main() -> None:
                 for policy in given.policies.split(","):
                     cases = [replace(at_once, policy=policy, seed=seed, n=given.programs,
                                      rate=load * rate) for seed in range(given.seeds)]  # fmt: skip
-                    rows[policy] = figures(list(processes.map(measured, cases)))
+                    rows[policy] = figures(list(run_all(measured, cases)))
                     print(f"{pool} {load:4.0%} {policy:9} {rows[policy]}", flush=True)
                     if given.out is not None:
                         text = json.dumps(report, indent=1) + "\n"
