@@ -3,7 +3,8 @@
 It uses the engine's own request preparation, constraints and radix tree, without a model: a
 position is computed unless it is in the tree, and is then inserted. The pool is unlimited, or has
 `pool_tokens` and evicts the least recently used. Requests are counted one by one, in the order in
-which they are made.
+which they are made: of those made at once, the first is said to compute what they share, whichever
+the engine takes first.
 
 Ids of assumed tokens have a multiple of `FRESH` added, so that they equal no others; modulo FRESH
 they are a plausible token of the vocabulary.
