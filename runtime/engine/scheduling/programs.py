@@ -29,8 +29,8 @@ class Remaining:
     """What is left of runs, in tokens to generate one after another.
 
     Of a run that does not tell it stands what it was served so far: the longer one has gone on,
-    the longer it is likely to (Autellix). Requests that belong to no run count alike: among them the
-    longest cached prefix goes first, as by `lpm`.
+    the longer it is likely to (Autellix). Requests that belong to no run count alike: among them
+    the longest cached prefix goes first, as by `lpm`.
     """
 
     def __init__(self) -> None:
