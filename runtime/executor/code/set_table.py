@@ -12,6 +12,8 @@ import platform
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
+from operator import is_
 from typing import Any
 
 _MIN_SIZE = 8
@@ -66,12 +68,18 @@ def exact_copy(value: set[Any], items: Sequence[Any] | None = None) -> set[Any] 
     if not IS_READ:
         return None
     own = [*value]
-    for made in (value.copy(), set(own)) if items is None else ():
-        if is_same(value, made):
-            return made
+    if items is None or all(map(is_, items, own)):
+        for made in value.copy(), set(own):
+            if is_same(value, made):
+                return made
     table = _Table.of(value, own if items is None else items)
-    copy = None if table is None else table.filled()
-    return copy if copy is not None and table == _Table.of(copy, [*copy]) else None
+    if table is None:
+        return None
+    for make in table.filled, table.added:
+        copy = make()
+        if copy is not None and table == _Table.of(copy, [*copy]):
+            return copy
+    return None
 
 
 def is_same(one: set[Any] | frozenset[Any], other: set[Any] | frozenset[Any]) -> bool:
@@ -127,8 +135,9 @@ class _Table:
         keys = [self._key(place) for place in self.order()]
         n_least = 0 if self.mask < _MIN_SIZE else max(_N_FITTING, (self.mask + 1) // 4)
         first, later = keys[: self.mask // 2], keys[self.mask // 2 :]
-        equal = [_Stand(hash(key)) for key in first if type(key) in _ASKING]
-        equal = equal[: max(n_least - len(first), 0)]
+        asking = [hash(key) for key in first if type(key) in _ASKING]
+        n_equal = min(max(n_least - len(first), 0), _MAX_EQUAL * len(asking))
+        equal = [_Stand(hash_) for hash_ in islice(cycle(asking), n_equal)]
         if len(keys) < len(self.items) or len(first) + len(equal) < n_least:
             return None
         given = dict.fromkeys([*first, *equal])
@@ -139,6 +148,17 @@ class _Table:
             _pop_to(made, self.finger)
         made.update(given)
         made.update(later)
+        for key in keys:
+            if type(key) is _Stand:
+                made.discard(key)
+        return made
+
+    def added(self) -> set[Any] | None:
+        """A set to which the keys came one by one: it has such a table if that grew by this."""
+        keys = [self._key(place) for place in self.order()]
+        if self.finger or len(keys) < len(self.items):
+            return None
+        made = set(keys)
         for key in keys:
             if type(key) is _Stand:
                 made.discard(key)
@@ -198,6 +218,7 @@ def _pop_to(made: set[Any], finger: int) -> None:
 _REMOVED = object()
 _FAR = 2**31 - 1  # so that no item has the hash of a removed one
 _MAX_TRIES = 100  # for each place
+_MAX_EQUAL = 64  # stands that equal one key: a dict compares each of them with all others
 _N_FITTING = 5  # so many keys of a dict do not fit into the smallest table
 # Types of items that leave it to another type's object whether it equals them.
 _ASKING = (str, int, float, bool, bytes, type(None), tuple, frozenset, _Stand)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -84,6 +85,34 @@ def test_items_may_be_copies() -> None:
     assert [*copy] == [*made]
     assert all(one is not other for one, other in zip(copy, made, strict=True))
     assert change(copy, [("add", 8), ("add", 0)]) == change(made, [("add", 8), ("add", 0)])
+
+
+@dataclass(frozen=True)
+class Point:
+    """Does not ask another type's object whether it equals it."""
+
+    x: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and self.x == other.x
+
+    def __hash__(self) -> int:
+        return hash(self.x)
+
+
+@pytest.mark.parametrize("is_same_items", [True, False])
+@pytest.mark.parametrize("n_removed", [0, 1, 2])
+def test_objects_that_came_one_by_one_are_copied(n_removed: int, is_same_items: bool) -> None:
+    for n in range(3, 200):
+        made: set[Any] = set()
+        for x in range(n):
+            made.add(Point(x))
+        for x in range(n_removed):
+            made.discard(Point(x))
+        copy = exact_copy(made, [each if is_same_items else Point(each.x) for each in made])
+        assert copy is not None, n
+        more = [("add", Point(n + 64 * k)) for k in range(9)]
+        assert change(copy, more) == change(made, more)
 
 
 def test_items_of_other_hashes_have_no_table() -> None:
