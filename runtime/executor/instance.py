@@ -193,7 +193,7 @@ class Instance:
 
     def foresee(self, arms: Mapping[str, Sequence[BlockAhead]]) -> None:
         """Calls pure tools of blocks of which one will come."""
-        self.tools.early.foresee(foreseen(self, arms))
+        self.tools.foresee(self.context, foreseen(self, arms))
 
     def decided(self, name: str) -> None:
         """Drops what was begun for blocks that do not come."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from sgc.lang.tools import resolve_tools
 from sgc.programs.function import Function
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.tools import early
@@ -203,3 +205,20 @@ def test_turns_of_a_loop_get_their_own_arguments(threaded: None) -> None:
 def test_few_calls_begin_early_at_a_time(monkeypatch: pytest.MonkeyPatch, threaded: None) -> None:
     monkeypatch.setattr(early, "MAX_AT_ONCE", 0)
     assert run(asks, endpoint(lambda: "yes")).early_calls == 0
+
+
+@pytest.mark.parametrize("is_replay", [False, True])
+def test_what_the_log_has_is_not_called_early(
+    threaded: None, tmp_path: Path, is_replay: bool
+) -> None:
+    """A resumed run calls no tool again, nor does a replayed one."""
+    compiled, tools = asks.compile(), resolve_tools([search])
+    path = tmp_path / "run.log"
+    found = []
+    for to_log in (RunLog.open, RunLog.read if is_replay else RunLog.open):
+        with to_log(path) as log:
+            options = RunOptions(seed=1, allow_tools=tools, early_tools=True, log=log)
+            found.append(compiled.run_once({"question": "tea"}, options, endpoint(lambda: "yes")))
+    assert CALLS == ["about tea!"]
+    assert results(found[0]) == results(found[1])
+    assert (found[1].early_calls, found[1].tool_calls[0].is_early) == (0, False)

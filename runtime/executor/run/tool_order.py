@@ -69,6 +69,10 @@ class ToolOrder:
         self._n_calls[path] += is_logged
         self._last = done or self._last
 
+    def next_ordinal(self, node: Node) -> int:
+        """The ordinal of the next call that is noted where a node makes its calls."""
+        return self._n_calls.get(node.text("path"), 0)
+
     def _mapped_order(self) -> Order:
         self._n_mapped += 1
         return self._n_calls[""], 0, self._n_mapped

@@ -118,15 +118,17 @@ class Tools:
 
     async def _call(self, run: Caller, node: Node, place: CallPlace) -> Any:
         context = run.context
-        path = context.placed(node.text("path")) if node.text("path") else context.base
+        path = _path(context, node)
         args = arguments_of(run, node)
         on_error = run.field(node, "on_error")
         instead = None if on_error is None else json.loads(on_error)
         written = canonical(args)  # before the call, which may change them
-        begun = self.early.take(node.text("name"), written)
+        begun: Begun | None = None
         start_s = time.monotonic()
 
         def make() -> Coroutine[Any, Any, tuple[Any, str]]:
+            nonlocal begun  # what the log has is not made: then the early call is dropped
+            begun = self.early.take(node.text("name"), written)
             return self._make(node, run.field(node, "timeout_s"), instead, begun, *args)
 
         log = context.options.log
@@ -140,7 +142,7 @@ class Tools:
         made = ToolCall(
             node.text("name"), place.ordinal, node.text("effect"), written, node.loc,
             start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
-            is_early=not outcome.is_logged and worked(begun),
+            is_early=worked(begun),
         )  # fmt: skip
         self.order.add(place, made)
         if type(outcome.value) is Failed and not _catches(node):
@@ -172,6 +174,19 @@ class Tools:
             return failed, failed.text
         raise failed.error()
 
+    def foresee(self, context: Context, calls: Iterable[Foreseen]) -> None:
+        """Begins calls of arms of which one will come, unless their outcome is in the run's log."""
+        self.early.foresee(call for call in calls if not self._is_logged(context, call.node))
+
+    def _is_logged(self, context: Context, node: Node) -> bool:
+        """Whether the log has the next call of a node's path, so that the run is not past it."""
+        log = context.options.log
+        if log is None:
+            return False
+        ordinal = self.order.next_ordinal(node)
+        found = log.find("tool", context.row, _path(context, node), ordinal)
+        return log.is_replay or found is not None
+
     async def _begin(self, call: Foreseen) -> ThreadOutcome:
         return await self._python_call(call.node, call.timeout_s, *call.arguments)
 
@@ -185,6 +200,10 @@ class Tools:
 
         made = call_on_loop if tool.is_async else call_on_thread
         return await made(call, timeout_s)
+
+
+def _path(context: Context, node: Node) -> str:
+    return context.placed(node.text("path")) if node.text("path") else context.base
 
 
 def arguments_of(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
