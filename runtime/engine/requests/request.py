@@ -178,14 +178,15 @@ class State(Enum):
 class Wait:
     """The state of a waiting request (`waiting.py`). group: the one it arrived with, None once it
     had its turn; pin: the locked end of its cached prefix; n_known: the length of that prefix,
-    known_since: when it was found; left: of its program's run, in tokens (`programs.py`); prompt:
-    its bytes, while the queue is sorted by them."""
+    known_since: when it was found; left: of its program's run, in tokens (`programs.py`);
+    charged: what its owner was, of these; prompt: its bytes, while the queue is sorted by them."""
 
     group: int | None = None
     pin: Node | None = None
     n_known: int = 0
     known_since: int = 0
     left: int = 0
+    charged: int = 0
     prompt: bytes | None = None
 
 

@@ -130,12 +130,20 @@ class ByProgram:
         owner = work.request.owner
         before = self._served_of(owner)
         self._floor = max(self._floor, min([before, *map(self._served_of, self._waiting)]))
-        cost = self.remaining.own(work) + _n_uncached(work) / POSITIONS_A_TOKEN
-        self._served[owner] = before + cost
+        work.wait.charged = self.remaining.own(work)
+        self._served[owner] = before + work.wait.charged + _n_uncached(work) / POSITIONS_A_TOKEN
         if len(self._served) > _MAX_OWNERS:
             self._served = {o: n for o, n in self._served.items() if n > self._floor}
         if len(self._served) > _MAX_OWNERS:
             del self._served[min(self._served, key=self._served.__getitem__)]
+
+    def end(self, work: Work) -> None:
+        """Records what an admitted request was served, when it ends: its owner was charged what was
+        likely then."""
+        owner = work.request.owner
+        if owner in self._served:
+            self._served[owner] += work.n_generated - work.wait.charged
+        self.remaining.end(work)
 
     def _served_of(self, owner: bytes) -> float:
         return max(self._floor, self._served.get(owner, 0.0))

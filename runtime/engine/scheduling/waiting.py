@@ -124,9 +124,9 @@ class WaitingQueue:
             work.wait.group = None
 
     def end(self, work: Work) -> None:
-        """Records that a running request has ended."""
+        """Records that a request that was admitted has ended."""
         if self._programs is not None:
-            self._programs.remaining.end(work)
+            self._programs.end(work)
 
     def in_turn(self, running: Sequence[Work]) -> Sequence[Work]:
         """Running requests, oldest first, in the order in which they get what is scarce."""
@@ -144,6 +144,8 @@ class WaitingQueue:
         if work.wait.group is not None:
             self._turns.cancel(work.wait.group)
             work.wait.group = None
+        else:  # it was preempted
+            self.end(work)
 
     def grown(self, work: Work, start: int, end: int) -> None:
         """Records that positions start to end of a running request were cached."""

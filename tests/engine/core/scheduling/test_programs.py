@@ -162,3 +162,25 @@ def test_no_request_waits_beyond_the_bound(seed) -> None:
     run = vc.run(arrivals, grace=turns.GRACE, policy="program", pool=16384, max_running=32)
     assert len(run.passed) == 400
     assert all(waited <= allowed for waited, allowed in run.passed)
+
+
+def test_owners_share_by_what_they_were_served(core, monkeypatch) -> None:
+    """Not by what was expected of their requests: one asks for twenty times as much as another."""
+    monkeypatch.setattr(turns, "GRACE", 10**9)  # else many are served in the order of arrival
+    n_out = {b"long": 100, b"short": 5}
+    owner_of: dict[int, bytes] = {}
+    served = dict.fromkeys(n_out, 0)
+
+    def submit(owner: bytes) -> None:
+        owner_of[len(owner_of)] = owner
+        core.submit(ask(len(owner_of) - 1, None, owner=owner, n=4, n_out=n_out[owner]))
+
+    for owner in [*n_out] * 12:
+        submit(owner)
+    for _ in range(2000):
+        for update in core.step():
+            if update.final:
+                owner = owner_of[update.id]
+                served[owner] += n_out[owner]
+                submit(owner)
+    assert served[b"long"] < 1.5 * served[b"short"], served
