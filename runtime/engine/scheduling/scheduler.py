@@ -4,9 +4,9 @@ request is next.
 
 A request whose uncached prefix a running request is computing is parked until that part is done, so
 no position is computed twice; other requests may pass it. When the pool is short, the youngest
-running request is preempted, by the policy `program` that of the run with the most left. Its
-results stay in the tree until evicted, and it resumes later from its prompt and its generated
-tokens.
+running request is preempted; by the policy `program`, of those but the oldest, that of the run with
+the most left. Its results stay in the tree until evicted, and it resumes later from its prompt and
+its generated tokens.
 
 The cached prefix of a waiting request is pinned (`pins.py`). So if all requests of a batch are
 waiting, each shared prefix is computed once, in any order (the offline optimum: SGLang paper,
@@ -308,7 +308,8 @@ class Scheduler:
                 self.pins.unpin_last()
                 pages = self.cache.reserve(item.n_positions)
                 continue
-            last = self.waiting.in_turn(self.running)[-1]
+            # Never the oldest while there are others: so it ends, and each becomes the oldest.
+            last = self.waiting.in_turn(self.running[1:] or self.running)[-1]
             items.pop(last, None)
             self._preempt(last)
             if last is item.work:

@@ -91,6 +91,30 @@ def test_memory_of_runs_is_bounded(core, monkeypatch) -> None:
     assert not order._waiting
 
 
+@pytest.mark.parametrize(("pool", "n", "n_out"), [(200, 20, 60), (200, 60, 60), (150, 20, 100)])
+def test_the_oldest_request_is_not_preempted_for_ever(lab, pool: int, n: int, n_out: int) -> None:
+    """It has the most left, and others keep coming; by `lpm` it ends as soon."""
+    ended = {}
+    for policy in ("lpm", "program"):
+        core = lab.make_core(pool=pool, max_running=8, policy=policy, lookup=False)
+        core.submit(ask(0, 900, n=20, n_out=120))
+        for _ in range(12):
+            core.step()
+        n_asked = n_live = 1
+        for step in range(2500):
+            while n_live < 13:
+                tokens = 5 + (np.arange(n) + 7 * n_asked) % 50
+                told = ProgramRun(n_asked, 20)
+                core.submit(EngineRequest(n_asked, tokens, Generate(n_out), run=told))
+                n_asked, n_live = n_asked + 1, n_live + 1
+            final = [update.id for update in core.step() if update.final]
+            n_live -= len(final)
+            if 0 in final:
+                ended[policy] = step
+                break
+    assert ended["program"] <= 1.5 * ended["lpm"]
+
+
 @pytest.mark.parametrize("policy", ["program", "lpm"])
 def test_what_runs_do_is_told_to_who_watches(lab, policy: str) -> None:
     core = lab.make_core(max_running=2, policy=policy, lookup=False)
@@ -114,13 +138,13 @@ def test_what_runs_do_is_told_to_who_watches(lab, policy: str) -> None:
 
 def test_of_running_requests_that_with_the_most_left_is_preempted(lab) -> None:
     """And the others end as if they had been alone."""
-    core = lab.make_core(pool=64, policy="program", lookup=False, headroom_tokens=1)
+    core = lab.make_core(pool=90, policy="program", lookup=False, headroom_tokens=1)
     requests = [
-        ask(0, 1000, n=10, n_out=30),
-        ask(1, 30, n=10, n_out=30),
-        ask(2, 60, n=10, n_out=30),
+        ask(0, 40, n=10, n_out=30),
+        ask(1, 1000, n=10, n_out=30),
+        ask(2, 30, n=10, n_out=30),
     ]
-    assert order_of(core, requests) == [1, 2, 0]
+    assert order_of(core, requests)[-1] == 1
     assert core.scheduler.n_preempted > 0
 
 
