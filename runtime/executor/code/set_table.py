@@ -12,6 +12,7 @@ import platform
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from operator import is_
 from typing import Any
@@ -75,7 +76,7 @@ def exact_copy(value: set[Any], items: Sequence[Any] | None = None) -> set[Any] 
     table = _Table.of(value, own if items is None else items)
     if table is None:
         return None
-    for make in table.filled, table.added:
+    for make in table.filled, partial(table.added, False), partial(table.added, True):
         copy = make()
         if copy is not None and table == _Table.of(copy, [*copy]):
             return copy
@@ -153,11 +154,19 @@ class _Table:
                 made.discard(key)
         return made
 
-    def added(self) -> set[Any] | None:
-        """A set to which the keys came one by one: it has such a table if that grew by this."""
-        keys = [self._key(place) for place in self.order()]
-        if self.finger or len(keys) < len(self.items):
+    def added(self, is_sorted: bool) -> set[Any] | None:
+        """A set to which the keys came one by one: it has such a table if that grew by this.
+
+        is_sorted: first come those that are at the first place of their way. However they are moved
+        as the table grows, they come there.
+        """
+        places = self.order()
+        if self.finger or len(places) < len(self.items):
             return None
+        keyed = [(place, self._key(place)) for place in places]
+        if is_sorted:
+            keyed.sort(key=lambda each: hash(each[1]) & self.mask != each[0])
+        keys = [key for _, key in keyed]
         made = set(keys)
         for key in keys:
             if type(key) is _Stand:

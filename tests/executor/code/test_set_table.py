@@ -100,6 +100,12 @@ class Point:
         return hash(self.x)
 
 
+@dataclass(frozen=True)
+class Frozen:
+    a: int
+    b: int = 7
+
+
 @pytest.mark.parametrize("is_same_items", [True, False])
 @pytest.mark.parametrize("n_removed", [0, 1, 2])
 def test_objects_that_came_one_by_one_are_copied(n_removed: int, is_same_items: bool) -> None:
@@ -113,6 +119,17 @@ def test_objects_that_came_one_by_one_are_copied(n_removed: int, is_same_items: 
         assert copy is not None, n
         more = [("add", Point(n + 64 * k)) for k in range(9)]
         assert change(copy, more) == change(made, more)
+
+
+def test_frozen_objects_of_generated_hashes_are_copied() -> None:
+    """As many of them as a table holds that has just grown, where most that come later collide."""
+    for n in range(1, 70):
+        made: set[Any] = set()
+        for x in range(n):
+            made.add(Frozen(x))
+        copy = exact_copy(made)
+        assert copy is not None, n
+        assert [*copy] == [*made]
 
 
 def test_items_of_other_hashes_have_no_table() -> None:
