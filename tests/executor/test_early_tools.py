@@ -150,8 +150,16 @@ def waits(s: Any, question: str) -> None:
 
 
 def test_an_asynchronous_call_in_vain_is_cancelled(threaded: None) -> None:
-    assert run(waits, endpoint(once_begun("no"))).early_calls == 1
-    until(cancelled.is_set)
+    """When its arm is decided against, and not only when the run ends."""
+    asked: list[bool] = []
+
+    def answer() -> str:
+        asked.append(begun.wait(BOUND_S))
+        assert len(asked) == 1 or cancelled.wait(BOUND_S), "it goes on"
+        return "no"
+
+    assert run(waits, endpoint(answer)).early_calls == 1
+    assert asked == [True, True]
 
 
 def test_a_run_that_fails_leaves_no_call(threaded: None) -> None:

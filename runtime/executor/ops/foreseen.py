@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from sgc.ir.analysis.host_calls import is_early
 from sgc.ir.graph import Node, Operand, Ref, operand_refs
+from sgc.runtime.executor.interface.plain import canonical
 from sgc.runtime.executor.ops.functions import TAKES_PLACE
 from sgc.runtime.executor.ops.handlers import HANDLERS
 from sgc.runtime.executor.ops.run import Run
@@ -84,7 +85,8 @@ def _of_node(tried: _Tried, arm: str, node: Node) -> Iterator[Foreseen]:
     try:
         if is_tool:
             arguments = arguments_of(cast(Run, tried), node)
-            yield Foreseen(arm, node, arguments, tried.field(node, "timeout_s"))
+            timeout_s = tried.field(node, "timeout_s")
+            yield Foreseen(arm, node, arguments, canonical(arguments), timeout_s)
         else:
             (value,) = HANDLERS[node.op](cast(Run, tried), node)
             tried.values.define(node.results[0].name, value)

@@ -16,7 +16,6 @@ from typing import Any
 
 from sgc.errors import SgcError
 from sgc.ir.graph import Node
-from sgc.runtime.executor.interface.plain import canonical
 from sgc.runtime.executor.tools.threads import Outcome, has_idle_threads
 
 MAX_AT_ONCE = 8  # of all runs of this process
@@ -26,11 +25,13 @@ _open: set[asyncio.Task[Outcome]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A call that a run makes if an arm comes. arguments: by position, and by name."""
+    """A call that a run makes if an arm comes. arguments: by position, and by name; written: these,
+    as the run's own call will have them."""
 
     arm: str
     node: Node
     arguments: tuple[list[Any], dict[str, Any]]
+    written: str
     timeout_s: float | None
 
 
@@ -51,7 +52,7 @@ class EarlyCalls:
     def foresee(self, calls: Iterable[Foreseen]) -> None:
         """Begins calls of arms of which one will come, as far as there is idle capacity."""
         for call in calls:
-            key = (call.node.text("name"), canonical(call.arguments))
+            key = (call.node.text("name"), call.written)
             begun = self._begun.get(key)
             if begun is not None:
                 begun.arms.add(call.arm)
