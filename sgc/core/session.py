@@ -8,21 +8,17 @@ The interpreter's session is in `interpreter/session.py`, the tracer's in `traci
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sgc.core.building import Building
 from sgc.core.call_stack import CallStack
-from sgc.core.markers import has_marker
-from sgc.core.places import user_loc
-from sgc.core.symbols import Namer, Symbol
-from sgc.errors import UsageError
-from sgc.ir import types
-from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
-from sgc.ir.types import Type
+from sgc.core.symbols import Symbol
+from sgc.ir.graph import Lit, Operand, Ref
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
@@ -40,11 +36,6 @@ _rebuilding = threading.Lock()  # the calls of a map share overlays
 def current_session() -> Session | None:
     """The session whose program is running in this context."""
     return _current.get()
-
-
-class OneText(tuple[Operand, ...]):
-    """A field of several values that the program gave as one text; backends written for SGLang
-    are passed one text again."""
 
 
 class Stream:
@@ -111,10 +102,8 @@ class Late(Protocol):
         ...
 
 
-class Session(ABC):
+class Session(Building):
     """A program being built, node by node, in the order Python runs it."""
-
-    is_tracing = False  # False: nodes run as they are built
 
     @property
     def is_certain(self) -> bool:
@@ -122,30 +111,19 @@ class Session(ABC):
         return True
 
     def __init__(self, program: str) -> None:
-        self.program = program
+        super().__init__(program)
         self.stack = CallStack(program)
         self.overlays: Any = replay_overlays.get()
-        self.namer = Namer()
         self.states: list[Stream] = []  # every stream, in order of creation
         self.calling: list[Stream] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # values that open `with` blocks need at their end
         self.mapped_path = ""  # the path of a mapped call that is traced in place
-        self.is_over = False
-        self._fixed_loc: Loc | None = None
 
     # -- what differs between tracing and running ---------------------------------------
 
     @abstractmethod
-    def take(self, node: Node) -> None:
-        """Adds a node to the program."""
-
-    @abstractmethod
     def read(self, symbol: Symbol) -> Any:
         """The value as the user's Python sees it: abstract, or awaited and real."""
-
-    @abstractmethod
-    def scalar(self, value: Any) -> Operand:
-        """The operand for a single Python value."""
 
     @abstractmethod
     def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
@@ -315,8 +293,6 @@ class Session(ABC):
         """Calls the predicate as children end, until the winners are known."""
         return None
 
-    # -- building -----------------------------------------------------------------------
-
     @contextmanager
     def active(self) -> Iterator[None]:
         token = _current.set(self)
@@ -325,81 +301,7 @@ class Session(ABC):
         finally:
             _current.reset(token)
 
-    def emit(self, op: str, results: list[tuple[str, Type]], **fields: Operand) -> list[Symbol]:
-        """Builds a node placed at the user's line and returns symbols for its results."""
-        if self.is_over:
-            raise UsageError(
-                f"the run of {self.program} is over; its streams can be read but not extended",
-                where=str(user_loc() or ""),
-            )
-        symbols = [Symbol(self.namer.fresh(hint), type_) for hint, type_ in results]
-        values = tuple(Value(symbol.name, symbol.type) for symbol in symbols)
-        self.take(make_node(op, values, self._fixed_loc or user_loc(), **fields))
-        return symbols
-
-    def span(self, start: Symbol, end: Symbol) -> Symbol:
-        """The text that was appended between two states of a stream."""
-        ends = {"start": Ref(start.name), "end": Ref(end.name)}
-        (symbol,) = self.emit("span", [("span", types.TEXT)], **ends)
-        return symbol
-
-    def operand(self, value: Any) -> Operand:
-        """The operand for a Python value; sequences become lists, mappings records."""
-        if issubclass(type(value), str):  # an abstract text answers `isinstance` by Python code
-            return self.scalar(value)
-        if isinstance(value, Symbol):
-            return Ref(value.name)
-        if isinstance(value, list):
-            return self._gather("list", [], value)
-        if isinstance(value, tuple):
-            return self._gather("record", [], value)
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            if any(map(has_marker, value)):
-                raise UsageError(
-                    "a dict's key is a value known only at run time",
-                    where=str(user_loc() or ""),
-                )
-            return self._gather("record", list(value), list(value.values()))
-        return self.scalar(value)
-
-    def type_of(self, operand: Operand) -> Type:
-        """The type of an operand; JSON if it is not known."""
-        value = operand.value if isinstance(operand, Lit) else None
-        return _LITERAL_TYPES.get(type(value), types.JSON)
-
-    def operands(self, value: Any) -> Operand:
-        """The operand of a field that takes several values: from one text, or from a sequence."""
-        if not isinstance(value, (str, list, tuple, set, frozenset)):
-            raise UsageError(
-                f"expected a text or a list of them, found {value!r}", where=str(user_loc() or "")
-            )
-        if isinstance(value, str):
-            one = (self.scalar(value),)
-            return one if self.is_tracing else OneText(one)
-        return tuple(self.scalar(item) for item in value)
-
-    def _gather(self, op: str, keys: list[str], items: Any) -> Operand:
-        operands = tuple(self.operand(item) for item in items)
-        if op == "list":
-            type_ = types.list_of(_item_type(items))
-            (symbol,) = self.emit("list", [("v", type_)], items=operands)
-        else:
-            fields: dict[str, Operand] = {"keys": tuple(map(Lit, keys)), "items": operands}
-            if items == ():
-                fields["is_tuple"] = Lit(True)
-            (symbol,) = self.emit("record", [("v", types.JSON)], **fields)
-        return Ref(symbol.name)
-
     # -- calls and the end --------------------------------------------------------------
-
-    @contextmanager
-    def located(self, loc: Loc | None) -> Iterator[None]:
-        """Gives nodes built inside the location `loc` instead of the user's current line."""
-        before, self._fixed_loc = self._fixed_loc, loc
-        try:
-            yield
-        finally:
-            self._fixed_loc = before
 
     def finish(self, ret_value: Any) -> None:
         """Ends the program: publishes every stream with its variables, and emits `return`."""
@@ -439,13 +341,3 @@ class Session(ABC):
         if isinstance(value, dict):
             return {key: self.returned(item) for key, item in value.items()}
         return value
-
-
-_LITERAL_TYPES = {str: types.TEXT, int: types.INT, float: types.FLOAT, bool: types.BOOL}
-
-
-def _item_type(items: list[Any]) -> Type:
-    """The common type of a list's items: text if all are, else JSON."""
-    found = {item.type.kind for item in items if isinstance(item, Symbol)}
-    plain = all(isinstance(item, (Symbol, str)) for item in items)
-    return types.TEXT if plain and found <= {types.Kind.TEXT, types.Kind.CHOICE} else types.JSON

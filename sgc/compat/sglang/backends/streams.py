@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
-from sgc.core.session import OneText
+from sgc.core.building import OneText
 from sgc.ir.graph import Lit, Node
 from sgc.runtime.executor.interface.backend import (
     LogprobsAsked,
