@@ -13,7 +13,7 @@ def program_has(names: frozenset[str]) -> bool:
     from sgc.core.places import is_users
 
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != "sgc.tracing.tracer":
+    while frame is not None and frame.f_globals.get("__name__") != "sgc.tracing.trace":
         if is_users(frame) and names & _instructions(frame.f_code):
             return True
         frame = frame.f_back

@@ -7,7 +7,7 @@ from functools import partial
 from control_flow import agree
 
 import sgc
-from sgc.tracing import tracer
+from sgc.tracing import trace as trace_module
 from sgc.tracing.paths.explore import BUILT, Budget, Report
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.tracer import trace
@@ -194,7 +194,7 @@ def test_what_is_around_an_inner_loop_is_widened_before_the_loop_is_explored(mon
     agree(program, YES_NO, words=["yes", "b", "no"], need=["yes", "no", "b"])
     nearest_first, latest_first = Report(), Report()
     trace(program, budget=Budget(), report=nearest_first, is_full=True)
-    monkeypatch.setattr(tracer, "Sites", partial(Sites, is_nearest_first=False))
+    monkeypatch.setattr(trace_module, "Sites", partial(Sites, is_nearest_first=False))
     trace(program, budget=Budget(), report=latest_first, is_full=True)
     assert nearest_first.work < 0.75 * latest_first.work  # how many they are depends on the Python
 

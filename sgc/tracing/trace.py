@@ -1,0 +1,353 @@
+"""The runs of one trace: of a program's Python with abstract arguments, straight through or along
+every path, and what these runs share. When to trace anew is `tracer.py`'s.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sgc.core.markers import Style
+from sgc.core.places import is_users_own
+from sgc.core.stops import told_at
+from sgc.core.symbols import Symbol
+from sgc.errors import TraceError
+from sgc.ir.graph import Block, Graph, Loc
+from sgc.tracing import told_arguments
+from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
+from sgc.tracing.callees import Callees, Gathers, Wanted
+from sgc.tracing.convert.in_place import InPlace
+from sgc.tracing.convert.source import function_of
+from sgc.tracing.late_names import PLAIN_NAMES
+from sgc.tracing.paths.apart import nests, tests_of, why_apart
+from sgc.tracing.paths.assemble import assemble
+from sgc.tracing.paths.explore import (
+    Budget,
+    Exploration,
+    NamesAsked,
+    Path,
+    PathEnd,
+    Report,
+)
+from sgc.tracing.paths.loops import Fault, Loops
+from sgc.tracing.paths.segments import Branch, Unexplored, leave
+from sgc.tracing.pieces.choose import (
+    chosen,
+    chosen_in_python,
+    draw_late_at,
+    stopped_at,
+    value_late_at,
+)
+from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
+from sgc.tracing.pieces.in_python import PiecesInPython
+from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
+from sgc.tracing.session import TraceSession
+from sgc.tracing.told_arguments import schemas_of
+from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract
+from sgc.tracing.watch.guards import guards_of
+from sgc.tracing.watch.hook import watch
+
+WORK_KEPT = 200_000
+OPENED_AFTER = 20_000  # steps, after which large forks are opened
+MAX_KEPT = 4
+
+
+class Trace:
+    """The state that the runs of one trace share."""
+
+    _stopped: TraceError | None = None  # why values were not widened
+    _last_stop: TraceError | None = None
+    _left: TraceError | None = None  # why a path is left to the interpreter
+    _spent: TraceError | None = None  # that the budget did not suffice
+    _last: TraceSession | None = None  # of the last run
+    _unnamed: TraceError | None = None  # why names must be known
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        is_strict: bool,
+        callees: Callees,
+        in_place: InPlace,
+        leaves: bool,
+        in_python: PiecesInPython | None,
+    ) -> None:
+        self._leaves, self.is_leaving = leaves, False
+        self.in_place = in_place
+        self.sites = Sites(in_python=in_python)
+        self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
+        self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
+        self._bound, self._is_strict = wanted.bound, is_strict
+        self._heal, self._max_turns = wanted.heal, wanted.max_turns
+        function, known, bound = wanted.function, wanted.types, wanted.bound
+        self._free = [
+            replace(p, type=known[p.name], is_typed=True, has_default=False)
+            if p.name in known
+            else p
+            for p in function.signature.parameters
+            if p.name not in bound
+        ]
+        self._schemas = schemas_of(self._free, wanted)
+
+    def may_name(self, error: TraceError) -> bool:
+        """After a stop, whether names that are made of values of the run may be plain ones, once
+        these values are known: in a loop of few turns they can be."""
+        if self._unnamed is not None or error.hint != PLAIN_NAMES:
+            return False
+        self._unnamed, self.sites.may_name_late = error, False
+        self.sites.late_names.clear()
+        return True
+
+    def told_of(self, error: TraceError) -> TraceError:
+        """The error to raise."""
+        return self._unnamed or self.sites.told.get(error.where, error)
+
+    def may_leave(self, error: TraceError) -> bool:
+        """After a stop, whether the interpreter can take what follows stops from now on."""
+        may = self._leaves and not self.is_leaving and error is self._last_stop
+        self.is_leaving = self.is_leaving or may
+        return may
+
+    def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
+        """The graph of a program without decisions; raises HasDecisions if there is one."""
+        session, given = self._session(is_silent, style)
+        try:
+            self._run(session, given)
+        finally:
+            session.forget_frames()
+        return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
+
+    def explored(
+        self,
+        budget: Budget,
+        is_full: bool,
+        report: Report,
+        is_merging: bool = True,
+        style: Style = Style.SHORT,
+    ) -> Graph:
+        """The graph of a program with all its paths."""
+        asked: Collection[str | None] = ()
+        kept: frozenset[str] = frozenset()
+        self._stopped = self._spent = None
+        while True:
+            self._left = None
+            nearest = self.sites.is_nearest_first
+            exploration = Exploration(budget, asked, is_merging, kept, nearest)
+            try:
+                return self._explored(exploration, is_full, report, style)
+            except NamesAsked:
+                asked = exploration.asked
+            except TraceError as error:
+                if error.needs or error is self._stopped:  # no widened value is to blame
+                    raise
+                is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
+                needed = (exploration.labels() if is_last else exploration.needed()) - kept
+                if not needed:
+                    raise
+                # The leaves' exact values are needed. Loops that they are in do not merge then;
+                # where that costs much, it seldom ends, so the budget is smaller.
+                kept |= needed
+                self._stopped = self._stopped or error
+                budget = replace(budget, work=min(budget.work, WORK_KEPT))
+            finally:
+                exploration.path = None  # which refers to it
+
+    def _explored(
+        self, exploration: Exploration, is_full: bool, report: Report, style: Style
+    ) -> Graph:
+        first, _ = self._session(is_silent=True)
+
+        def once(path: Path) -> None:
+            if exploration.work > OPENED_AFTER and self.sites.forks.open():
+                raise Pieced
+            session, given = self._session(is_silent=True, style=style)
+            session.path, session.namer = path, exploration.namer
+            session.callers = first.callers
+            session.retyped, session.images = first.retyped, first.images
+            for parameter in self._free:
+                session.namer.take(parameter.name)
+            session.retired = path.retired() if path.is_fresh else set()
+            loops = Loops(
+                sys._getframe(),
+                lambda: path.answers,
+                lambda: len(session.states),
+                session.at_statement,
+                session.before_line,
+                lambda n_events: path.is_fresh or n_events in path.widened,
+                session.events,
+            )
+            session.loops, self._last = loops, session
+            loops.start()
+            try:
+                self._run(session, given)
+            except PathEnd:
+                return
+            except Fault as fault:
+                raise fault.error from None
+            except TraceError as error:
+                if not self.is_leaving or not session.leave(error, self.function.loc):
+                    raise
+                self._left = self._left or error
+                return
+            finally:
+                loops.stop()
+                session.forget_frames()
+            path.stop()
+
+        spent = exploration.run(once)
+        report.n_runs, report.work = exploration.n_runs, exploration.work
+        report.pruned = tuple(exploration.pruned)
+        if spent and (self.sites.forks.open() or self.sites.take_waiting()):
+            raise Pieced
+        if spent and self._stopped is not None and self._leaves and not self.is_leaving:
+            # The graph ends there, and values before it are widened.
+            self._last_stop = self._stopped
+            raise self._stopped
+        if spent:
+            self._cut(exploration, spent, is_full)
+            report.deopt = spent
+        elif self._left is not None:
+            if takes_first(exploration):
+                raise self._left
+            report.deopt = self._left.message
+        blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
+        return self._graph(first, blocks)
+
+    def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
+        """Leaves the arms beyond the budget to the interpreter."""
+        if is_full and self._spent is not None:  # it was told with what kept the paths apart
+            raise self._spent
+        if is_full and self.sites.streams_told is not None:
+            self._spent = self.sites.streams_told
+            raise self._spent
+        if self._stopped is not None:
+            spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"
+        if is_full:
+            why = "" if self._stopped is not None else why_apart(exploration)
+            self._spent = TraceError(
+                f"{self.function.name} has {spent}{why}",
+                where=str(self._left_at(exploration.left[0])),
+                hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
+                "program, or compile it without --full-graph",
+            )
+            if nests(exploration) and self._last is not None:  # their depth may be an argument's
+                self._spent.needs = self._last.numbers_tested(tests_of(exploration))
+            raise self._spent
+        if takes_first(exploration):
+            raise TraceError(
+                f"{self.function.name} has {spent}, and a join that takes the first children, "
+                "which the interpreter could not go on from",
+                where=str(self.function.loc or ""),
+                hint="give its loops bounds, or run it with --interpret",
+            )
+        for item in exploration.left:
+            leave(item.arm, spent, self._left_at(item))
+
+    def _left_at(self, item: Unexplored) -> Loc:
+        """The line of the test that an arm belongs to."""
+        test = item.segments[-1].end
+        return (test.loc if isinstance(test, Branch) else None) or self.function.loc
+
+    def _session(
+        self, is_silent: bool, style: Style = Style.SHORT
+    ) -> tuple[TraceSession, dict[str, Any]]:
+        names = [parameter.name for parameter in self._free]
+        session = TraceSession(self.function.name, names, self._is_strict, is_silent, self.sites)
+        session.style = style
+        session.note(self._bound, self.function)
+        session.callees, session.gathers = self.callees, self.gathers
+        session.in_place, session.sizes = self.in_place, self.sizes
+        session.stack.default_heal, session.max_turns = self._heal, self._max_turns
+        given = {name: copied(value) for name, value in self._bound.items()}
+        for parameter in self._free:
+            session.namer.take(parameter.name)
+            symbol = Symbol(parameter.name, told_arguments.type_of(parameter, self._schemas))
+            session.note_type(symbol)
+            given[parameter.name] = abstract(symbol, session)
+        return session, given
+
+    def _run(self, session: TraceSession, given: dict[str, Any]) -> None:
+        session.events.root, before = sys._getframe(), sys.gettrace()
+        if session.path is None:
+            session.events.start()
+        try:
+            self._run_watched(session, given)
+        finally:
+            sys.settrace(before)
+            session.stopped_places = ()
+            session.put_back()
+
+    def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
+        try:
+            with watch(is_waiting=session.path is not None and not session.path.is_fresh):
+                run_traced(self.function, session, given, self._schemas)
+                session.events.end()
+                with told_at(self.function.loc):
+                    refuse_changed_arguments(self._bound, given)
+        except TraceStop as stopped:
+            self._choose(session, stopped)
+            if session.path is not None:
+                session.path.exploration.blamed = session.blamed(stopped.__traceback__)
+            self._last_stop = error = (session.stopped or stopped).error
+            error.needs = session.needed(stopped.__traceback__)
+            raise error from None
+        except Exception:
+            if session.stopped is not None:
+                self._choose(session, session.stopped)
+                self._last_stop = session.stopped.error
+                raise self._last_stop from None
+            if session.ended is not None:
+                raise session.ended from None
+            raise
+        if session.stopped is not None:
+            self._choose(session, session.stopped)
+            self._last_stop = session.stopped.error
+            raise self._last_stop
+        if session.ended is not None:
+            raise session.ended
+
+    def _choose(self, session: TraceSession, stopped: TraceStop) -> None:
+        """If the code that stopped the trace only computes with data, makes it a piece and ends the
+        trace by Pieced."""
+        if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
+            return
+        places = [*stopped_at(stopped.__traceback__)]
+        if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):
+            places = [*session.stopped_places]  # a library has handled it
+        self.sites.has_lost_order = False
+        with session.active():
+            piece = chosen(session, places)
+        if piece is not None:
+            self.sites.pieces[piece.key] = piece
+            raise Pieced
+        if self.sites.has_lost_order:
+            where = stopped.error.where
+            self.sites.told[where] = TraceError(_LOST_ORDER, where=where, hint=_LOST_ORDER_HINT)
+        draw_late_at(session, places)
+        value_late_at(session, places)
+        known = self.sites.in_python
+        if known is not None and len(known.found) < MAX_IN_PYTHON:
+            with session.active():
+                its = chosen_in_python(session, places, function_of)
+            if its is not None and known.is_noting:
+                known.noted = True
+            elif its is not None:
+                known.found[its.piece.key] = its
+                raise Pieced
+
+    def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
+        params = tuple(told_arguments.param_of(parameter, session) for parameter in self._free)
+        told = told_arguments.guards_of(self._schemas, self._free)
+        guards = guards_of(self.function, self._bound) + told
+        called = tuple(self.callees.graphs)
+        return Graph(self.function.name, params, blocks, guards, called=called)
+
+
+_LOST_ORDER = "the order of a set is seen, which the set in a compiled program would not have"
+_LOST_ORDER_HINT = "go over sorted(xs), or use a list or dict in its place; or " + INTERPRET
+
+
+def takes_first(exploration: Exploration) -> bool:
+    """Whether a join takes the first children: the interpreter might take others."""
+    return any(node.op == "join_first" for each in exploration.segments for node in each.nodes)
