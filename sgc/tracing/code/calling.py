@@ -49,11 +49,46 @@ def noted_at(frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType 
 
 
 def python_of(function: Any) -> FunctionType | None:
-    """The function whose frame a call runs first, of the user's frames."""
+    """The function whose frame a call runs first, of the user's frames; of a class, its `__init__`
+    if `made_by` calls it."""
     while type(function) is partial:
         function = function.func
     if isinstance(function, Definition):
         function = function.python
     if type(function) is MethodType:
         function = function.__func__
+    if type(function) is type:
+        function = start_of(function)
     return function if isinstance(function, FunctionType) else None
+
+
+def start_of(of: type) -> FunctionType | None:
+    """The `__init__` of a class of the user's; None if Python makes its objects otherwise."""
+    start = getattr(of, "__init__", None)
+    is_plain = type(of) is type and getattr(of, "__new__", None) is object.__new__
+    return start if is_plain and type(start) is FunctionType else None
+
+
+def made_by(of: type, start: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes an object of a class by its `__init__`, or what takes the place of this."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made: Any = object.__new__(of)
+        given = start(made, *args, **kwargs)
+        if given is not None:
+            raise TypeError(f"__init__() should return None, not '{type(given).__name__}'")
+        return made
+
+    return make
+
+
+def makes_first(inner: FrameType) -> bool:
+    """Whether a frame is of an `__init__` whose first parameter still is the object that is made:
+    it is the result of the call, which no other variable may refer to."""
+    maker, code = inner.f_back, inner.f_code
+    if maker is None or maker.f_code is not _MAKE or not code.co_argcount:
+        return False
+    return inner.f_locals.get(code.co_varnames[0]) is maker.f_locals["made"]
+
+
+_MAKE = made_by(object, object.__init__).__code__

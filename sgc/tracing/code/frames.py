@@ -10,7 +10,7 @@ from typing import Any
 
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.bytecode import is_clean as is_clean_stack
-from sgc.tracing.code.calling import noted_at, python_of
+from sgc.tracing.code.calling import makes_first, noted_at, python_of
 
 
 class Opaque(Exception):
@@ -72,7 +72,9 @@ def _is_clean(frame: FrameType, is_innermost: bool) -> bool:
 
 
 def _calls(frame: FrameType, inner: FrameType) -> bool:
-    return called(frame, inner.f_code) is not None
+    found = called(frame, inner.f_code)
+    is_start = isinstance(found, FunctionType) and inner.f_code.co_name == "__init__"
+    return found is not None and (not is_start or makes_first(inner))
 
 
 def _keeps_methods(frame: FrameType, names: frozenset[str]) -> bool:

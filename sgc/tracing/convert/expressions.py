@@ -23,6 +23,7 @@ from sgc.tracing.code.operator_names import (
     OPERATORS,
     OR_NONE,
     OVER,
+    OWNER,
     READ_OF,
     RETURNED,
     SAME,
@@ -102,6 +103,9 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         self.generic_visit(node)
+        target = node.target
+        if isinstance(target, ast.Attribute) and target.attr in OWN_NAMES:  # it is read, too
+            target.value = _call(OWNER, target.value, target.value)
         if not _is_modulo(node) or not isinstance(node.target, ast.Name):
             return node
         before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)

@@ -27,7 +27,8 @@ class Inferred:
     """What is known of the result of code. type: of the result; items: the types of the items, if
     the code returns a list display; shared: the arguments of which the result may be or hold a
     list, dict or set, by number; may_share: whether there is one, or one of the code's constants;
-    has_iterator: whether the result or one of the items may be an iterator, which is no data.
+    has_iterator: whether the result or one of the items may be an iterator, which is no data;
+    is_set: whether the result is a set.
     """
 
     type: Type
@@ -35,6 +36,7 @@ class Inferred:
     shared: frozenset[int]
     may_share: bool
     has_iterator: bool
+    is_set: bool = False
 
 
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
@@ -63,6 +65,7 @@ def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
         shared,
         may_share=bool(shared) or may_hold(inference.module.cells.values()),
         has_iterator=any("iter" in cells.found(each).parts for each in (whole, *found)),
+        is_set=cells.found(whole).names == {"set"} and not cells.found(whole).is_any,
     )
 
 

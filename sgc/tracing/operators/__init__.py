@@ -30,6 +30,7 @@ from sgc.tracing.code.operator_names import (
     OR_NONE,
     OVER,
     OWN,
+    OWNER,
     PARTS,
     PIECE,
     READ_OF,
@@ -40,7 +41,7 @@ from sgc.tracing.code.operator_names import (
     UNCHANGED,
     WHOLE,
 )
-from sgc.tracing.operators.attributes import attribute, own, unchanged
+from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
@@ -90,6 +91,7 @@ OPERATORS: dict[str, Any] = {
     OWN: own,
     READ_OF: read_of,
     ATTRIBUTE: attribute,
+    OWNER: owner,
     UNCHANGED: unchanged,
     MATCHES: matches,
     FILLED: filled,

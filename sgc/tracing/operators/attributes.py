@@ -5,6 +5,9 @@ Python looks the method up first: where an argument replaces it, the old one is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+from operator import attrgetter
 from types import MemberDescriptorType
 from typing import Any
 
@@ -18,6 +21,24 @@ def attribute(value: Any, name: str) -> Any:
     if isinstance(value, AbstractObject):  # it may be an object of the user's, with any attributes
         value.needs_type()
     return getattr(value, name)
+
+
+def owner(value: Any) -> Any:
+    """The object of which an attribute of such a name is read and set."""
+    if isinstance(value, AbstractObject):
+        value.needs_type()
+    return value
+
+
+def getting_attributes(getter: attrgetter[Any]) -> Callable[[Any], Any]:
+    """An `attrgetter` that reads attributes of abstract values as a program's line does."""
+    names = getter.__reduce__()[1]
+
+    def get(value: Any) -> Any:
+        found = [reduce(attribute, name.split("."), value) for name in names]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return get
 
 
 def own(value: Any, name: str) -> Any:

@@ -22,7 +22,8 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import stop
-from sgc.tracing.code.calling import note_call
+from sgc.tracing.code.calling import made_by, note_call, start_of
+from sgc.tracing.operators.attributes import getting_attributes
 from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting, member_of
@@ -77,6 +78,8 @@ def callee(function: Any) -> Any:
         return KNOWING.get(function) or session.entered(function)
     if kind is functools._lru_cache_wrapper:
         return caching(function)
+    if kind is operator.attrgetter:
+        return getting_attributes(function)
     if kind is MethodType and type(function.__func__) is functools._lru_cache_wrapper:
         return functools.partial(caching(function.__func__), function.__self__)
     if kind is MethodType and type(function.__self__) in STANDING:
@@ -93,22 +96,11 @@ def callee(function: Any) -> Any:
 def _making(session: Any, of: Any) -> Callable[..., Any] | None:
     """What makes an object of a class of the user's, so that its `__init__` is a call like others;
     None if Python makes it otherwise."""
-    start, new = getattr(of, "__init__", None), getattr(of, "__new__", None)
-    if type(of) is not type or new is not object.__new__ or type(start) is not FunctionType:
+    start = start_of(of)
+    if start is None or not start.__code__.co_filename.endswith(".py"):  # a library has made it
         return None
-    is_written = start.__code__.co_filename.endswith(".py")  # else a library has made it
-    entered = session.entered(start) if is_written else start
-    if entered is start:
-        return None
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        made: Any = object.__new__(of)
-        given = entered(made, *args, **kwargs)
-        if given is not None:
-            raise TypeError(f"__init__() should return None, not '{type(given).__name__}'")
-        return made
-
-    return make
+    entered = session.entered(start)
+    return None if entered is start else made_by(of, entered)
 
 
 def _known(function: Any) -> Any:

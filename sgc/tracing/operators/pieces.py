@@ -127,9 +127,10 @@ def in_python(key: str, *values: Any) -> Any:
 def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
     known: PiecesInPython = session.sites.in_python
     found = known.found[key]
-    gives = _given_in_python(found, values)
-    is_sure = not known.is_sure or _is_sure(found.piece, gives, values)
-    if not is_sure or not may_be_in_python(found.piece, session.originals(frame.f_globals), values):
+    names = session.originals(frame.f_globals)
+    gives, may_be = _given_in_python(found, values, names)
+    is_sure = may_be and (not known.is_sure or _is_sure(found.piece, gives, values))
+    if not is_sure or not may_be_in_python(found.piece, names, values):
         del known.found[key]
         known.refused.add(key)
         session.end(Pieced("it takes or may give what is no data"))
@@ -163,24 +164,30 @@ def _is_truth(plain: ast.AST) -> bool:
     return isinstance(value, (ast.UnaryOp, ast.Call))
 
 
-def _given_in_python(found: InPython, values: Sequence[Any]) -> Type:
-    """The type of what a piece gives, as far as its syntax tells; a library may give anything."""
+def _given_in_python(
+    found: InPython, values: Sequence[Any], names: Mapping[str, Any]
+) -> tuple[Type, bool]:
+    """The type of what a piece gives, as far as its syntax tells, for a library may give anything;
+    and whether it may be data. names: the globals of its function."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
 
-    libraries = [name for name in found.outer if name not in BUILTINS]
+    sets = [name for name in found.outer if type(names.get(name)) in (set, frozenset)]
+    libraries = [name for name in found.outer if name not in (*BUILTINS, *sets)]
     source = ast.unparse(found.piece.plain)
     if found.piece.is_statement:
         lines = [*source.splitlines(), *(f"return {name}" for name in found.piece.writes)]
     else:
         lines = [f"return {source}"]
     head = f"def piece({', '.join([*found.piece.inputs, *libraries])}):"
+    lines[:0] = (f"{name} = set()" for name in sets)
     given = [_type(_given_type(each)) for each in values]
     try:
         code = parse_code("\n    ".join([head, *lines]))
     except CodeError:
-        return OBJECT
-    type_ = inferred(code, (*given, *repeat(OBJECT, len(libraries)))).type
-    return type_ if type_ in _FIXED or type_.item in _FIXED else OBJECT
+        return OBJECT, True
+    it = inferred(code, (*given, *repeat(OBJECT, len(libraries))))
+    is_known = it.type in _FIXED or it.type.item in _FIXED
+    return it.type if is_known else OBJECT, not (it.is_set or it.has_iterator)
 
 
 # In the trace check, what a piece gives in an interpreted run, by its key and inputs.

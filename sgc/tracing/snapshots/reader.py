@@ -166,7 +166,8 @@ class Reader(ObjectReader):
         cells = code.co_cellvars + code.co_freevars
         stack = stack_of(frame, is_innermost)
         loaded = info.loaded(stack)  # the stack has them too, so they are never widened
-        for name in sorted(place.live | loaded | set(cells)):
+        made = code.co_varnames[:1] if code.co_name == "__init__" else ()  # the result of a call
+        for name in sorted(place.live.union(loaded, cells, made)):
             if name in local:
                 self._note_variable(code, name)
                 self._tokens.append(name)

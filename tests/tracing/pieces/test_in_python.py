@@ -300,6 +300,17 @@ def test_what_takes_nothing_of_the_run_is_none(library: Any, tmp_path: Path) -> 
     assert left_of(program.graph) is not None
 
 
+def test_what_surely_gives_a_set_is_none(library: Any, tmp_path: Path) -> None:
+    """What follows it is left to the interpreter; a run would end there with an error."""
+    body = "found = []\nfor w in BANNED & set(x.split()):\n    found.append(w)\ns += str(found)"
+    function = _function(tmp_path, BEFORE + body, "BANNED = frozenset({'even', 'odd', 'a', 'b'})")
+    program = _compiled(function)
+    assert not pieces_in_python(program.graph)
+    assert left_of(program.graph) is not None
+    for seed in range(4):
+        assert run_at(program, function, seed) == run_at(function, function, seed), seed
+
+
 def test_it_is_told_with_its_line(library: Any, tmp_path: Path) -> None:
     function = _function(tmp_path, BEFORE + "s += str(a_library.note(x) > 0)")
     with pytest.warns(SgcWarning, match=r"runs 1 piece in Python: str\(a_library.note\(x\) > 0\)"):

@@ -4,12 +4,15 @@ tracer's own values have too.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
 from control_flow import agree
 
 import sgc
+from sgc.errors import TraceError
+from sgc.tracing.tracer import trace
 
 
 class Order:
@@ -54,3 +57,50 @@ def test_they_are_the_objects_own(read: Any) -> None:
         return held[0].n
 
     agree(sgc.function(program, max_turns=9), ("yes", "no"), q="x", turns=2)
+
+
+class Count:
+    def __init__(self, name: str, count: int = 0) -> None:
+        self.name, self.count = name, count
+
+
+def _counted(add: Any) -> Any:
+    """A program that keeps objects in a dict, and changes one of them."""
+
+    def program(s, q: str):
+        found: dict[str, Count] = {}
+        for _ in range(3):
+            s += q + sgc.gen("a", max_tokens=4)
+            if s["a"] not in found:
+                found[s["a"]] = Count(s["a"])
+            add(s, found[s["a"]])
+        return [(each.name, each.count) for each in found.values()]
+
+    return sgc.function(program)
+
+
+def _add_to_count(s: Any, each: Count) -> None:
+    each.count += 1
+
+
+def _read_by_getter(s: Any, each: Count) -> None:
+    get = attrgetter("count")
+    if get(each):
+        s += "again"
+
+
+def _read_parts(s: Any, each: Count) -> None:
+    get = attrgetter("name", "count")
+    name, n = get(each)
+    s += f"{name} {n}"
+
+
+@pytest.mark.parametrize("add", [_add_to_count, _read_by_getter, _read_parts])
+def test_they_are_its_own_where_a_line_changes_or_a_getter_reads_them(add: Any) -> None:
+    # A method of Python's lists has the name, too.
+    try:
+        trace(_counted(add), is_full=True)
+    except TraceError as refused:
+        assert "the trace of" not in str(refused)  # found only by comparing
+    else:
+        agree(_counted(add), ("yes", "no"), q="x")
