@@ -24,6 +24,7 @@ from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.cuts import Cuts, path_of
 from sgc.runtime.executor.run.map_places import MapPlace, Maps, number_of
+from sgc.runtime.executor.run.program_order import ProgramOrder
 from sgc.runtime.executor.run.record import RunResult, StreamResult
 from sgc.runtime.executor.run.requests import Requests
 from sgc.runtime.executor.run.schedule import Plan, Schedule, plan_of
@@ -51,6 +52,7 @@ class Instance:
         self.streams = Streams()
         self.maps = Maps()
         self.cuts = Cuts(self.work)
+        self._order = ProgramOrder(self.values.by_name)
         self.tools = Tools(context.options.allow_tools) if tools is None else tools
         self.asking = Asking(context)
         self.requests = Requests()
@@ -79,6 +81,10 @@ class Instance:
         self.work.enter(run)
         return run
 
+    @property
+    def _is_compiled(self) -> bool:
+        return self._ahead is not None
+
     # -- nodes ------------------------------------------------------------------------
 
     def start(self, graph: Graph) -> None:
@@ -90,10 +96,12 @@ class Instance:
         else:
             self._walk(flow_of(graph))
 
-    def submit(self, nodes: Iterable[Node]) -> None:
+    def submit(self, nodes: Sequence[Node]) -> None:
         """Adds nodes whose operands are defined by earlier nodes; starts those that are ready."""
-        if self.finished.done():
+        if self.finished.done() or self._order.has_failed:
             return
+        if self._is_compiled:
+            self._order.note(nodes)
         for node in nodes:
             self.streams.note(node)
             if node.op in _CALLS:
@@ -102,6 +110,7 @@ class Instance:
         self._drain()
 
     def _submit_all(self, plan: Plan) -> None:
+        self._order.note(plan.nodes)
         for node in plan.noted:
             self.streams.note(node)
             if node.op in _CALLS:
@@ -131,6 +140,8 @@ class Instance:
         ready = self.schedule.ready
         while ready and not self.finished.done():
             node = ready.popleft()
+            if self._order.is_behind(node):
+                continue
             try:
                 lost = self.cuts.of(self.values, node)
                 if lost is not None:
@@ -141,8 +152,8 @@ class Instance:
                 else:
                     results = HANDLERS[node.op](self, node)
             except BaseException as error:  # let through, it would end the event loop
-                self.fail(node, error)
-                return
+                self._failed(node, error)
+                continue
             self._complete(node, results)
         self._finish_if_done()
 
@@ -190,6 +201,14 @@ class Instance:
             define(value.name, result)
             came(value.name)
         self.schedule.n_open -= 1
+
+    async def reached(self, node: Node) -> None:
+        """Waits until Python would have come to a node: all values before it are there."""
+        if self._caller is not None:
+            run, call = self._caller
+            await run.reached(call)
+        while self._is_compiled and (name := self._order.missing(node)):
+            await self.values.value(name)
 
     def foresee(self, arms: Mapping[str, Sequence[BlockAhead]]) -> None:
         """Calls pure tools of blocks of which one will come."""
@@ -243,6 +262,10 @@ class Instance:
     # -- the end ----------------------------------------------------------------------
 
     def _finish_if_done(self) -> None:
+        if self.finished.done():
+            return
+        if (first := self._order.due()) is not None:
+            self.fail(*first)
         if self.schedule.n_open or self.finished.done():
             return
         if self._left is not None:
@@ -297,7 +320,18 @@ class Instance:
         """
         if is_stopped(error):
             raise error
-        self.fail(node, error)
+        self._failed(node, error)
+        self._finish_if_done()
+
+    def _failed(self, node: Node | None, error: BaseException) -> None:
+        """Notes an error, which ends the run unless one comes that is earlier in the program.
+
+        An interpreted run makes its nodes one by one, so its first error is the earliest.
+        """
+        if self._is_compiled and isinstance(error, Exception):
+            self._order.fail(node, error)
+        else:
+            self.fail(node, error)
 
     def cancel(self) -> None:
         """Stops everything; requests in flight are cancelled at the backend."""

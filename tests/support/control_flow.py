@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
+from zlib import crc32
 
 from tests_support import asked, results
 
@@ -19,6 +21,7 @@ from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import Generated, OnDelta, Prompt, Sampling
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.paths.explore import Budget
@@ -26,6 +29,7 @@ from sgc.tracing.tracer import trace
 
 BUDGET = Budget(work=10**9)
 MAX_ASKED = 60
+MOST_TURNS = 30  # of the event loop, which a reply takes
 MAX_ASKED_CHARS = 20_000_000  # of all prompts, those of selects included
 
 
@@ -61,7 +65,19 @@ def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) 
         note(text, choices)
         return pick(f"{text}/{choices}", len(choices))
 
-    return Endpoint(ScriptedBackend(reply, prefer))
+    return Endpoint(_Late(reply, prefer))
+
+
+class _Late(ScriptedBackend):
+    """Its replies take turns of the event loop by a hash of their prompts, so that later requests
+    are often answered first."""
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
+    ) -> Generated:
+        for _ in range(crc32(f"{prompt}/{sampling.seed}".encode()) % MOST_TURNS):
+            await asyncio.sleep(0)
+        return await super().generate(prompt, sampling, on_delta)
 
 
 # Errors by which a compiled run says, at its line, that the program must be interpreted.

@@ -46,6 +46,10 @@ class Run(Protocol):
         """The value of a field of a node that is ready."""
         ...
 
+    async def reached(self, node: Node) -> None:
+        """Waits until Python would have come to a node: all values before it are there."""
+        ...
+
     def path_of(self, node: Node) -> str:
         """The call path of a stream that begins."""
         ...

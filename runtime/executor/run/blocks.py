@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,7 +21,6 @@ from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.run.context import Context
-from sgc.runtime.executor.run.map_places import Maps
 from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run may execute
@@ -35,7 +34,6 @@ class Walked(Protocol):
     """The run that executes the blocks."""
 
     values: Values
-    maps: Maps
     context: Context
 
     def field(self, node: Node, name: str) -> Any:
@@ -44,7 +42,7 @@ class Walked(Protocol):
 
     def define(self, name: str, value: Any) -> None: ...
 
-    def submit(self, nodes: Iterable[Node]) -> None:
+    def submit(self, nodes: Sequence[Node]) -> None:
         """Takes nodes whose operands are defined by earlier ones."""
         ...
 
@@ -242,8 +240,6 @@ async def _decided(run: Walked, last: Node) -> str:
         value = await _awaited(run, last.get("value"))
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
-    for name in run.maps.values:  # errors of earlier maps come first, as in the interpreter
-        await run.values.value(name)
     of = last.get("failed")
     if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
         raise failed.error()

@@ -67,14 +67,12 @@ class Maps:
 
     def __init__(self) -> None:
         self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that have ended
-        self.values: list[str] = []  # one result of each map, defined when the map ends
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
         self._places: dict[int, MapPlace] = {}  # of maps that have not begun, by their nodes' ids
 
     def note(self, node: Node, place: MapPlace) -> None:
         """Notes a map that is submitted."""
-        self.values += [value.name for value in node.results[:1]]
         self._places[id(node)] = place
 
     def place(self, ordinal: int, n_streams: int, tools: ToolMark) -> MapPlace:

@@ -8,7 +8,6 @@ it again, as the interpreter does.
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
 from typing import Any
 
@@ -32,13 +31,7 @@ _HINT = (
 async def call_piece(run: Caller, node: Node) -> Any:
     """Runs the piece of a node when it is its turn; returns its value, or how it failed."""
     place = run.tools.order.begin(node)
-    assert place.done is not None
-    if place.after is not None:
-        await asyncio.shield(place.after)
-    async with run.tools.order.turn:
-        value = await _called(run, node)
-    place.done.set_result(None)
-    return value
+    return await run.tools.in_turn(run, node, place, lambda: _called(run, node))
 
 
 async def _called(run: Caller, node: Node) -> Any:

@@ -46,6 +46,10 @@ class Caller(Protocol):
         """The value of a field of a node that is ready."""
         ...
 
+    async def reached(self, node: Node) -> None:
+        """Waits until Python would have come to a node."""
+        ...
+
 
 _TOOLS = ops_with(Flag.LOGGED)  # computed once: every node of every run is checked
 
@@ -109,10 +113,22 @@ class Tools:
         place = self.order.begin(node)
         if place.done is None:
             return await self._call(run, node, place)
+        return await self.in_turn(run, node, place, lambda: self._call(run, node, place))
+
+    async def in_turn(
+        self,
+        run: Caller,
+        node: Node,
+        place: CallPlace,
+        work: Callable[[], Coroutine[Any, Any, Any]],
+    ) -> Any:
+        """Has an effect when it is its turn: after all that comes before it in the program."""
+        assert place.done is not None
+        await run.reached(node)
         if place.after is not None:
             await asyncio.shield(place.after)
         async with self.order.turn:
-            value = await self._call(run, node, place)
+            value = await work()
         place.done.set_result(None)
         return value
 
