@@ -105,7 +105,8 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
     given = [name for name in data if any(name in row for row in rows)]
     ways = [(names, True, "bound")]
     ways += [([*names, *given], True, "bound")] if given else []
-    for bound_names, is_full, kind in (*ways, ([*names, *given], False, "part")):
+    ways += [(each, False, "part") for each in (names, [*names, *given])]
+    for bound_names, is_full, kind in ways:
         each: dict[int, Program] = {}
         for index, row in enumerate(rows):
             bound = {name: row[name] for name in bound_names if name in row}

@@ -98,6 +98,20 @@ def test_code_that_is_too_much_for_the_longest_text_alone_is_none_that_is_wrong(
         check_trace(spelled(2000), trace(spelled(2000)), {})
 
 
+def compared(rows: list[dict[str, str]]) -> list[int]:
+    return [sum(a == b for a in text for b in text) for row in rows for text in row.values()]
+
+
+@sgc.function
+def compares(s, rows: list[dict[str, str]]):
+    s += str(compared(rows)) + sgc.gen("g", max_tokens=2)
+
+
+@pytest.mark.full_check
+def test_so_it_is_for_long_texts_inside_of_data(less_fuel):
+    check_trace(compares, trace(compares), {})
+
+
 @pytest.mark.full_check
 def test_what_is_wrong_before_code_is_too_much_is_found(less_fuel, monkeypatch):
     longest = [each for each in rounds(("own",)) if len(each.text(0)) == max(LENGTHS)]

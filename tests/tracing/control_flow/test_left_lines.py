@@ -66,6 +66,40 @@ def test_with_full_graph_it_is_an_error() -> None:
         function.compile(partial=True)
 
 
+def unrolls(told: Any) -> Any:
+    """A program for which what stops the trace needs a value that grows in the first loop, which
+    never ends then."""
+
+    def program(s, q: str, xs: list[str]):
+        seen = q
+        for x in xs:
+            seen += x
+        for x in xs:
+            s += x + sgc.gen("x", max_tokens=4)
+        if xs and s["x"] == "yes":
+            s += told(seen)
+
+    return sgc.function(program)
+
+
+@pytest.mark.parametrize("told", [lambda x: str(globals() is x), lambda x: str(hash(x) * 0)])
+def test_where_the_budget_is_spent_before_any_request_more_is_left(told: Any) -> None:
+    function = unrolls(told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SgcWarning)
+        program = function.compile(partial=True)
+    found = []
+    for seed in range(8):
+        given = {"q": "x", "xs": ["a", "b"]}, RunOptions(seed=seed)
+        wanted, each = (
+            outcome(partial(of.run_once, *given, replying(seed, ("yes", "no"))))
+            for of in (function, program)
+        )
+        assert each in (wanted, "DeoptReached")
+        found.append(each)
+    assert found.count("DeoptReached") < len(found)
+
+
 @sgc.function
 def goes_on_while_one_waits(s, q: str):
     s += q
