@@ -52,10 +52,12 @@ class AppendError(UsageError):
 class TraceError(SgcError):
     """The program does something that cannot be traced.
 
-    needs: the numeric arguments that the trace needs the values of.
+    needs: the numeric arguments that the trace needs the values of; fails_at: the line at which a
+    compiled run alone would fail, if that is the error.
     """
 
     needs: frozenset[str] = frozenset()
+    fails_at: str = ""
 
 
 class VerifyError(SgcError):

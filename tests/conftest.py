@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Garbage is looked for less often than by default, which took a tenth of the time."""
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(10_000, 20, 20)
     _Frozen.freeze()
 
 

@@ -257,10 +257,11 @@ def fixed_note(program: str, name: str, value: Any) -> str:
 
 class How(NamedTuple):
     """How a program is traced. leaves: what cannot be traced is left to the interpreter; in_python:
-    pieces of it run in Python."""
+    pieces of it run in Python; no_code_at: nothing of these lines becomes code."""
 
     leaves: bool
     in_python: PiecesInPython | None
+    no_code_at: frozenset[str] = frozenset()
 
 
 class Traced(NamedTuple):
@@ -295,7 +296,8 @@ def with_values(
     while True:
         noting = PiecesInPython(is_noting=True) if may_be_in_python else None
         try:
-            return traced(bind, How(False, noting))
+            found = traced(bind, How(False, noting))
+            return found if _asks(found) or not leaves else _with_less(traced, bind, found, noting)
         except TraceError as error:
             free = values.keys() - bind.keys()
             names = free & error.needs or free & {*optional}
@@ -320,15 +322,48 @@ def _with_python(
     is_noted = noting is not None and noting.noted and not error.needs
     if is_noted:
         with suppress(TraceError):  # the first error, which needs no such pieces, is told
-            return traced(bind, How(False, PiecesInPython(is_sure=not leaves)))
+            found = traced(bind, How(False, PiecesInPython(is_sure=not leaves)))
+            if _asks(found) or not leaves:
+                return found
     if not leaves:
         raise error
     # Without such pieces: where the interpreter goes on, it would run them once more.
-    found = traced(bind, How(True, None))
-    left = left_of(found.graph)
-    if left is not None and left.is_all:
+    found = _leaving(traced, bind)
+    if not _asks(found):
         raise error
     return found
+
+
+MAX_LINES = 4  # each takes a trace
+
+
+def _leaving(traced: Traces, bind: Mapping[str, Any]) -> Traced:
+    """The graph with what cannot be traced left to the interpreter, and lines whose code would only
+    end a run: it changes what others hold, say."""
+    lines: frozenset[str] = frozenset()
+    while True:
+        try:
+            return traced(bind, How(True, None, lines))
+        except TraceError as error:
+            if not error.fails_at or error.fails_at in lines or len(lines) == MAX_LINES:
+                raise
+            lines |= {error.fails_at}
+
+
+def _with_less(
+    traced: Traces, bind: Mapping[str, Any], found: Traced, noting: PiecesInPython | None
+) -> Traced:
+    """The graph, in whose place one that leaves more to the interpreter may ask a model: the budget
+    was spent on paths around a line that cannot be traced."""
+    with suppress(TraceError):
+        return _with_python(traced, bind, TraceError("no path asks"), leaves=True, noting=noting)
+    return found
+
+
+def _asks(found: Traced) -> bool:
+    """Whether some of the compiled paths may ask a model, or none is left to the interpreter."""
+    left = left_of(found.graph)
+    return left is None or not left.is_all
 
 
 def compile_function(
@@ -377,7 +412,7 @@ def compile_function(
             with met_tools() as met:
                 graph = trace(
                     function, bound, types_of, is_strict, is_full=is_full, schemas=schemas,
-                    leaves=how.leaves, in_python=how.in_python,
+                    leaves=how.leaves, in_python=how.in_python, no_code_at=how.no_code_at,
                 )  # fmt: skip
             if check:
                 with failing(graph):

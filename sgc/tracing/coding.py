@@ -8,6 +8,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
+from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
@@ -83,6 +84,11 @@ class Coding(Merging):
         if type_ not in _FIXED:
             self.held.hold(value, _changeable_in(args))
         return abstract(value, self)
+
+    def refuse_code(self, op: str) -> None:
+        """Stops the trace at code of a line whose code is known to end a run."""
+        if op == "evaluate" and here() in self.sites.no_code_at:
+            stop("code of this line would end a run, as it changes what others hold", INTERPRET)
 
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""

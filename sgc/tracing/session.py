@@ -650,6 +650,7 @@ class TraceSession(LateNames):
         self, op: str, results: list[tuple[str, types.Type]], **fields: Operand
     ) -> list[Symbol]:
         self._refuse_ended()
+        self.refuse_code(op)
         self._retype(op, fields)
         used = [name for operand in fields.values() for name in operand_refs(operand)]
         self.held.refuse_old(used)  # the copy that the graph has is another now

@@ -72,10 +72,11 @@ class Trace:
         in_place: InPlace,
         leaves: bool,
         in_python: PiecesInPython | None,
+        no_code_at: frozenset[str] = frozenset(),
     ) -> None:
         self._leaves, self.is_leaving = leaves, False
         self.in_place = in_place
-        self.sites = Sites(in_python=in_python)
+        self.sites = Sites(in_python=in_python, no_code_at=no_code_at)
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
         self._bound, self._is_strict = wanted.bound, is_strict

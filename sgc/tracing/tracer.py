@@ -47,6 +47,7 @@ def trace(
     schemas: Mapping[str, str] | None = None,
     leaves: bool = False,
     in_python: PiecesInPython | None = None,
+    no_code_at: frozenset[str] = frozenset(),
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
@@ -55,6 +56,7 @@ def trace(
     an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
     leaves: what follows a line that cannot be traced is left to the interpreter too. in_python: is
     filled in with the pieces of the program that run in Python; without it there are none.
+    no_code_at: lines of which nothing becomes code.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -66,7 +68,7 @@ def trace(
             bound.setdefault(parameter.name, parameter.default)
 
     def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
-        each = Trace(wanted, is_strict, callees, in_place, leaves, in_python)
+        each = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
         try:
             return _traced(each, budget or Budget(), is_full, Report()), each.gathers
         except TraceError as error:
@@ -77,7 +79,7 @@ def trace(
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
-            trace = Trace(wanted, is_strict, callees, in_place, leaves, in_python)
+            trace = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own

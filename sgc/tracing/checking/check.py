@@ -231,14 +231,16 @@ def _compare(
             ) from interpreted.__cause__
         is_raised = isinstance(compiled, ProgramRaised) or isinstance(interpreted, SgcError)
         if isinstance(compiled, (ProgramError, UsageError)) and not is_raised:
-            raise TraceError(
+            error = TraceError(
                 f"compiled, {function.name} would fail: {compiled.message}",
                 where=compiled.where,
                 hint=compiled.hint or INTERPRET,
-            ) from compiled
-        error = compiled if isinstance(compiled, SgcError) else interpreted
-        assert isinstance(error, SgcError)
-        raise _differs(function, "one of the two runs fails", str(error)) from error
+            )
+            error.fails_at = compiled.where
+            raise error from compiled
+        failed = compiled if isinstance(compiled, SgcError) else interpreted
+        assert isinstance(failed, SgcError)
+        raise _differs(function, "one of the two runs fails", str(failed)) from failed
     left, right = _asked(compiled), _asked(interpreted)
     for key in sorted(left.keys() | right.keys()):
         ours, theirs = left.get(key), right.get(key)

@@ -36,12 +36,22 @@ class Round:
         return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
 
     def has_long(self, arguments: Iterable[object]) -> bool:
-        """Whether one of the arguments is a text that is longer than all replies.
+        """Whether one of the arguments is or holds a text no shorter than the longest reply.
 
         Code of a graph that goes through a text letter by letter may be too much for so long a
         text, and is of use for others.
         """
-        return any(isinstance(each, str) and len(each) > MAX_REPLY for each in arguments)
+        return any(len(each) >= MAX_REPLY for each in _texts_in(arguments))
+
+
+def _texts_in(values: Iterable[object]) -> Iterator[str]:
+    for each in values:
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from _texts_in(each)
+        elif isinstance(each, dict):
+            yield from _texts_in(each.values())
 
 
 def text_of_length(n_chars: int) -> str:

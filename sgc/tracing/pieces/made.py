@@ -89,7 +89,8 @@ class Sites:
     arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
     random numbers whose state is known only at run time; forks: into many streams; changers: the
     program's functions that may change their arguments; valued: variables that become values of the
-    graph before statements, with the files and places of these.
+    graph before statements, with the files and places of these; no_code_at: lines of which nothing
+    becomes code.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class Sites:
     forks: LargeForks = field(default_factory=LargeForks)
     changers: FoundChangers = field(default_factory=FoundChangers)
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
+    no_code_at: frozenset[str] = frozenset()
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections import defaultdict
 from functools import partial
 from typing import Any
 
@@ -98,6 +99,38 @@ def test_where_the_budget_is_spent_before_any_request_more_is_left(told: Any) ->
         assert each in (wanted, "DeoptReached")
         found.append(each)
     assert found.count("DeoptReached") < len(found)
+
+
+@sgc.function
+def holds_twice(s, q: str, words: list[str]):
+    ends = defaultdict(list)
+    for word in words:
+        s += word + sgc.gen("x", max_tokens=4)
+        if s["x"] == "yes":
+            kept = ends[s["x"]]
+            ends[s["x"]].append(word)
+            s += str(len(kept))
+    return len(ends)
+
+
+@pytest.mark.full_check
+def test_a_line_whose_code_would_only_end_a_run_is_left() -> None:
+    """It changes what another variable, which is read later, has a part of."""
+    with pytest.raises(TraceError, match="another value holds too"):
+        holds_twice.compile()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SgcWarning)
+        program = holds_twice.compile(partial=True)
+    found = []
+    for seed in range(8):
+        given = {"q": "x", "words": ["a", "b"]}, RunOptions(seed=seed)
+        wanted, each = (
+            outcome(partial(of.run_once, *given, replying(seed, ("yes", "no"))))
+            for of in (holds_twice, program)
+        )
+        assert each in (wanted, "DeoptReached")
+        found.append(each)
+    assert 0 < found.count("DeoptReached") < len(found)
 
 
 @sgc.function
