@@ -28,7 +28,7 @@ test-pythons: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
-	EXAMPLES=all $(BIN)/pytest -m "not slow" $$(grep -rl --include="*.py" "property_tests import" tests)
+	EXAMPLES=all $(BIN)/pytest -m "not slow" $$(grep -rl --include="*.py" -E "(property_tests|control_flow) import" tests)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
