@@ -24,7 +24,7 @@ from long_program import desk
 import sgc
 from sgc.errors import SgcError
 from sgc.programs.program import compile_function
-from sgc.tracing.paths.explore import Report
+from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.tracing import tracer
 from sgc.tracing.checking import check
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 # Tests run side by side, one on each core: more threads would wait for each other. For torch,
 # which reads it when it is imported, in this process and in those begun here.

@@ -16,7 +16,8 @@ from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import Opaque, stack_of
 from sgc.tracing.kinds.row_types import OptionalType
 from sgc.tracing.maps import MapRecorder
-from sgc.tracing.paths.explore import Path, PathEnd
+from sgc.tracing.paths.exploration import PathEnd
+from sgc.tracing.paths.explore import Path
 from sgc.tracing.paths.facts import Facts
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.naming import Made

@@ -39,12 +39,8 @@ from sgc.tracing.maps import map_traced
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed, made_from
 from sgc.tracing.paths.events import Events, raise_at_next_line
-from sgc.tracing.paths.explore import (
-    HasDecisions,
-    NamesAsked,
-    Path,
-    PathEnd,
-)
+from sgc.tracing.paths.exploration import HasDecisions, NamesAsked, PathEnd
+from sgc.tracing.paths.explore import Path
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.naming import Made, name_of
@@ -186,6 +182,8 @@ class TraceSession(LateNames):
         for error in kept:
             if error is not None:
                 error.__traceback__ = None
+        self.states, self.calling, self.scopes = [], [], []
+        self.held, self.cached = Holdings(), {}
 
     def leave(self, error: TraceError, loc: Loc) -> bool:
         """Lets the interpreter go on where the trace stopped, if all before is right; whether it

@@ -23,14 +23,8 @@ from sgc.tracing.convert.source import function_of
 from sgc.tracing.late_names import PLAIN_NAMES
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
-from sgc.tracing.paths.explore import (
-    Budget,
-    Exploration,
-    NamesAsked,
-    Path,
-    PathEnd,
-    Report,
-)
+from sgc.tracing.paths.exploration import Budget, Exploration, NamesAsked, PathEnd, Report
+from sgc.tracing.paths.explore import Path, explore
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored, leave
 from sgc.tracing.pieces.choose import (
@@ -152,7 +146,7 @@ class Trace:
                 self._stopped = self._stopped or error
                 budget = replace(budget, work=min(budget.work, WORK_KEPT))
             finally:
-                exploration.path = None  # which refers to it
+                exploration.forget()
 
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style
@@ -196,7 +190,7 @@ class Trace:
                 session.forget_frames()
             path.stop()
 
-        spent = exploration.run(once)
+        spent = explore(exploration, once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
         if spent and (self.sites.forks.open() or self.sites.take_waiting()):

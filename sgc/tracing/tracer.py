@@ -21,11 +21,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.paths.explore import (
-    Budget,
-    HasDecisions,
-    Report,
-)
+from sgc.tracing.paths.exploration import Budget, HasDecisions, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced
 from sgc.tracing.trace import WORK_KEPT, Trace
@@ -33,7 +29,7 @@ from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.watch.addresses import refuse_addresses
 from sgc.tracing.watch.objects import refuse_changed_rest
 
-NEW_OBJECTS = 20_000  # between two collections of garbage: most objects of a trace stay to its end
+NEW_OBJECTS = 200_000  # between two collections of garbage: most objects of a trace stay to its end
 
 
 def trace(
@@ -81,6 +77,7 @@ def trace(
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             trace = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+            del trace  # its objects are gone before the next collection
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise

@@ -11,7 +11,7 @@ from sgc.errors import SgcWarning, TraceError
 from sgc.ir.file.sgir import save
 from sgc.ir.text.parser import parse
 from sgc.tracing import tracer
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 # A way that never merges: each turn nests deeper.
 DEAD = """

@@ -12,7 +12,7 @@ from cli.conftest import TIP
 from tests_support import written
 
 from sgc.tracing import tracer
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 
 def test_run_from_a_file_in_an_empty_folder_equals_interpreting(sgc_command, tip):

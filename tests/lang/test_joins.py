@@ -19,7 +19,7 @@ from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 TURN_S = 0.04

@@ -13,7 +13,7 @@ from tests_support import asked, at_levels, results
 import sgc
 from sgc.errors import ToolError, TraceError, UnknownOutcome
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 TOOLS = [failing_tools.fetch, failing_tools.store, failing_tools.count]
 

@@ -258,7 +258,7 @@ TRACING = (
          "is_back = False\n                self.current.end = self.exploration"),
     ),
     *_of(
-        "sgc/tracing/paths/explore.py", WIDENED,
+        "sgc/tracing/paths/exploration.py", WIDENED,
         ("if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):",
          "if mapped is None:"),
     ),

@@ -31,7 +31,7 @@ from sgc.passes.pipeline import O1, PASSES, optimize, rewritten, run_pass
 from sgc.programs.program import Program
 from sgc.runtime.executor.run import blocks
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.paths.explore import Report
+from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 
 STRAIGHT = {"x": "Tea ", "y": " is\n", "n": 5}

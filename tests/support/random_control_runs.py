@@ -34,7 +34,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.rounds import text_of_length
-from sgc.tracing.paths.explore import Budget, Report
+from sgc.tracing.paths.exploration import Budget, Report
 from sgc.tracing.tracer import trace
 
 BUDGET = Budget()

@@ -13,7 +13,7 @@ from types import ModuleType
 import sgc
 from sgc.ir.file.sgir import to_bytes
 from sgc.passes.pipeline import optimize
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -19,7 +19,7 @@ from sgc.tracing.code import bytecode, opcodes
 from sgc.tracing.code.bytecode import CodeInfo
 from sgc.tracing.code.handlers import _asks_for_class
 from sgc.tracing.code.trees import function_of, place_in, position, renamed_in, tree_of
-from sgc.tracing.paths.explore import Report
+from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 
 ROOT = Path(__file__).parents[2]

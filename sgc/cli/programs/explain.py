@@ -41,7 +41,7 @@ from sgc.programs.explain import findings
 from sgc.programs.program import Program, Traced, with_values
 from sgc.proposer.suggestion import suggestions
 from sgc.runtime.executor.hints.ahead import longest_path
-from sgc.tracing.paths.explore import Report
+from sgc.tracing.paths.exploration import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from sgc.tracing.paths.explore import Exploration
+from sgc.tracing.paths.exploration import Exploration
 from sgc.tracing.paths.segments import Branch, Segment, reached_from
 from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
 

@@ -9,13 +9,12 @@ repeated run must build the same nodes, which is checked.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
-from sgc.core.symbols import Namer, Symbol
+from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
-from sgc.ir.graph import Loc, Node, Ref
+from sgc.ir.graph import Loc, Node
+from sgc.tracing.paths.exploration import Exploration
 from sgc.tracing.paths.segments import (
     Branch,
     Goto,
@@ -25,18 +24,13 @@ from sgc.tracing.paths.segments import (
     Widened,
     leave,
     reached_from,
-    slots_of,
     views,
 )
-from sgc.tracing.snapshots.leaves import Cast, Items, Text, operand_of
 from sgc.tracing.snapshots.snapshot import (
-    Mapped,
-    Shape,
     Snapshot,
     View,
     Widening,
     match,
-    unsure_names,
     widen,
 )
 
@@ -45,213 +39,42 @@ SPENT_EVERY = 16  # tests of one run between two checks of the budget
 # comparing a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
 REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
-APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
-PATIENCE = 30_000  # steps, after which two such paths are widened
 
 
-class PathEnd(BaseException):
-    """Ends a run whose path has merged with another; passes the program's own handlers."""
+def explore(exploration: Exploration, once: Callable[[Path], None]) -> str:
+    """Runs the program until every arm is explored; else returns the limit that was reached."""
+    path = Path(exploration, (), (), exploration.entry)
+    while True:
+        exploration.run = path.segments
+        exploration.n_runs += 1
+        exploration.work += RUN
+        once(path)
+        item = _next(exploration, path)
+        if item is None:
+            return ""
+        spent = exploration.spent()
+        if spent:
+            exploration.left.append(item)
+            return spent
+        path = Path(exploration, item.segments, item.answers, item.arm)
 
 
-class HasDecisions(BaseException):
-    """Ends a straight-line trace: the program has decisions."""
-
-
-class NamesAsked(BaseException):
-    """The program tests whether a variable is set after paths merged that differ in that."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The limits on exploring a program: counts, which are the same on every machine and load.
-
-    runs: of the program. nodes: of its graph. work: in steps; a million take some 5 to 7 s.
+def _next(exploration: Exploration, path: Path) -> Unexplored | None:
+    """The next reachable arm to explore after a run: a wider segment may have made others
+    unreachable. If the nearest to the entry comes first, what is around an inner loop is widened
+    before the loop is explored, and not once more for each wider state.
     """
-
-    runs: int = 256
-    nodes: int = 5_000
-    work: int = 1_000_000
-
-
-@dataclass(slots=True)
-class Report:
-    """The outcome of exploring a program. work: in steps, as of Budget; pruned: tests whose outcome
-    was known, with their lines; deopt: the limit that was reached, if one was; unmerged: why merged
-    paths did not fit together, if they did not.
-    """
-
-    n_runs: int = 1
-    work: int = 0
-    pruned: tuple[str, ...] = ()
-    deopt: str = ""
-    unmerged: str = ""
-
-
-class Exploration:
-    """The segments and states that the runs of one program have found."""
-
-    def __init__(
-        self,
-        budget: Budget,
-        asked: Collection[str | None] = (),
-        is_merging: bool = True,
-        kept: Iterable[str] = (),
-        is_nearest_first: bool = True,
-    ) -> None:
-        self.namer, self._is_nearest_first = Namer(), is_nearest_first
-        self.is_merging = is_merging
-        self.kept = set(kept)  # the labels of leaves that are not widened
-        self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
-        self.unsure: set[str | None] = set()  # variables that only some of merged paths set
-        self.budget = budget
-        self.entry = Segment(0)
-        self.segments = [self.entry]
-        self.points: dict[Shape, list[Segment]] = {}
-        self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by skeleton
-        self.left: list[Unexplored] = []
-        # The segments that the entry leads to; None: to be found anew.
-        self._reached: dict[int, Segment] | None = {self.entry.number: self.entry}
-        self.n_runs = self.n_nodes = self.work = 0
-        self.pruned: dict[str, None] = {}  # tests whose outcome was known
-        self.path: Path | None = None  # of the current run
-        self.blamed: set[str] = set()  # symbols that stopped a trace
-        self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
-
-    def segment(self, snapshot: Snapshot | None = None) -> Segment:
-        self.segments.append(Segment(len(self.segments), snapshot=snapshot))
-        return self.segments[-1]
-
-    def point(self, segment: Segment) -> None:
-        """Registers a segment that other paths may merge into."""
-        assert segment.snapshot is not None
-        self.points.setdefault(segment.snapshot.whole.shape, []).append(segment)
-        for view in views(segment.snapshot):
-            self.alike[segment.snapshot.skeleton(view)].append(segment)
-
-    def keep(self, label: str) -> None:
-        """Excludes a leaf from widening from now on."""
-        self.kept.add(label)
-
-    def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
-        """The Goto to a segment; through a bridge segment that makes its arguments, if needed."""
-        nodes: list[Node] = []
-        found: Mapped = {}
-        for name, given in mapped.items():
-            if isinstance(given, (Text, Items, Cast)):
-                operand = operand_of(given, self.namer, loc, nodes)
-                assert isinstance(operand, Ref)
-                given = operand.name
-            found[name] = given
-        way = Goto(target, found, is_back, loc)
-        if not nodes:
-            return way
-        bridge = self.segment()
-        bridge.nodes, bridge.end = nodes, way
-        self.n_nodes += len(nodes)
-        return Goto(bridge)
-
-    def redirect(self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None) -> bool:
-        """Redirects a segment to a wider one, if that fits; returns whether it does."""
-        assert narrow.snapshot is not None
-        assert wide.snapshot is not None
-        mapped = match(wide.snapshot, narrow.snapshot, view)
-        if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):
-            return False
-        way = self.lead(wide, mapped, False, loc)
-        if way.mapped is None:  # the bridge takes all symbols of the narrow segment
-            way.target.snapshot = narrow.snapshot
-            slots = slots_of(narrow.snapshot)
-            way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
-        narrow.instead, self._reached = way, None  # what follows it may be reached no more
-        self.points[narrow.snapshot.whole.shape].remove(narrow)
-        return True
-
-    def forget_unreached(self) -> None:
-        """Removes unreachable segments from those that widening considers."""
-        reached = reached_from(self.entry)
-        for known in self.alike.values():
-            known[:] = [each for each in known if each.number in reached]
-
-    @property
-    def apart(self) -> int:
-        """How many paths that differ in plain values stay apart."""
-        return APART if self.work < PATIENCE else 1
-
-    def ask(self, names: Iterable[str | None]) -> None:
-        """From now on paths merge only if they agree on whether these variables are set."""
-        self.asked.update(names)
-        if self.asked & self.unsure:
-            raise NamesAsked
-
-    def is_joined(self, ours: Snapshot, theirs: Snapshot) -> bool:
-        """Whether no variable keeps two states apart; if so, they count as merged."""
-        unsure = unsure_names(ours, theirs)
-        if unsure & self.asked:
-            return False
-        self.unsure |= unsure
-        return True
-
-    def run(self, once: Callable[[Path], None]) -> str:
-        """Runs the program until every arm is explored; else returns the limit that was reached."""
-        path = Path(self, (), (), self.entry)
-        while True:
-            self.path = path
-            self.n_runs += 1
-            self.work += RUN
-            once(path)
-            item = self._next(path)
-            if item is None:
-                return ""
-            spent = self.spent()
-            if spent:
-                self.left.append(item)
-                return spent
-            path = Path(self, item.segments, item.answers, item.arm)
-
-    def _next(self, path: Path) -> Unexplored | None:
-        """The next reachable arm to explore after a run: a wider segment may have made others
-        unreachable. If the nearest to the entry comes first, what is around an inner loop is
-        widened before the loop is explored, and not once more for each wider state.
-        """
-        if self._reached is None:
-            self._reached = reached_from(self.entry)
-        else:  # a run only adds what follows its own segments
-            reached_from(*path.built, known=self._reached)
-        reached = [n for n, each in enumerate(self.left) if each.arm.number in self._reached]
-        if not reached:
-            self.left.clear()
-            return None
-        nearest = min(reached, key=lambda n: self.left[n].n_nodes)
-        return self.left.pop(nearest if self._is_nearest_first else reached[-1])
-
-    def needed(self) -> set[str]:
-        """The labels of widened leaves whose values stopped the run; of all widened leaves, if none
-        of them is to blame.
-        """
-        blamed = {label for name, label in self._forgotten().items() if name in self.blamed}
-        return (blamed - self.kept) or self.labels()
-
-    def labels(self) -> set[str]:
-        """The labels of all leaves that were widened in any run."""
-        widened = (each.widened for each in self.segments if each.widened is not None)
-        return {leaf.label for each in widened for _, _, leaf in each.leaves}
-
-    def _forgotten(self) -> dict[str, str]:
-        """The labels of leaves that were widened in the run, by the symbols that replace them."""
-        segments = () if self.path is None else self.path.segments
-        widened = (segment.widened for segment in segments if segment.widened is not None)
-        return {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
-
-    def spent(self) -> str:
-        """The limit of the budget that is reached; empty if none is."""
-        budget = self.budget
-        if self.n_runs >= budget.runs:
-            return f"more than {budget.runs} paths through the program"
-        if self.n_nodes > budget.nodes:
-            return f"more than {budget.nodes} nodes"
-        if self.work > budget.work:
-            return f"more than {budget.work} steps of tracing"
-        return ""
+    if exploration.reached is None:
+        exploration.reached = reached_from(exploration.entry)
+    else:  # a run only adds what follows its own segments
+        reached_from(*path.built, known=exploration.reached)
+    left = exploration.left
+    reached = [n for n, each in enumerate(left) if each.arm.number in exploration.reached]
+    if not reached:
+        left.clear()
+        return None
+    nearest = min(reached, key=lambda n: left[n].n_nodes)
+    return left.pop(nearest if exploration.is_nearest_first else reached[-1])
 
 
 class Path:

@@ -7,7 +7,7 @@ from control_flow import agree
 
 import sgc
 from sgc.runtime.executor.code.mutation import spares_parts
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 SPARED = (
     "xs.sort(key=lambda r: r['a'])", "xs[0] = y", "xs += y", "del xs[0]", "xs.update(y)",

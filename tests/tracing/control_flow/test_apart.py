@@ -13,7 +13,7 @@ import sgc
 from sgc.errors import TraceError
 from sgc.programs.program import Program
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 SMALL = Budget(work=30_000)

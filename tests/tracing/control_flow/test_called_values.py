@@ -14,7 +14,7 @@ from control_flow import agree
 
 import sgc
 from sgc.ir.graph import Graph
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 REPLIES = ["yes", "no", "a b", "", "b c d"]

@@ -8,7 +8,7 @@ import pytest
 from control_flow import agree
 
 import sgc
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 POOL = ("yes", "no", "a,b", "b,c,a", "")
 

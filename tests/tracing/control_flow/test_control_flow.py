@@ -14,7 +14,7 @@ import sgc
 from sgc.errors import TraceError
 from sgc.ir.graph import Graph
 from sgc.tracing import tracer
-from sgc.tracing.paths.explore import Budget, Report
+from sgc.tracing.paths.exploration import Budget, Report
 from sgc.tracing.tracer import trace
 
 

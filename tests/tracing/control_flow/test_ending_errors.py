@@ -11,7 +11,7 @@ import pytest
 from control_flow import agree_saved, equal_or_refused
 
 import sgc
-from sgc.tracing.paths.explore import Report
+from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 
 POOL = ("7", "x", "", '{"n": 3}', "[1, 2]", "1 2 3", "0", "-1", '{"n": "q"}')

@@ -9,7 +9,7 @@ from typing import Any
 from control_flow import agree
 
 import sgc
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 REPLIES = ["yes", "no", "a b c", "", "b bb a"]

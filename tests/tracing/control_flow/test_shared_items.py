@@ -12,7 +12,7 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 REPLIES = ["yes", "no", "a b", "", "the end"]

@@ -9,7 +9,7 @@ from control_flow import agree, agree_saved
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "7", "", "a b")

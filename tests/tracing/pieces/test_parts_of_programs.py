@@ -10,7 +10,7 @@ import pytest
 from control_flow import agree
 
 import sgc
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 REPLIES = ("a b", "b 7", "yes", "a=2", "c=d", "", "x. y! Z?")
 

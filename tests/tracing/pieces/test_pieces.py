@@ -15,7 +15,7 @@ from control_flow import agree
 import sgc
 from sgc.errors import TraceError
 from sgc.tracing.code.trees import tree_of
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 from sgc.tracing.watch.hook import watch
 

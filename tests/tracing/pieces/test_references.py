@@ -11,7 +11,7 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.paths.explore import Budget
+from sgc.tracing.paths.exploration import Budget
 
 POOL = ("a", "b,c", "", "a,b,c,d", "é,b", "NEW", "x,x", " a | b ")
 

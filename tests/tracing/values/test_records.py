@@ -13,7 +13,7 @@ import sgc
 from sgc.errors import ProgramError, TraceError
 from sgc.runtime.executor.interface.records import refuse_leaving
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.paths.explore import Budget, Report
+from sgc.tracing.paths.exploration import Budget, Report
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a", "b", "a,b", "b,a,cc", "", "7", "12", "yes", "no")

@@ -1,0 +1,210 @@
+"""What exploring a program has found: the segments of its paths, the states in which they merge,
+and the arms that are left. How runs take the paths is `explore.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from sgc.core.symbols import Namer
+from sgc.ir.graph import Loc, Node, Ref
+from sgc.tracing.paths.segments import (
+    Goto,
+    Segment,
+    Unexplored,
+    reached_from,
+    slots_of,
+    views,
+)
+from sgc.tracing.snapshots.leaves import Cast, Items, Text, operand_of
+from sgc.tracing.snapshots.snapshot import (
+    Mapped,
+    Shape,
+    Snapshot,
+    View,
+    match,
+    unsure_names,
+)
+
+APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
+PATIENCE = 30_000  # steps, after which two such paths are widened
+
+
+class PathEnd(BaseException):
+    """Ends a run whose path has merged with another; passes the program's own handlers."""
+
+
+class HasDecisions(BaseException):
+    """Ends a straight-line trace: the program has decisions."""
+
+
+class NamesAsked(BaseException):
+    """The program tests whether a variable is set after paths merged that differ in that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The limits on exploring a program: counts, which are the same on every machine and load.
+
+    runs: of the program. nodes: of its graph. work: in steps; a million take some 5 to 7 s.
+    """
+
+    runs: int = 256
+    nodes: int = 5_000
+    work: int = 1_000_000
+
+
+@dataclass(slots=True)
+class Report:
+    """The outcome of exploring a program. work: in steps, as of Budget; pruned: tests whose outcome
+    was known, with their lines; deopt: the limit that was reached, if one was; unmerged: why merged
+    paths did not fit together, if they did not.
+    """
+
+    n_runs: int = 1
+    work: int = 0
+    pruned: tuple[str, ...] = ()
+    deopt: str = ""
+    unmerged: str = ""
+
+
+class Exploration:
+    """The segments and states that the runs of one program have found."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        asked: Collection[str | None] = (),
+        is_merging: bool = True,
+        kept: Iterable[str] = (),
+        is_nearest_first: bool = True,
+    ) -> None:
+        self.namer, self.is_nearest_first = Namer(), is_nearest_first
+        self.is_merging = is_merging
+        self.kept = set(kept)  # the labels of leaves that are not widened
+        self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
+        self.unsure: set[str | None] = set()  # variables that only some of merged paths set
+        self.budget = budget
+        self.entry = Segment(0)
+        self.segments = [self.entry]
+        self.points: dict[Shape, list[Segment]] = {}
+        self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by skeleton
+        self.left: list[Unexplored] = []
+        # The segments that the entry leads to; None: to be found anew.
+        self.reached: dict[int, Segment] | None = {self.entry.number: self.entry}
+        self.n_runs = self.n_nodes = self.work = 0
+        self.pruned: dict[str, None] = {}  # tests whose outcome was known
+        self.run: list[Segment] = []  # the segments of the current run
+        self.blamed: set[str] = set()  # symbols that stopped a trace
+        self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
+
+    def segment(self, snapshot: Snapshot | None = None) -> Segment:
+        self.segments.append(Segment(len(self.segments), snapshot=snapshot))
+        return self.segments[-1]
+
+    def point(self, segment: Segment) -> None:
+        """Registers a segment that other paths may merge into."""
+        assert segment.snapshot is not None
+        self.points.setdefault(segment.snapshot.whole.shape, []).append(segment)
+        for view in views(segment.snapshot):
+            self.alike[segment.snapshot.skeleton(view)].append(segment)
+
+    def keep(self, label: str) -> None:
+        """Excludes a leaf from widening from now on."""
+        self.kept.add(label)
+
+    def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
+        """The Goto to a segment; through a bridge segment that makes its arguments, if needed."""
+        nodes: list[Node] = []
+        found: Mapped = {}
+        for name, given in mapped.items():
+            if isinstance(given, (Text, Items, Cast)):
+                operand = operand_of(given, self.namer, loc, nodes)
+                assert isinstance(operand, Ref)
+                given = operand.name
+            found[name] = given
+        way = Goto(target, found, is_back, loc)
+        if not nodes:
+            return way
+        bridge = self.segment()
+        bridge.nodes, bridge.end = nodes, way
+        self.n_nodes += len(nodes)
+        return Goto(bridge)
+
+    def redirect(self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None) -> bool:
+        """Redirects a segment to a wider one, if that fits; returns whether it does."""
+        assert narrow.snapshot is not None
+        assert wide.snapshot is not None
+        mapped = match(wide.snapshot, narrow.snapshot, view)
+        if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):
+            return False
+        way = self.lead(wide, mapped, False, loc)
+        if way.mapped is None:  # the bridge takes all symbols of the narrow segment
+            way.target.snapshot = narrow.snapshot
+            slots = slots_of(narrow.snapshot)
+            way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
+        narrow.instead, self.reached = way, None  # what follows it may be reached no more
+        self.points[narrow.snapshot.whole.shape].remove(narrow)
+        return True
+
+    def forget_unreached(self) -> None:
+        """Removes unreachable segments from those that widening considers."""
+        reached = reached_from(self.entry)
+        for known in self.alike.values():
+            known[:] = [each for each in known if each.number in reached]
+
+    @property
+    def apart(self) -> int:
+        """How many paths that differ in plain values stay apart."""
+        return APART if self.work < PATIENCE else 1
+
+    def ask(self, names: Iterable[str | None]) -> None:
+        """From now on paths merge only if they agree on whether these variables are set."""
+        self.asked.update(names)
+        if self.asked & self.unsure:
+            raise NamesAsked
+
+    def is_joined(self, ours: Snapshot, theirs: Snapshot) -> bool:
+        """Whether no variable keeps two states apart; if so, they count as merged."""
+        unsure = unsure_names(ours, theirs)
+        if unsure & self.asked:
+            return False
+        self.unsure |= unsure
+        return True
+
+    def forget(self) -> None:
+        """Drops what it has found, which refers to itself: so it is freed at once."""
+        self.run = []
+        for each in self.segments:
+            each.nodes, each.published = [], []
+            each.snapshot = each.end = each.widened = each.instead = None
+
+    def needed(self) -> set[str]:
+        """The labels of widened leaves whose values stopped the run; of all widened leaves, if none
+        of them is to blame.
+        """
+        blamed = {label for name, label in self._forgotten().items() if name in self.blamed}
+        return (blamed - self.kept) or self.labels()
+
+    def labels(self) -> set[str]:
+        """The labels of all leaves that were widened in any run."""
+        widened = (each.widened for each in self.segments if each.widened is not None)
+        return {leaf.label for each in widened for _, _, leaf in each.leaves}
+
+    def _forgotten(self) -> dict[str, str]:
+        """The labels of leaves that were widened in the run, by the symbols that replace them."""
+        widened = (segment.widened for segment in self.run if segment.widened is not None)
+        return {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
+
+    def spent(self) -> str:
+        """The limit of the budget that is reached; empty if none is."""
+        budget = self.budget
+        if self.n_runs >= budget.runs:
+            return f"more than {budget.runs} paths through the program"
+        if self.n_nodes > budget.nodes:
+            return f"more than {budget.nodes} nodes"
+        if self.work > budget.work:
+            return f"more than {budget.work} steps of tracing"
+        return ""
