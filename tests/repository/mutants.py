@@ -185,7 +185,7 @@ TRACING = (
         ("if is_known else [everything]", "if True else [everything]"),
     ),
     *_of(
-        "sgc/tracing/code/bytecode.py",
+        "sgc/tracing/code/stacks.py",
         "tests/tracing/control_flow/test_in_expressions.py:ways_merge_inside",
         ("return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)", "pass"),
     ),

@@ -12,28 +12,12 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 from types import CodeType
 
 from sgc.core.watching import unhooked
 from sgc.tracing.code import opcodes
-from sgc.tracing.code.operator_names import CALLEE, MANAGER, OPERATORS, OWN_WITHS, TEXT, WHOLE
-
-
-class Slot(Enum):
-    """What a stack entry holds."""
-
-    ITERATOR = auto()  # of a `for` loop
-    EXIT = auto()  # of a `with` block of the language
-    MANAGED = auto()  # the exit of another one, whose manager a variable has
-    HANDLING = auto()  # the error handled before the current `except` block began
-    OPERATOR = auto()  # an operator of converted code, about to be called: always the same
-    LOADED = auto()  # what follows from variables, globals and constants that are still the same
-    MEMBER = auto()  # an attribute of such a value, perhaps about to be called
-    OTHER = auto()
-
-
-Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that pushed the entry
+from sgc.tracing.code.operator_names import CALLEE, MANAGER, OWN_WITHS, TEXT, WHOLE
+from sgc.tracing.code.stacks import Slot, Stack, is_clean, joined, stack_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +31,6 @@ class Place:
     def is_clean(self) -> bool:
         """Whether a statement begins here: the stack holds entries of blocks only."""
         return is_clean(self.stack)
-
-
-def is_clean(stack: Stack | None) -> bool:
-    """Whether a stack is known, and what it holds of an expression follows from variables."""
-    return stack is not None and all(
-        slot is not Slot.OTHER and slot is not Slot.MEMBER for slot, _ in stack
-    )
 
 
 class CodeInfo:
@@ -320,7 +297,7 @@ class CodeInfo:
             # If a call is two instructions, the first takes the arguments.
             given = found[n - 1] if n and self._ops[n - 1].opname == "PRECALL" else stack
             reached = [
-                (m, self._following(op, given, _after(op, stack, m != n + 1, block)))
+                (m, self._following(op, given, stack_after(op, stack, m != n + 1, block)))
                 for m in self._next[n]
             ]
             if handler is not None:
@@ -328,9 +305,9 @@ class CodeInfo:
                 under = (*stack[:depth], *[(Slot.OTHER, target)] * n_put)
                 reached.append((self._index[target], under))
             for m, after in reached:
-                joined = after if m not in found else _joined(found[m], after)
-                if joined != found.get(m):
-                    found[m] = joined
+                met = after if m not in found else joined(found[m], after)
+                if met != found.get(m):
+                    found[m] = met
                     queue.append(m)
         return found
 
@@ -389,36 +366,6 @@ def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | No
         line = op.positions.lineno if op.positions is not None else None
         found[line] = found.get(line, frozenset()) | (names - cells)
     return found
-
-
-def _after(op: dis.Instruction, stack: Stack, is_jump: bool, block: Slot) -> Stack:
-    """The stack after an instruction; entries that it may have changed become unknown."""
-    effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
-    depth = len(stack) + effect
-    if op.opname == "GET_ITER":
-        return (*stack[:-1], (Slot.ITERATOR, op.offset))
-    if op.opname == "BEFORE_WITH":
-        return (*stack[:-1], (block, op.offset), (Slot.OTHER, op.offset))
-    if op.opname == "PUSH_EXC_INFO":
-        return (*stack[:-1], (Slot.HANDLING, op.offset), (Slot.OTHER, op.offset))
-    if op.opname == "FOR_ITER" and not is_jump:
-        return (*stack, (Slot.OTHER, op.offset))
-    if op.opname == "PUSH_NULL" or (op.opname == "LOAD_GLOBAL" and op.argval in OPERATORS):
-        return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)
-    n_popped = opcodes.n_popped(op, effect)
-    kept = stack if n_popped == 0 else stack[:-n_popped]
-    kept = kept[: max(depth, 0)]
-    return (*kept, *[(Slot.OTHER, op.offset)] * (depth - len(kept)))
-
-
-def _joined(one: Stack, other: Stack) -> Stack:
-    """The stack where two paths meet: what follows from variables must do so on both."""
-    return tuple(
-        (Slot.OTHER, mine[1])
-        if mine != theirs and not {mine[0], theirs[0]}.isdisjoint((Slot.LOADED, Slot.MEMBER))
-        else mine
-        for mine, theirs in zip(one, other, strict=False)
-    )
 
 
 _FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from sgc.tracing.code.bytecode import Slot, Stack, info_of
-from sgc.tracing.code.bytecode import is_clean as is_clean_stack
+from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.calling import makes_first, noted_at, python_of
+from sgc.tracing.code.stacks import Slot, Stack
+from sgc.tracing.code.stacks import is_clean as is_clean_stack
 
 
 class Opaque(Exception):

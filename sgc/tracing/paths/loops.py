@@ -15,8 +15,9 @@ from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 from sgc.core.places import IS_OWN, is_users
-from sgc.tracing.code.bytecode import Slot, Stack, info_of
+from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import Opaque, is_clean, is_generator
+from sgc.tracing.code.stacks import Slot, Stack
 from sgc.tracing.paths.events import SEED, Events
 from sgc.tracing.paths.walked import Walked, generator_of, is_choosing, state_of
 

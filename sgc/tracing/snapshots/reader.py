@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.core.places import is_users, user_loc_of
 from sgc.core.symbols import Symbol
-from sgc.tracing.code.bytecode import Slot, info_of
+from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import (
     Opaque,
     called,
@@ -19,6 +19,7 @@ from sgc.tracing.code.frames import (
     stack_of,
     waits_clean,
 )
+from sgc.tracing.code.stacks import Slot
 from sgc.tracing.kinds.held import Shared, numbers_in
 from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.snapshots.leaves import (

@@ -12,7 +12,8 @@ from types import CodeType
 from control_flow import agree
 
 import sgc
-from sgc.tracing.code.bytecode import CodeInfo, _after
+from sgc.tracing.code.bytecode import CodeInfo
+from sgc.tracing.code.stacks import stack_after
 
 YES_NO = ["yes", "no"]
 
@@ -42,7 +43,7 @@ def test_every_way_to_an_instruction_leaves_a_stack_of_one_depth():
             for n, stack in stacks.items():
                 op = info._ops[n]
                 for following in info._next[n]:
-                    after = _after(op, stack, following != n + 1, False)
+                    after = stack_after(op, stack, following != n + 1, False)
                     assert len(after) == len(stacks[following]), (code, op)
                     n_ways += 1
     assert n_ways > 20_000
