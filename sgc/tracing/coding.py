@@ -23,7 +23,6 @@ from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
-from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.forms import is_operand
 from sgc.tracing.pieces.made import (
     DISPLAYED,
@@ -37,6 +36,7 @@ from sgc.tracing.pieces.made import (
 )
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractList,

@@ -242,7 +242,8 @@ TRACING = (
     ),
     *_of("sgc/tracing/operators/pieces.py", STATES, ("if known.has_iterator:", "if False:")),
     *_of(
-        "sgc/tracing/pieces/module_text.py", "tests/tracing/pieces/test_pieces.py:variable_around",
+        "sgc/tracing/pieces/text/module_text.py",
+        "tests/tracing/pieces/test_pieces.py:variable_around",
         ("if isinstance(each, ast.Nonlocal) and", "if False and"),
     ),
     *_of(

@@ -42,7 +42,6 @@ from sgc.tracing.kinds.row_types import (
     row_of,
 )
 from sgc.tracing.pieces.choose import may_add_keys
-from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.effects.at_once import is_done_at_once
 from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
 from sgc.tracing.pieces.made import Made, Pieced
@@ -55,6 +54,7 @@ from sgc.tracing.pieces.owned import (
     unowned,
 )
 from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,

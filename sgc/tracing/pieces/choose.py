@@ -29,14 +29,14 @@ from sgc.tracing.code.trees import (
     statement_at,
     tree_of,
 )
-from sgc.tracing.pieces.constants import LostOrder, NotData
 from sgc.tracing.pieces.effects.changes import may_change
-from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import Pieced, made_again
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.piece import Piece, piece_of
+from sgc.tracing.pieces.text.constants import LostOrder, NotData
+from sgc.tracing.pieces.text.function_checks import Changer
 from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractObject, is_abstract
 from sgc.tracing.values.open_fork import EndedChild

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.tracing.code.trees import COMPREHENSIONS, surely
-from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.names import names_of, parameters
+from sgc.tracing.pieces.text.function_checks import Changer
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.watching import unhooked
@@ -16,36 +14,37 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
-from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.code.trees import Position
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
-from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.sets import order_of_display_seen, order_seen
 from sgc.tracing.paths.large_forks import LargeForks
-from sgc.tracing.pieces.classes import UserClass, changing_of
-from sgc.tracing.pieces.constants import LostOrder, NotData, factory_of, holds_defaulting, literal
 from sgc.tracing.pieces.effects.changes import (
-    DECIDING,
     changed_roots,
-    changes_outside,
     made_inside,
     read_by_key,
 )
 from sgc.tracing.pieces.effects.holds import merged_names, placed_names, stored_names, taken_names
-from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand, plain_key
-from sgc.tracing.pieces.function_checks import FoundChangers, Originals, refuse_hidden
+from sgc.tracing.pieces.forms import Form, NoForm, form_of
 from sgc.tracing.pieces.in_python import PiecesInPython
-from sgc.tracing.pieces.module_text import ModuleText
-from sgc.tracing.pieces.names import names_of, parameters
+from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece, Pieces
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
+from sgc.tracing.pieces.text.classes import UserClass, changing_of
+from sgc.tracing.pieces.text.constants import (
+    LostOrder,
+    NotData,
+    holds_defaulting,
+)
+from sgc.tracing.pieces.text.entry import EntryWriter
+from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
+from sgc.tracing.pieces.text.module_text import ModuleText
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
-_CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, OrderedDict})
 
 
@@ -211,7 +210,7 @@ def made(
     refuse_hidden(piece.plain)
     for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
         raise NotData(f"{name} is a name of such code")
-    maker = _Maker(ModuleText(originals), found.reads | found.writes)
+    maker = EntryWriter(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
         if type(value) is AbstractRandom and name not in piece.changes:
@@ -317,7 +316,7 @@ def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
 def displayed(originals: Originals, value: Any) -> Made:
     """Code for a value that no op makes, such as a set or a dict with numbers as keys. Raises
     NotData, CodeError."""
-    maker = _Maker(ModuleText(originals))
+    maker = EntryWriter(ModuleText(originals))
     expression = maker.written(value, "value")
     if any(maker.module.lost.values()):
         raise LostOrder("the order of a set is lost")
@@ -340,142 +339,3 @@ def restoring(originals: Originals, expression: str, classes: Iterable[type]) ->
     code = module.text(entry)
     parse_code(code)
     return Made(code, (), classes=module.classes)
-
-
-class _Maker:
-    def __init__(self, module: ModuleText, used: Iterable[str] = ()) -> None:
-        self.module = module
-        self.args: list[Any] = []
-        self.params: list[str] = []
-        self.inputs: list[str] = []
-        self._before: list[tuple[str, Any, str]] = []  # names, values, and these as expressions
-        self._used = {*used}
-        self.changing: frozenset[str] = frozenset()
-
-    def code(self, piece: Piece) -> str:
-        body = self.module.rewritten(piece.plain).body
-        if piece.is_statement:
-            one = len(piece.targets) == 1
-            result = piece.targets[0] if one else f"[{', '.join(piece.targets)}]"
-            returned = ast.parse(result, mode="eval").body
-            body = [*body, ast.Return(returned)]
-        else:
-            (expression,) = body
-            body = [ast.Return(expression.value)]
-        function, changers = self._entry(body, piece.changes), dict(piece.changers)
-        is_changing = self.module.changes_outside(self.changing, changers) or changes_outside(
-            function, parameters(function.args), self.changing, changers
-        )
-        if self.module.has_changeable and is_changing:
-            raise NotData("it may change what is outside of it")
-        return self.module.text(ast.fix_missing_locations(function))
-
-    def _entry(self, body: list[ast.stmt], changes: Collection[str]) -> ast.FunctionDef:
-        """The function of a piece. What is written out in code that may change anything, and is
-        none of its changes, is marked, since a function might change it by ways not seen here."""
-        name = self.module.free_name("piece")
-        is_marked = self.module.may_change or may_mutate(body)
-        lines = []
-        for each, value, text in self._before:
-            is_kept = each not in changes and is_changeable(value)
-            is_kept = is_kept and (is_marked or holds_defaulting(value))
-            lines.append(f"{each} = unchanged({text})" if is_kept else f"{each} = {text}")
-        head = f"def {name}({', '.join(self.params)}):\n"
-        entry = ast.parse(head + "".join(f"    {line}\n" for line in [*lines, "pass"]))
-        (function,) = entry.body
-        assert isinstance(function, ast.FunctionDef)
-        function.body[-1:] = body
-        return function
-
-    def take(self, name: str, value: Any) -> None:
-        """Adds a variable's value: bound in the module, as an argument, or written out."""
-        if isinstance(value, _CALLED) and not is_abstract(value):
-            self.module.bind(name, value)
-        elif name in DECIDING and callable(value) and not is_abstract(value):
-            raise NotData(f"{name} is not Python's {name}")
-        elif is_operand(value):
-            self._param(name, name, value)
-        else:
-            self._before.append((name, value, self.written(value, name)))
-
-    def _param(self, param: str, name: str, value: Any) -> None:
-        self.params.append(param)
-        self.inputs.append(name)
-        self.args.append(value)
-
-    def written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
-        """A value as an expression, with parameters for its parts that are operands."""
-        if is_operand(value):
-            param = f"{name}_{len(self.params)}"
-            while param in self._used:
-                param += "_"
-            self._used.add(param)
-            self._param(param, name, value)
-            return param
-        kind = type(value)
-        if not depth:
-            raise NotData("it nests too deeply")
-        if kind in (list, tuple):
-            parts = "".join(f"{self.written(item, name, depth - 1)}, " for item in value)
-            return f"[{parts}]" if kind is list else f"({parts})"
-        if kind in (set, frozenset):
-            return self._set(value, name)
-        if kind is deque:
-            parts = self.written(list(value), name, depth - 1)
-            return f"{self._library(deque)}({parts}, {value.maxlen})"
-        if kind in (dict, Counter, defaultdict, OrderedDict):
-            return self._mapping(value, name, depth)
-        if is_record(value):
-            return self._record(value, name, depth)
-        if kind is partial:
-            return self._partial(value, name, depth)
-        return self.module.written(value, name)
-
-    def _partial(self, value: partial[Any], name: str, depth: int) -> str:
-        given = [*value.args, *value.keywords.values()]
-        if any(map(is_changeable, given)):
-            raise NotData("a partial holds what can be changed")
-        function = self.module.written(value.func, f"{name}_function")
-        parts = [function, *(self.written(each, name, depth - 1) for each in value.args)]
-        named = value.keywords.items()
-        parts += [f"{key}={self.written(each, name, depth - 1)}" for key, each in named]
-        return f"{self._library(partial)}({', '.join(parts)})"
-
-    def _set(self, value: Any, name: str) -> str:
-        keys = [plain_key(each) for each in value]
-        is_plain = all(key is each for key, each in zip(keys, value, strict=True))
-        return self._literal(value if is_plain else type(value)(keys), name)
-
-    def _literal(self, value: Any, name: str) -> str:
-        text, writer = literal(value)
-        self.module.note_lost(name, writer)
-        return text
-
-    def _mapping(self, value: Any, name: str, depth: int) -> str:
-        parts = ", ".join(
-            f"{self._literal(plain_key(key), name)}: {self.written(item, name, depth - 1)}"
-            for key, item in value.items()
-        )
-        if type(value) is defaultdict:
-            return f"{self._library(defaultdict)}({factory_of(value)}, {{{parts}}})"
-        is_plain = type(value) is dict
-        return f"{{{parts}}}" if is_plain else f"{self._library(type(value))}({{{parts}}})"
-
-    def _record(self, value: Any, name: str, depth: int) -> str:
-        self.module.bind(type(value).__name__, type(value))
-        parts = ", ".join(
-            f"{part!r}: {self._part(item, part, name, depth - 1)}"
-            for part, item in parts_of(value).items()
-        )
-        return f"restored({type(value).__name__}, {{{parts}}})"
-
-    def _part(self, value: Any, attribute: str, name: str, depth: int) -> str:
-        before = self.module.lost.copy()
-        text = self.written(value, name, depth)
-        if self.module.lost != before:
-            self.module.lost[attribute] = self.module.lost[name]
-        return text
-
-    def _library(self, kind: type) -> str:
-        self.module.bind(kind.__name__, kind)
-        return kind.__name__

@@ -15,9 +15,9 @@ from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
-from sgc.tracing.pieces.constants import FIXED
 from sgc.tracing.pieces.effects.holds import merged_names, taken_names
 from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.text.constants import FIXED
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
 _OWN = "__sgc_"

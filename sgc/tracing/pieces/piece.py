@@ -10,7 +10,6 @@ from functools import cached_property, lru_cache
 from sgc.tracing.code.grouping import as_lists, is_sorted_by
 from sgc.tracing.code.trees import Function, Position, Tree, position
 from sgc.tracing.pieces.effects.changes import changed_names, method_of, read_by_key
-from sgc.tracing.pieces.function_checks import Changer
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, is_part
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.set_names import (
@@ -22,6 +21,7 @@ from sgc.tracing.pieces.set_names import (
     variables_of,
     written_by,
 )
+from sgc.tracing.pieces.text.function_checks import Changer
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from property_tests import examples
 from sgc.runtime.executor.code.run import run_code
 from sgc.runtime.executor.code.set_order import copied_set
 from sgc.runtime.executor.code.set_table import IS_READ, exact_copy, is_same
-from sgc.tracing.pieces.constants import literal
+from sgc.tracing.pieces.text.constants import literal
 
 # Numbers that often want the same place.
 NUMBERS = st.one_of(

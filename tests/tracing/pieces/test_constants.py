@@ -16,8 +16,8 @@ from control_flow import agree
 
 import sgc
 from sgc.runtime.executor.code.run import run_code
-from sgc.tracing.pieces.constants import NotData, holds_made, is_fixed, literal
-from sgc.tracing.pieces.module_text import ModuleText
+from sgc.tracing.pieces.text.constants import NotData, holds_made, is_fixed, literal
+from sgc.tracing.pieces.text.module_text import ModuleText
 
 REPLIES = ("the cat 12.5", "a 7", "", "cat", "3 the 4.25")
 STOPWORDS = frozenset({"the", "a"})

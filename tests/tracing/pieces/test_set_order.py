@@ -16,7 +16,7 @@ import sgc
 from sgc.runtime.executor.code.run import run_code
 from sgc.runtime.executor.code.set_order import copied_set, merged
 from sgc.tracing.kinds.sets import order_seen
-from sgc.tracing.pieces.constants import literal
+from sgc.tracing.pieces.text.constants import literal
 
 REPLIES = ("1 65", "33", "", "65 33 1", "alpha k", "7 8 beta")
 

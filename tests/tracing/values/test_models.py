@@ -28,7 +28,7 @@ from sgc.programs.program import Program
 from sgc.runtime.executor.code.fuel import NotAllowed
 from sgc.runtime.executor.code.library import pydantic_names
 from sgc.runtime.executor.code.run import run_code
-from sgc.tracing.pieces.classes import NoClass, user_class
+from sgc.tracing.pieces.text.classes import NoClass, user_class
 
 POOL = (
     '{"title": "x"}',

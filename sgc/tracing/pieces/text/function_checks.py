@@ -10,7 +10,6 @@ from types import FunctionType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of
-from sgc.tracing.pieces.constants import NotData
 from sgc.tracing.pieces.effects.changes import (
     CHANGERS,
     DECIDING,
@@ -18,8 +17,9 @@ from sgc.tracing.pieces.effects.changes import (
     made_inside,
     root_of,
 )
-from sgc.tracing.pieces.library import known_library
 from sgc.tracing.pieces.names import bound_by, called_in, called_variables, parameters
+from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.pieces.text.library import known_library
 
 # What would tell which fields of a model were given, or skip their validation.
 _OF_MODELS = frozenset({"model_fields_set", "model_construct", "model_extra", "exclude_unset"})

@@ -1,0 +1,1 @@
+"""The text of a piece: a module of its own, with everything that it uses."""

@@ -1,0 +1,110 @@
+"""Rewrites a part of a program for code that is data: no decorators, annotations or docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from sgc.runtime.executor.code.set_order import is_constant
+from sgc.tracing.kinds.sets import has_open_order, is_pythons_own
+from sgc.tracing.pieces.text.constants import (
+    LostOrder,
+    NotData,
+)
+
+
+def _gone_over(node: ast.expr) -> ast.expr:
+    """What a loop goes over; a display of constants is a frozenset for Python's compiler, which may
+    have another order."""
+    if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
+        return node
+    if has_open_order(node):
+        raise LostOrder("the order of a set of constants is seen: a list has one")
+    if is_pythons_own(node, is_gone_over=True):  # its order must not be seen
+        return node
+    items = ast.Tuple(node.elts, ast.Load())
+    return ast.fix_missing_locations(
+        ast.copy_location(ast.Call(ast.Name("frozenset", ast.Load()), [items], []), node)
+    )
+
+
+class Plainer(ast.NodeTransformer):
+    """Removes decorators, annotations and docstrings, and writes known patterns out."""
+
+    def __init__(self, patterns: Mapping[str, re.Pattern[str]]) -> None:
+        self._patterns = patterns
+        self._depth = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if node.decorator_list and self._depth:
+            raise NotData("a function inside of another is decorated")
+        node.decorator_list, node.returns = [], None
+        self._depth += 1
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        self.generic_visit(node)
+        self._depth -= 1
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef):
+                decorators = each.decorator_list
+                self.visit(each)
+                each.decorator_list = decorators
+            elif isinstance(each, ast.AnnAssign):
+                each.annotation = ast.Name("object", ast.Load())
+                self.generic_visit(each)
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        if node.arg in self._patterns:
+            raise NotData(f"{node.arg} is a pattern elsewhere")
+        node.annotation = None
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        node.iter = _gone_over(node.iter)
+        self.generic_visit(node)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = _gone_over(node.iter)
+        self.generic_visit(node)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [node.left, *node.comparators]
+        for op, *both in zip(node.ops, operands, operands[1:], strict=False):
+            is_known = any(isinstance(each, ast.Constant) for each in both)
+            if isinstance(op, (ast.Is, ast.IsNot)) and not is_known:
+                raise NotData("whether two are the same object is not known of copies")
+        for n, each in enumerate(node.comparators):
+            if not isinstance(each, ast.Set):  # of one that is compared, no order is seen
+                node.comparators[n] = self.visit(each)
+        node.left = self.visit(node.left)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        self.generic_visit(node)
+        if has_open_order(node):
+            raise LostOrder("the order of a set of constants is seen: a list has one")
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        pattern = self._patterns.get(node.id)
+        if pattern is None:
+            return node
+        if not isinstance(node.ctx, ast.Load):
+            raise NotData(f"{node.id} is a pattern elsewhere")
+        made = ast.parse(f"re.compile({pattern.pattern!r}, {int(pattern.flags)})", mode="eval")
+        return ast.copy_location(made.body, node)
