@@ -1,12 +1,14 @@
 """What each pass saves, alone and together: examples and the paper's workloads on the real engine.
 
     python benches/pass_gains.py [--only TEXT] [--reps 3] [--out FILE.json]
+        [--load 8] [--width 24] [--pool 4096] [--model FOLDER]
 
 Every workload is run at -O0, with each pass alone, at -O1 and at -O2, each time on an engine whose
 cache has been emptied, in turn; rows all at once. Counts are exact (the greedy runs repeat
 themselves); seconds are the median of the repetitions. Passes for what each request costs
 (`fuse_calls`) are run through the HTTP face as a provider's client would. Passes that change
-nothing in any workload are told too.
+nothing in any workload are told too. --load: then, so many runs of each workload together on an
+engine with a small pool (`passes/under_load.py`), by the model of --model.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent / "passes"))
 
+from under_load import Load, under_load
 from workloads import Workload, workloads
 
 import sgc
@@ -170,11 +173,25 @@ def plot(found: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def loads_of(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    todo = [each for each in workloads() if arguments.only in each.name]
+    graphs = {}
+    for each in todo:
+        levels = graphs_of(each, is_billed=False)
+        graphs[each.name] = {"plain": levels["-O0"], "compiled": levels["-O2"]}
+    load = Load(arguments.load, arguments.width, arguments.pool, arguments.model)
+    return under_load(todo, graphs, load, arguments.reps)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="workloads whose name holds this")
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--out", type=Path, help="JSON; a plot is written beside it")
+    parser.add_argument("--load", type=int, default=0, help="runs of each workload")
+    parser.add_argument("--width", type=int, default=24, help="runs in flight")
+    parser.add_argument("--pool", type=int, default=4096, help="tokens that the engine keeps")
+    parser.add_argument("--model", default="", help="of the runs under load: a folder")
     arguments = parser.parse_args()
     found: dict[str, dict[str, dict[str, Any]]] = {}
     with EmbeddedEngine(None, ["--http", "0"]) as engine:
@@ -193,6 +210,11 @@ def main() -> None:
                 name = f"{workload.name}, billed by request"
                 found[name] = measure(workload, graphs, own.flush_cache, billed, arguments.reps)
     report(found)
+    loaded = loads_of(arguments) if arguments.load else {}
+    for name, row in loaded.items():
+        print(
+            f"{name}: under load {row['plain_s']} s, compiled {row['compiled_s']} s: {row['gain']}"
+        )
     if arguments.out:
         from importlib.metadata import version
 
@@ -202,7 +224,7 @@ def main() -> None:
             "torch": version("torch"),
             "cores": os.cpu_count(),
         }
-        made = {"machine": machine, "levels": levels, "workloads": found}
+        made = {"machine": machine, "levels": levels, "workloads": found, "load": loaded}
         arguments.out.write_text(json.dumps(made, indent=1) + "\n")
         plot(found, arguments.out.with_suffix(".png"))
 

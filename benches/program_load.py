@@ -65,7 +65,7 @@ class Measured:
     held: float = 0.0
 
 
-class _Live:
+class Live:
     """A program that has arrived."""
 
     def __init__(self, number: int, program: Program, is_told: bool) -> None:
@@ -122,7 +122,7 @@ class _LiveTokens:
         return self._sum / seconds
 
 
-class _Driver:
+class Driver:
     """model: the folder of a real model, "" for a fake one in virtual time."""
 
     def __init__(
@@ -143,11 +143,11 @@ class _Driver:
         self.policy = policy
         self.now = 0.0
         self.rng = np.random.default_rng(0)
-        self.events: list[tuple[float, int, _Live, int | None]] = []
+        self.events: list[tuple[float, int, Live, int | None]] = []
         self.n_events = itertools.count()
         for number, program in enumerate(todo):
-            self._later(program.at_s, _Live(number, program, policy == "oracle"), None)
-        self.running: dict[int, tuple[_Live, int]] = {}
+            self._later(program.at_s, Live(number, program, policy == "oracle"), None)
+        self.running: dict[int, tuple[Live, int]] = {}
         self.n_asked = 0
         self.pool, self.live_tokens = pool, _LiveTokens()
         self.found = Measured()
@@ -190,11 +190,11 @@ class _Driver:
         self.now += seconds
         self.live_tokens.passed(seconds)
 
-    def _arrive(self, live: _Live) -> None:
+    def _arrive(self, live: Live) -> None:
         self.live_tokens.begin(live.program)
         self._begin(live)
 
-    def _begin(self, live: _Live) -> None:
+    def _begin(self, live: Live) -> None:
         for number in live.ready():
             live.begun.add(number)
             wait_s = live.program.calls[number].wait_s
@@ -203,11 +203,11 @@ class _Driver:
             else:
                 self._ask(live, number)
 
-    def _later(self, at_s: float, live: _Live, number: int | None) -> None:
+    def _later(self, at_s: float, live: Live, number: int | None) -> None:
         """A call begins then, or with number None the program arrives."""
         heapq.heappush(self.events, (at_s, next(self.n_events), live, number))
 
-    def _ask(self, live: _Live, number: int) -> None:
+    def _ask(self, live: Live, number: int) -> None:
         call = live.program.calls[number]
         live.tokens[number] = live.prompt(number, self.rng)
         left = None if self.policy == "attained" else live.remaining[number]
@@ -225,7 +225,7 @@ class _Driver:
         ))  # fmt: skip
         self.n_asked += 1
 
-    def _end(self, live: _Live, number: int) -> None:
+    def _end(self, live: Live, number: int) -> None:
         live.open.discard(number)
         if live.open:
             self._begin(live)
@@ -249,7 +249,7 @@ class _Case:
 def measured(case: _Case) -> Measured:
     todo = programs(case.seed, case.n, case.rate, case.is_heavy)
     pool = ROOM if case.policy == "room" else case.pool
-    return _Driver(todo, case.policy, pool, case.running, case.model).run()
+    return Driver(todo, case.policy, pool, case.running, case.model).run()
 
 
 def figures(runs: Sequence[Measured]) -> dict[str, float]:
