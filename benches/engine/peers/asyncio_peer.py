@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from protocol import Chats, Tally
+from protocol import Chats, Tally  # makes `arrivals` importable
+
+import arrivals  # isort: skip
 
 
 class AsyncioPeer:
@@ -38,6 +40,16 @@ class AsyncioPeer:
             programs_asyncio.run_rows(self, self.folder, program, texts, tally)
         )
         tally.extra = judged(program, answers)
+        return tally
+
+    def run_arrivals(self, programs: list[dict[str, Any]]) -> Tally:
+        tally = Tally()
+
+        async def ask(ids: list[int], n_out: int, hint: arrivals.Hint) -> list[int]:
+            return await self.generate(ids, n_out, tally)
+
+        times = self.loop.run_until_complete(arrivals.run(programs, ask))
+        tally.extra = {"times_s": times}
         return tally
 
     async def _run_chats(self, chats: Chats) -> Tally:

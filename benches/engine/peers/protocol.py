@@ -4,6 +4,7 @@ A driver is started with the model's folder and its options. It loads the model,
 {"load_s", "versions"}, then replies to each command, a line of its stdin, with one line.
 
     {"kind": "chats", "chats": [[{"ids", "n_out"}…]…], "is_primed": false}
+    {"kind": "arrivals", "programs": [as in arrivals.py…]}
     {"kind": "program", "program": "essay_judge", "texts": […], "select": "score"}
 
 The reply: {"wall_s", "n_generated", "n_prompt", "n_cached" or null, "first_ids"}, or {"error"}.
@@ -54,6 +55,8 @@ class Peer(Protocol):
 
     def run_chats(self, chats: Chats) -> Tally: ...
 
+    def run_arrivals(self, programs: list[dict[str, Any]]) -> Tally: ...
+
     def run_program(self, program: str, texts: list[str], select: str) -> Tally: ...
 
     def close(self) -> None: ...
@@ -100,6 +103,8 @@ def _answer(peer: Peer, command: dict[str, Any]) -> dict[str, Any]:
 def _run(peer: Peer, command: dict[str, Any]) -> Tally:
     if command["kind"] == "program":
         return peer.run_program(command["program"], command["texts"], command["select"])
+    if command["kind"] == "arrivals":
+        return peer.run_arrivals(command["programs"])
     chats = command["chats"]
     if not command.get("is_primed") or len(chats) == 1:
         return peer.run_chats(chats)

@@ -1,7 +1,8 @@
 """Driver of our own engine: `sgc serve` on a Unix socket, and a client in this process.
 
 Token workloads go through the executor's gRPC client, with a task per chat; programs are the sgc
-programs of `programs_w5.py`. Options: {"serve": ["--chunk-tokens", "512", …]}.
+programs of `programs_w5.py`. Options: {"serve": ["--chunk-tokens", "512", …]}, and "is_told": false
+for programs that arrive whose requests tell nothing of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ class SgcEngine:
         self.uri = f"unix:{socket}"
         command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", folder]
         command += ["--listen", self.uri, *options.get("serve", [])]
+        self._is_told = options.get("is_told", True)
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         # The client is imported while the server starts, as `sgc.Runtime` does it.
         from sgc.runtime.executor.backends.engine.backend import EngineBackend
@@ -71,6 +74,31 @@ class SgcEngine:
             history += reply.ids
             first_id = reply.ids[0] if first_id < 0 else first_id
         return first_id
+
+    def run_arrivals(self, programs: list[dict[str, Any]]) -> Tally:
+        import arrivals
+
+        from sgc.runtime.executor.hints.ahead import Told, tell
+        from sgc.runtime.executor.hints.last_use import hinting
+        from sgc.runtime.executor.interface.backend import Sampling, TokenRun
+
+        tally = Tally()
+
+        async def ask(ids: list[int], n_out: int, hint: arrivals.Hint) -> list[int]:
+            n_kept = hint.n_kept if self._is_told else None
+            if self._is_told:
+                tell(lambda: Told(hint.program, hint.left))
+            parts = (ids[:n_kept], ids[n_kept:]) if n_kept else (ids,)
+            prompt = tuple(TokenRun(tuple(part), "") for part in parts if part)
+            sampling = Sampling(max_tokens=n_out, temperature=0.0, ignore_eos=True)
+            with nullcontext() if n_kept is None else hinting(prompt[:1] if n_kept else ()):
+                reply = await self._backend.generate(prompt, sampling)
+            tally.add(len(ids), n_out, reply.usage.cached_tokens)
+            return list(reply.ids)
+
+        times = self._loop.run_until_complete(arrivals.run(programs, ask))
+        tally.extra = {"times_s": times}
+        return tally
 
     def run_program(self, program: str, texts: list[str], select: str) -> Tally:
         import programs_w5

@@ -23,14 +23,15 @@ def last_use(node: Node, state: StreamState, prompt: Prompt) -> AbstractContextM
     """Sets the hint while a node's request is made; does nothing for a node that is not marked."""
     if node.get("last") != Lit(True):
         return _NO_HINT
-    return _hinting(prompt if state.first is None else state.first)
+    return hinting(prompt if state.first is None else state.first)
 
 
 _NO_HINT = nullcontext()
 
 
 @contextmanager
-def _hinting(kept: Prompt) -> Iterator[None]:
+def hinting(kept: Prompt) -> Iterator[None]:
+    """Sets the hint: later requests may begin with so much of a prompt."""
     token = _reusable.set(kept)
     try:
         yield
