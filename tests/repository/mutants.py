@@ -240,7 +240,7 @@ TRACING = (
         "sgc/tracing/snapshots/snapshot.py", STATES,
         ("if not is_lone and not (_pair", "if not (_pair"),
     ),
-    *_of("sgc/tracing/operators/pieces.py", STATES, ("if known.has_iterator:", "if False:")),
+    *_of("sgc/tracing/operators/code/pieces.py", STATES, ("if known.has_iterator:", "if False:")),
     *_of(
         "sgc/tracing/pieces/text/module_text.py",
         "tests/tracing/pieces/test_pieces.py:variable_around",

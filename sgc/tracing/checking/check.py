@@ -45,7 +45,7 @@ from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.object_arguments import as_objects, classes_of
-from sgc.tracing.operators.pieces import Scripted, scripting
+from sgc.tracing.operators.code.in_python import Scripted, scripting
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Sites

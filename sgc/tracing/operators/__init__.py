@@ -43,13 +43,15 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.code.in_python import in_python
+from sgc.tracing.operators.code.pieces import as_value, piece
+from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, gone_over, loops, matches
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.pieces import as_value, in_python, is_run_time, piece
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
     as_ascii,

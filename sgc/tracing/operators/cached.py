@@ -12,7 +12,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.operators.pieces import is_run_time
+from sgc.tracing.operators.code.run_time import is_run_time
 
 
 def caching(function: _lru_cache_wrapper[Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sgc.core.shapes import is_model
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.operators.pieces import is_run_time
+from sgc.tracing.operators.code.run_time import is_run_time
 
 _COPYING = "model_copy"  # it looks into nothing
 

@@ -11,7 +11,7 @@ from sgc.core.session import current_session
 from sgc.ir import types
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
-from sgc.tracing.operators.pieces import is_run_time
+from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_record import AbstractRecord

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +17,6 @@ from sgc.core.watching import unhooked
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
-from sgc.ir.code_names import BUILTINS
 from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
@@ -28,7 +25,6 @@ from sgc.tracing.code.frames import is_running
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import frozen
-from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RANDOM,
@@ -43,7 +39,6 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.effects.at_once import is_done_at_once
-from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
 from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.owned import (
     is_changeable,
@@ -60,7 +55,6 @@ from sgc.tracing.values.abstract import (
     AbstractList,
     AbstractObject,
     abstract,
-    is_abstract,
 )
 from sgc.tracing.values.abstract_json import without_none
 from sgc.tracing.values.abstract_list import type_of
@@ -69,32 +63,6 @@ from sgc.tracing.values.tool_failures import TracedTold, as_object, is_object
 
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred
-
-
-def is_run_time(*values: Any) -> bool:
-    """Whether one of a piece's inputs is abstract or holds an abstract value."""
-    session = current_session()
-    return session is not None and session.is_tracing and _holds(values)
-
-
-def _holds(values: Iterable[Any]) -> bool:
-    left, seen = [*values], set[int]()
-    while left:
-        value = left.pop()
-        if is_abstract(value) or isinstance(value, TracedTold):
-            return True
-        if id(value) not in seen:
-            seen.add(id(value))  # objects may hold each other
-            left += _parts(value)
-    return False
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    if is_record(value):
-        return parts_of(value).values()
-    if isinstance(value, dict):
-        return (*value, *value.values())
-    return value if isinstance(value, (list, tuple, set, frozenset, deque)) else ()
 
 
 def piece(key: str, *values: Any) -> Any:
@@ -113,86 +81,6 @@ def _as_value(session: Any, values: tuple[Any, ...], frame: FrameType) -> Any:
         return values[0]
     (owned,) = map(is_owned, values, [False], [frame], [session], [False])
     return session.valued(values[0]) if owned else values[0]
-
-
-def in_python(key: str, *values: Any) -> Any:
-    """The value of a piece that runs in Python, or of the variable that it sets."""
-    scripted = scripting.get()
-    if scripted is not None:
-        return scripted(key, values)
-    return _in_python(current_session(), key, values, sys._getframe(1))
-
-
-@unhooked
-def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) -> Any:
-    known: PiecesInPython = session.sites.in_python
-    found = known.found[key]
-    names = session.originals(frame.f_globals)
-    gives, may_be = _given_in_python(found, values, names)
-    is_sure = may_be and (not known.is_sure or _is_sure(found.piece, gives, values))
-    if not is_sure or not may_be_in_python(found.piece, names, values):
-        del known.found[key]
-        known.refused.add(key)
-        session.end(Pieced("it takes or may give what is no data"))
-    fields: dict[str, Any] = {"args": tuple(map(session.operand, values))}
-    if gives != OBJECT:
-        fields["gives"] = Lit(annotation_of(gives))
-    known.gives[key] = plain(gives)
-    (value,) = session.emit(
-        "host", [("v", gives)],
-        name=Lit(found.impl.name), keys=tuple(map(Lit, found.piece.inputs)),
-        source=Lit(found.impl.signature), **fields,
-    )  # fmt: skip
-    session.raise_failed(value)
-    return session.seen(abstract(value, session))
-
-
-def _is_sure(piece: Piece, gives: Type, values: Sequence[Any]) -> bool:
-    """Whether a piece certainly gives data, or nothing and changes nothing that it is given."""
-    if piece.is_statement and not piece.writes:
-        return not any(map(is_changeable, values))
-    is_truth = gives == types.BOOL or gives.item == types.BOOL
-    return gives != OBJECT and (not is_truth or _is_truth(piece.plain))
-
-
-def _is_truth(plain: ast.AST) -> bool:
-    """Whether an expression of the type bool gives True or False itself: a comparison may give
-    anything, as numpy's do."""
-    value = getattr(plain, "value", plain)
-    if isinstance(value, ast.Compare):
-        return all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in value.ops)
-    return isinstance(value, (ast.UnaryOp, ast.Call))
-
-
-def _given_in_python(
-    found: InPython, values: Sequence[Any], names: Mapping[str, Any]
-) -> tuple[Type, bool]:
-    """The type of what a piece gives, as far as its syntax tells, for a library may give anything;
-    and whether it may be data. names: the globals of its function."""
-    from sgc.tracing.inference.infer import inferred  # loads many modules
-
-    sets = [name for name in found.outer if type(names.get(name)) in (set, frozenset)]
-    libraries = [name for name in found.outer if name not in (*BUILTINS, *sets)]
-    source = ast.unparse(found.piece.plain)
-    if found.piece.is_statement:
-        lines = [*source.splitlines(), *(f"return {name}" for name in found.piece.writes)]
-    else:
-        lines = [f"return {source}"]
-    head = f"def piece({', '.join([*found.piece.inputs, *libraries])}):"
-    lines[:0] = (f"{name} = set()" for name in sets)
-    given = [_type(_given_type(each)) for each in values]
-    try:
-        code = parse_code("\n    ".join([head, *lines]))
-    except CodeError:
-        return OBJECT, True
-    it = inferred(code, (*given, *repeat(OBJECT, len(libraries))))
-    is_known = it.type in _FIXED or it.type.item in _FIXED
-    return it.type if is_known else OBJECT, not (it.is_set or it.has_iterator)
-
-
-# In the trace check, what a piece gives in an interpreted run, by its key and inputs.
-Scripted = Callable[[str, tuple[Any, ...]], Any]
-scripting: ContextVar[Scripted | None] = ContextVar("sgc_scripted_pieces", default=None)
 
 
 @unhooked
@@ -278,12 +166,12 @@ def _outputs(
 
     call = found.grouping
     if call is not None and not (
-        found.is_sure or never_fails(call, lambda name: _given_type(given.get(name)))
+        found.is_sure or never_fails(call, lambda name: given_type(given.get(name)))
     ):
         _refuse(session, found.key, "a key may fail after other groups have been used")
     kept = kept_by(found, given, session.sites.classes)
     kept += spared_by(found, given) if are_shared else []
-    known = inferred(parse_code(code.code), tuple(_type(_given_type(arg)) for arg in code.args))
+    known = inferred(parse_code(code.code), tuple(code_type(given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")
     session.handed |= {
@@ -349,12 +237,12 @@ def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
 
 def _may_hold(type_: Type, known: Inferred) -> bool:
     """Whether a result may share parts with what the code was given."""
-    if type_ in _FIXED:
+    if type_ in FIXED:
         return False
-    return type_.item is None or type_.item not in _FIXED or known.may_share
+    return type_.item is None or type_.item not in FIXED or known.may_share
 
 
-_FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:
@@ -423,23 +311,23 @@ def _operand(session: Any, value: Any) -> Operand:
     return found
 
 
-def _given_type(value: Any) -> Type:
+def given_type(value: Any) -> Type:
     """The type of an argument of code."""
     if type(value) is list:
-        return types.list_of(joined_item(map(_given_type, value)) if value else OBJECT)
+        return types.list_of(joined_item(map(given_type, value)) if value else OBJECT)
     return type_of(value)
 
 
-def _type(of: Type) -> Type:
+def code_type(of: Type) -> Type:
     """The type of a value as code sees it."""
     if of.kind in TEXTUAL:
         return types.TEXT
     if of.kind is Kind.LIST:
-        return types.list_of(OBJECT if of.item is None else _type(of.item))
+        return types.list_of(OBJECT if of.item is None else code_type(of.item))
     if isinstance(of, RowType) and of.keys is None:
-        return row_of(map(_type, of.row))
+        return row_of(map(code_type, of.row))
     if isinstance(of, OptionalType):
-        return optional(_type(of.of))
+        return optional(code_type(of.of))
     if isinstance(of, RecordType):
-        return of.with_row(map(_type, of.row))
+        return of.with_row(map(code_type, of.row))
     return of if of in (types.INT, types.FLOAT, types.BOOL, RANDOM) else OBJECT
