@@ -85,11 +85,14 @@ class _Late(ScriptedBackend):
 REFUSALS = ("ProgramError", "DeoptReached", "NotAllowed", "Changed")
 
 
-def agree_or_refuse(program: Any, compiled: Any, pool: Sequence[str], n: int) -> None:
+def agree_or_refuse(
+    program: Any, compiled: Any, pool: Sequence[str], n: int, **arguments: Any
+) -> None:
     """Asserts for `n` seeds that a compiled program's runs equal interpreted ones, or refuse."""
+    given = {"q": "x"} | arguments
     for seed in range(n):
         wanted, found = (
-            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, pool)))
+            outcome(partial(each.run_once, given, RunOptions(seed=seed), replying(seed, pool)))
             for each in (program, compiled)
         )
         if found not in REFUSALS:

@@ -6,7 +6,7 @@ the same object, so that in Python it would change too, the run stops with an er
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -20,6 +20,7 @@ from sgc.ir.analysis.dependencies import places, uses
 from sgc.ir.graph import Graph, Loc, Node
 from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.functions.once import made_once
+from sgc.runtime.executor.functions.unseen import changed_by, unseen_changes
 from sgc.runtime.executor.interface.records import held_parts, record_of
 
 _FIXED = (
@@ -105,6 +106,10 @@ class Sharing:
             found = {id(value): value}
         return not self._shared.keys().isdisjoint(found)
 
+    def is_unseen(self, node: Node, index: int) -> bool:
+        """Whether nothing that is used after a node can show that it changes this argument."""
+        return (key_of(node), index) in unseen(self._graph)
+
     def note_changed(self, value: Any, spares_parts: bool) -> None:
         """Notes that code has given another value in the place of one, parts of which changed."""
         found = {} if spares_parts else changeable([value])
@@ -162,6 +167,21 @@ def used_once(graph: Graph) -> frozenset[_Key]:
     nodes = [node for each in (graph, *graph.called) for _, node in places(each) if node.results]
     others = {key_of(node) for node in nodes if id(node) not in found}
     return frozenset(key_of(node) for node in nodes if id(node) in found) - others
+
+
+@made_once
+def unseen(graph: Graph) -> frozenset[tuple[_Key, int]]:
+    """The changes of arguments that nothing can see, by the keys of their nodes."""
+    nodes = [node for each in (graph, *graph.called) for _, node in places(each) if node.results]
+    found = frozenset[tuple[int, int]]().union(*map(unseen_changes, (graph, *graph.called)))
+    times = Counter(map(key_of, nodes))
+    return frozenset(
+        (key_of(node), index)
+        for node in nodes
+        if times[key_of(node)] == 1
+        for index, _ in changed_by(node)
+        if (id(node), index) in found
+    )
 
 
 _Key = tuple[str, Loc | None]

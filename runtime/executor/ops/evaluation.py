@@ -37,7 +37,10 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     shared: list[int] = []  # these must stay as they are
     try:
         if sharing is not None:
-            shared = [n for n in changed if sharing.has(args[n], spares_parts(code))]
+            shared = [
+                n for n in changed
+                if sharing.has(args[n], spares_parts(code)) and not sharing.is_unseen(node, n)
+            ]  # fmt: skip
             changed = [n for n in changed if n not in shared]
         fixed = [n for n in range(len(args)) if n not in changed]
         originals: dict[int, Any] | None = {} if sharing is not None else None
