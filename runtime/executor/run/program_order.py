@@ -23,6 +23,7 @@ class ProgramOrder:
         self._n_noted = 0
         self._noted: list[tuple[int, Sequence[Node]]] = []  # with the place of the first
         self._n_looked_at = 0  # of `noted`: most runs have no effects and no error
+        self._places: dict[int, int] = {}  # of nodes, by their ids
         self._open: deque[tuple[int, Node]] = deque()  # those that give values, with their places
         self._failed: tuple[int, Node | None, BaseException] | None = None
 
@@ -57,9 +58,7 @@ class ProgramOrder:
         return self._first_before(self._place(node))
 
     def _first_before(self, end: int) -> str:
-        for start, nodes in self._noted[self._n_looked_at :]:
-            self._open.extend(each for each in enumerate(nodes, start) if _gives_values(each[1]))
-        self._n_looked_at = len(self._noted)
+        self._look()
         while self._open and self._open[0][1].results[0].name in self._defined:
             self._open.popleft()
         if not self._open or self._open[0][0] >= end:
@@ -67,13 +66,16 @@ class ProgramOrder:
         return self._open[0][1].results[0].name
 
     def _place(self, node: Node | None) -> int:
-        if node is None:
-            return self._n_noted
-        for first, nodes in reversed(self._noted):
-            for place, each in enumerate(nodes, first):
-                if each is node:
-                    return place
-        raise AssertionError("a node that was not submitted")
+        self._look()
+        return self._n_noted if node is None else self._places[id(node)]
+
+    def _look(self) -> None:
+        for first, nodes in self._noted[self._n_looked_at :]:
+            for place, node in enumerate(nodes, first):
+                self._places[id(node)] = place
+                if _gives_values(node):
+                    self._open.append((place, node))
+        self._n_looked_at = len(self._noted)
 
 
 def _gives_values(node: Node) -> bool:
