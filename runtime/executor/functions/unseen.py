@@ -6,10 +6,12 @@ change too: a run refuses that (`sharing.py`). Where `kept` is used no more, not
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from sgc.ir.analysis.dependencies import successors
+from sgc.ir.code import parse_code
 from sgc.ir.graph import Block, Graph, Lit, Node, Ref, operand_refs
 from sgc.ir.types import Kind, Type
 
@@ -51,8 +53,29 @@ class _Aliases:
             for name, arg in zip(target, args, strict=True):
                 self._flow(self._holding(operand_refs(arg)), [name])
             return
-        self._flow(self._holding(node.refs()), [id(node)])
+        sources = {*self._holding(node.refs())} - {*self._only_read(node)}
+        if node.op == "append":  # of a value, its text
+            sources = {name for name in sources if self._types[name].kind is Kind.STREAM}
+        self._flow(sources, [id(node)])
         self._flow([id(node)], self._holding(value.name for value in node.results))
+
+    def _only_read(self, node: Node) -> Iterator[str]:
+        """The lists of texts and the like of which some code only reads items."""
+        args = node.get("args") if node.op == "evaluate" else ()
+        if not isinstance(args, tuple):
+            return
+        names = [name for each in args for name in operand_refs(each)]
+        lists = {each for each in names if names.count(each) == 1 and self._is_plain_list(each)}
+        entry = parse_code(node.text("code")).entry if lists else None
+        if entry is None:
+            return
+        for param, arg in zip(entry.args.args, args, strict=False):
+            if isinstance(arg, Ref) and arg.name in lists and _is_only_read(param.arg, entry):
+                yield arg.name
+
+    def _is_plain_list(self, name: str) -> bool:
+        item = self._types[name].item
+        return item is not None and not _may_hold(item)
 
     def _flow(self, sources: Iterable[_Vertex], targets: Iterable[_Vertex]) -> None:
         targets = [*targets]
@@ -128,6 +151,17 @@ class _Aliases:
 def _may_hold(type_: Type) -> bool:
     """Whether a value of a type may be or hold what can be changed."""
     return type_.kind not in _PLAIN
+
+
+def _is_only_read(name: str, entry: ast.FunctionDef) -> bool:
+    """Whether a function only takes single items of a parameter, or goes over it."""
+    found = {id(each) for each in ast.walk(entry) if isinstance(each, ast.Name) and each.id == name}
+    for each in ast.walk(entry):
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
+            found -= set() if isinstance(each.slice, ast.Slice) else {id(each.value)}
+        elif isinstance(each, (ast.For, ast.comprehension)):
+            found.discard(id(each.iter))
+    return not found
 
 
 def changed_by(node: Node) -> Iterator[tuple[int, str]]:

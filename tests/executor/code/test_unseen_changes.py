@@ -100,5 +100,47 @@ def rhymed(s, words: list[str]):
     return len(ends)
 
 
+@sgc.function
+def ended_by(s, lines: list[str]):
+    """`words` is read after the change, which has only taken an item of it."""
+    ends = defaultdict(list)
+    for line in lines:
+        s += line + sgc.gen("x", max_tokens=8)
+        words = s["x"].split()
+        if not words:
+            continue
+        kept = ends[line]
+        if not kept:
+            s += "new"
+        ends[line].append(words[-1])
+        s += "-".join(words)
+    return [*ends]
+
+
+def test_a_list_of_texts_may_be_used_again_of_which_code_has_taken_an_item() -> None:
+    agree(ended_by, ("yes no", "no", ""), lines=["b", "c", "b"])
+
+
+@sgc.function
+def held_whole(s, lines: list[str]):
+    """Here `words` itself becomes a part."""
+    ends = defaultdict(list)
+    for line in lines:
+        s += line + sgc.gen("x", max_tokens=8)
+        words = s["x"].split()
+        ends[line].append(words)
+        ends[line][0].append("more")
+        s += "-".join(words)
+    return len(ends)
+
+
+def test_but_not_one_that_has_become_a_part() -> None:
+    try:
+        graph = trace(held_whole, is_full=True)
+    except TraceError:
+        return
+    agree_or_refuse(held_whole, Program(graph), ("yes no", "no", ""), 8, lines=["b", "c", "b"])
+
+
 def test_parts_may_be_read_before_the_change() -> None:
     agree(rhymed, WORDS, words=["b", "c", "d", "e", "bc"])
