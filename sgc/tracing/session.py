@@ -1,4 +1,5 @@
-"""The tracer's session: collects a program's nodes, and what is known of their values.
+"""The tracer's session: collects a program's nodes, and what is known of their values. What each
+kind of construct adds is in `recording/`.
 
 Values that the program reads are abstract. At each decision the run takes one path, and it ends
 when it reaches a place that another run has reached in an equal state.
@@ -6,80 +7,53 @@ when it reaches a place that another run has reached in an equal state.
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import partial
-from types import CodeType, FrameType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from sgc.core.markers import Style, make_marker
-from sgc.core.places import own_texts, user_loc
+from sgc.core.places import user_loc
 from sgc.core.session import Stream
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked, unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, operand_refs
-from sgc.ir.op_specs import TEXTUAL, Flag
+from sgc.ir.op_specs import Flag
 from sgc.ir.ops import OPS
-from sgc.lang.definition import Definition
-from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
-from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
+from sgc.tracing.callees import Callees, Gathers
 from sgc.tracing.code.calling import Calls
-from sgc.tracing.code.handlers import ends_program, is_caught
-from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.failing import fail_aside
+from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.kinds.held import Holdings
-from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
-from sgc.tracing.kinds.text_types import Known, domain, known_text
-from sgc.tracing.late_names import LateNames
-from sgc.tracing.maps import map_traced
-from sgc.tracing.overlays.namespace import Overlays
-from sgc.tracing.paths.blame import blamed, made_from
-from sgc.tracing.paths.events import Events, raise_at_next_line
-from sgc.tracing.paths.exploration import HasDecisions, NamesAsked, PathEnd
+from sgc.tracing.kinds.row_types import plain
+from sgc.tracing.kinds.text_types import Known, known_text
+from sgc.tracing.paths.events import Events
 from sgc.tracing.paths.explore import Path
-from sgc.tracing.paths.facts import Fact, Facts, fact_of
+from sgc.tracing.paths.facts import Facts, fact_of
 from sgc.tracing.paths.loops import Loops
-from sgc.tracing.paths.naming import Made, name_of
+from sgc.tracing.paths.naming import Made
 from sgc.tracing.paths.segments import Segment
 from sgc.tracing.pieces.choose import Places, now_at
 from sgc.tracing.pieces.made import Sites
+from sgc.tracing.recording.deciding import Deciding
 from sgc.tracing.snapshots.leaves import n_collections
 from sgc.tracing.values.abstract import (
     INTERPRET,
-    AbstractFlag,
-    AbstractList,
-    AbstractNumber,
     TraceStop,
     abstract,
     is_abstract,
-    pieces_of,
     stop,
 )
 from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
-from sgc.tracing.values.abstract_turns import counted
-from sgc.tracing.values.computing import attempted, computed, whole
-from sgc.tracing.values.open_fork import OpenFork, open_fork
+from sgc.tracing.values.computing import whole
 from sgc.tracing.values.tool_failures import raise_failed
-from sgc.tracing.watch.hook import meet_read, refuse_act, watch_now
-from sgc.tracing.watch.outside import OutsideTexts
-
-if TYPE_CHECKING:
-    from sgc.lang.maps import MapCall, MappedStates
-    from sgc.lang.state import ProgramState
-
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-_NUMBERS = (types.INT, types.FLOAT, types.BOOL)
 MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
-MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
-class TraceSession(LateNames):
+class TraceSession(Deciding):
     """Collects nodes; values that the program reads are abstract."""
 
     def __init__(
@@ -90,20 +64,12 @@ class TraceSession(LateNames):
         is_silent: bool = False,
         sites: Sites | None = None,
     ) -> None:
-        super().__init__(program)
+        super().__init__(program, parameters, is_silent, sites or Sites())
         self.n_collections = n_collections()
-        self.sites = sites or Sites()
         self.is_strict = is_strict  # stops at what a compiled run would not do, such as printing
-        self._outside = OutsideTexts()
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
         self.images: set[str] = set()  # values used as images
-        self._symbols: list[Symbol] = []
-        self._parameters = frozenset(parameters)
-        self._numbers: dict[str, int] = {}
-        self._overlays = Overlays(is_silent, sites=self.sites)
-        self.style = Style.SHORT  # of the markers
-        self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self._stopped: TraceStop | None = None
         self._stopped_at: tuple[Segment, int] | None = None  # with the number of its nodes
         self.stopped_places: Places = ()  # the frames that ran then, which a handler may leave
@@ -132,9 +98,7 @@ class TraceSession(LateNames):
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.n_taken = 0  # nodes
         self.cached: dict[Any, Any] = {}  # what cached helpers have given
-        self._types: dict[str, types.Type] = {}
         self.made: dict[str, Made] = {}
-        self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
         self.n_taken += 1
@@ -157,10 +121,6 @@ class TraceSession(LateNames):
 
     def is_abstract(self, value: Any) -> bool:
         return is_abstract(value)
-
-    def note_type(self, symbol: Symbol) -> None:
-        self._types[symbol.name] = symbol.type
-        self.note_states([symbol])
 
     @property
     def stopped(self) -> TraceStop | None:
@@ -198,69 +158,6 @@ class TraceSession(LateNames):
         del segment.nodes[n_nodes:]  # what was computed to name values, or after a handler
         path.leave(error.message, stopped.loc or loc)
         return True
-
-    @unhooked
-    def refuse_changes(self) -> None:
-        """Stops the trace if the program has changed data outside itself."""
-        self._overlays.refuse_changes()
-
-    @unhooked
-    def refuse_changed_objects(self) -> None:
-        self._overlays.refuse_changed_objects()
-
-    def watch(self, name: str, value: Any) -> None:
-        """Notes a value as one that the program must not change. name: whose it is."""
-        self._overlays.watch(name, value, is_copied=False)
-
-    def watch_code(self, code: CodeType, names: dict[str, Any]) -> None:
-        """Notes what code reads of the names it runs over, as of a function."""
-        self._overlays.watch_code(code, names)
-
-    def meet_surroundings(self, what: str, is_change: bool = False) -> None:
-        """Refuses what the program's own code asks of its process, unless it may; or changes."""
-        (refuse_act if is_change else meet_read)(what)
-
-    def is_outside(self, value: Any) -> bool:
-        return self._overlays.is_outside(value)
-
-    @unhooked
-    def put_back(self) -> None:
-        """Undoes the run's changes to objects outside the program."""
-        self._overlays.put_back()
-
-    def note(self, bound: Mapping[str, Any], function: Definition) -> None:
-        """Records the texts of bound arguments, which are values from outside too."""
-        self._outside.note(bound, own_texts(function.python))
-        for name, value in bound.items():
-            self._overlays.watch(name, value)
-
-    def note_outside(self, values: Any) -> None:
-        """Records the texts in values from outside, such as a mapped call's arguments."""
-        self._outside.add(values)
-
-    @unhooked
-    def body(self, python: FunctionType) -> Callable[..., Any]:
-        return self._overlays.rebuild(python)
-
-    def entered(self, function: FunctionType) -> Callable[..., Any]:
-        return self._overlays.entered(function)
-
-    def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
-        return self._overlays.originals(names)
-
-    def is_outside_changed(self) -> bool:
-        return self._overlays.is_changed()
-
-    def meet(self, frame: FrameType) -> None:
-        if self.in_place is None:
-            return
-        if self.in_place.needs(frame):
-            self.end(Unconverted(frame.f_globals))
-        elif self.in_place.has(frame.f_globals):
-            self._overlays.watch_code(frame.f_code, frame.f_globals)
-
-    def read(self, symbol: Symbol) -> Any:
-        return abstract(symbol, self)
 
     def text_of(self, state: Symbol) -> Any:
         (symbol,) = self.emit("text_of", [("text", types.TEXT)], stream=Ref(state.name))
@@ -312,271 +209,8 @@ class TraceSession(LateNames):
     def raise_failed(self, value: Symbol) -> None:
         raise_failed(self, value)
 
-    # -- maps and forks -----------------------------------------------------------------
-
-    def open_fork(self, stream: ProgramState, size: Any) -> OpenFork:
-        return open_fork(self, stream, size)
-
-    def large_fork(self, stream: ProgramState, size: int) -> OpenFork | None:
-        if self.path is None or not self.sites.forks.is_open(size):
-            return None
-        return OpenFork(self, stream, self.compute("int", size))
-
-    def note_size(self, size: Any) -> frozenset[str]:
-        if not isinstance(size, AbstractNumber):
-            whole(size)  # stops the trace, or raises Python's own error
-            return frozenset()
-        found = self._numbers_among(made_from([size.symbol.name], self.made))
-        self.sizes |= found
-        return found
-
-    def map(self, call: MapCall) -> MappedStates:
-        return map_traced(self, call)
-
-    def as_value(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(self.as_value, value))
-        if isinstance(value, dict):
-            return {key: self.as_value(item) for key, item in value.items()}
-        if not self.is_abstract(value):
-            self.note_outside(value)
-            return value
-        if not isinstance(value, str) or len(pieces_of(value)) == 1:
-            return value
-        operand = self._text(value)
-        assert isinstance(operand, Ref)
-        # As the result of `str`, no part of it counts as the program's own text.
-        return self.compute("str", Symbol(operand.name, types.TEXT))
-
-    def callee(
-        self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
-    ) -> Callee:
-        """The callee for a mapped function; ends the trace if the function is not traced yet."""
-        assert self.callees is not None
-        turns = function.max_turns or self.max_turns
-        wanted = Wanted(function, types_of, bound, self.stack.heal, turns)
-        found = self.callees.find(wanted)
-        if found is None:
-            self.end(Unmet(wanted))
-        return found
-
-    def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace if a called program may set a name that tracing does not know of."""
-        assert self.callees is not None
-        callee = self.callees.number(number)
-        if callee.others is not None:
-            self.end(Unmet(callee.wanted, name))
-
-    def refuse_handled(self, name: str) -> None:
-        """Stops the trace if the program handles errors that a mapped call may raise."""
-        if self.path is None:
-            self.end(HasDecisions())  # handlers are known only when exploring
-        if self.loops is not None and self.loops.is_caught():
-            stop(
-                f"an error that {name} may raise in sgc.map is handled by the program",
-                hint=f"handle it in {name} itself, and return what tells of it; or " + INTERPRET,
-            )
-
-    def _tell_caller(self, op: str, fields: Mapping[str, Operand]) -> None:
-        """Records the types of variables and return values for a program that maps this one."""
-        if op == "return":
-            self.gathers.returns.add(self.outer_type(fields["value"]))
-        elif op == "publish" and fields["stream"] == Ref(self.states[0].symbol.name):
-            keys, items = fields["keys"], fields["items"]
-            assert isinstance(keys, tuple)
-            assert isinstance(items, tuple)
-            for key, item in zip(keys, items, strict=True):
-                assert isinstance(key, Lit)
-                self.gathers.names.setdefault(str(key.value), set()).add(self.outer_type(item))
-
-    # -- markers ------------------------------------------------------------------------
-
-    def marker(self, symbol: Symbol) -> str:
-        """The marker of a symbol; always the same, so that equal texts stay equal."""
-        if symbol.name not in self._numbers:
-            self._numbers[symbol.name] = len(self._symbols)
-            self._symbols.append(symbol)
-        return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
-
-    def blamed(self, traceback: TracebackType | None) -> set[str]:
-        """The symbols that were inputs of the operation that stopped the trace."""
-        return blamed(self, self.made, traceback)
-
-    def needed(self, traceback: TracebackType | None) -> frozenset[str]:
-        """The numeric arguments from which the values that stopped the trace were computed; empty
-        if they also depend on anything but arguments."""
-        return self._numbers_among(self.blamed(traceback))
-
-    def numbers_tested(self, tests: Iterable[str]) -> frozenset[str]:
-        """The numeric arguments that some of these tests depend on alone."""
-        return frozenset().union(
-            *(self._numbers_among(made_from([test], self.made)) for test in tests)
-        )
-
-    def _numbers_among(self, found: Set[str]) -> frozenset[str]:
-        begin = {name for name in found if not self._is_computed(name)}
-        if not all(map(self.is_parameter, begin)):
-            return frozenset()
-        return frozenset(name for name in begin if self._types[name] in _NUMBERS)
-
-    def _is_computed(self, name: str) -> bool:
-        op = self.made.get(name, ("", {}))[0]
-        return op in OPS and Flag.PURE in OPS[op].flags
-
     def seen(self, value: Any) -> Any:
         return seen(value)
-
-    def is_parameter(self, name: str) -> bool:
-        return name in self._parameters
-
-    def symbol_of(self, number: int) -> Symbol:
-        nonce, index = divmod(number, MAX_SYMBOLS)
-        if nonce != self._nonce:
-            stop("a value of another trace is used here; values do not outlive their trace")
-        return self._symbols[index]
-
-    def formatted(self, value: Any, spec: str) -> str:
-        """The marker of `format(value, spec)`, computed at run time."""
-        (symbol,) = self.emit(
-            "format", [("text", types.TEXT)], value=self.scalar(value), spec=Lit(spec)
-        )
-        return self.marker(symbol)
-
-    def shown(self, text: str) -> str:
-        """A text for error messages, with the names of values in braces."""
-        parts = [
-            part if isinstance(part, str) else "{" + self.name_of(self.symbol_of(part)) + "}"
-            for part in pieces_of(text)
-        ]
-        return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
-
-    def name_of(self, symbol: Symbol) -> str:
-        """A value's name in the user's terms, for messages."""
-        return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self.made)
-
-    # -- functions and decisions --------------------------------------------------------
-
-    @unhooked
-    def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
-        """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
-        gives = FUNCTIONS[fn].gives
-        assert type_ is not None or gives is not None, fn
-        known = type_ or types.Type(gives)  # type: ignore[arg-type]
-        return abstract(self._emit_compute(fn, args, known), self)
-
-    def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
-        operands = tuple(self.operand(arg) for arg in args)
-        (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
-        return symbol
-
-    @unhooked
-    def attempt(self, fn: str, *args: Any, raising: Callable[[Any], NoReturn] | None = None) -> Any:
-        operands = tuple(self.operand(arg) for arg in args)
-        ok, why = self.emit(
-            "attempt", [("ok", types.BOOL), ("why", types.TEXT)], fn=Lit(fn), args=operands
-        )
-        said = abstract(why, self)
-        fails = None if raising is None else partial(raising, said)
-        return None if self.decide(ok, fails) else said
-
-    def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
-        self.is_testing = True
-        try:
-            return [self._join_test(tested(state, when)) for state in states]
-        finally:
-            self.is_testing = False
-
-    def _join_test(self, value: Any) -> Operand:
-        if type(value) is not bool and not isinstance(value, AbstractFlag):
-            refuse_test()
-        return self.scalar(value)
-
-    def type_of(self, operand: Operand) -> types.Type:
-        if isinstance(operand, Ref):
-            return plain(self._types.get(operand.name, types.JSON))
-        return super().type_of(operand)
-
-    def outer_type(self, operand: Operand) -> types.Type:
-        """The type of an operand's value in another program, called or calling."""
-        if isinstance(operand, Ref):
-            return outer(self._types.get(operand.name, types.JSON))
-        return super().type_of(operand)
-
-    def decide(self, test: Symbol, raising: Callable[[], NoReturn] | None = None) -> bool:
-        if self.is_testing:
-            stop(
-                "the predicate of a join decides something itself",
-                hint="give one comparison, or several joined by & and | in place of `and` and "
-                "`or`; what can fail, such as int(x), is no predicate; or " + INTERPRET,
-            )
-        if self.path is None:
-            self.end(HasDecisions())
-        self._refuse_ended()
-        fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
-        known: bool | None = self.facts.outcome(fact, self._options)
-        if known is not None:
-            self.note_pruned(self.name_of(test))
-            return known
-        was_fresh = self.path.is_fresh
-        if was_fresh and self.is_looking:
-            self.look_for_pieces()
-        answer = self.path.answer(test, user_loc() if was_fresh else None)
-        if answer is None:
-            self.end(PathEnd())
-        if was_fresh and raising is not None and ends_program():
-            fail_aside(self, fact, raising)
-        self.facts[fact] = answer
-        if self.path.is_fresh and not was_fresh:
-            self.retired = self.path.retired()
-            watch_now()
-        return answer
-
-    def counted(self, n: Any) -> Iterator[Any]:
-        return self.looped(counted(self, n))
-
-    def joined(self, sep: str, items: Any) -> Any:
-        """`sep.join(items)` for an abstract list."""
-        is_of_text = items.symbol.type == types.list_of(types.TEXT)
-        return (computed if is_of_text else attempted)(self, "join", sep, items)
-
-    def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
-        """Notes that one of the language's loops begins; returns it."""
-        if self.loops is not None:
-            self.loops.note(loop)
-        return loop
-
-    def note_pruned(self, test: str) -> None:
-        """Records a test whose outcome was known, for `sgc explain`."""
-        if self.path is not None:
-            self.path.exploration.pruned[f"{user_loc()}: {test}"] = None
-
-    def _options(self, name: str) -> tuple[str, ...] | None:
-        type_ = self._types.get(name)
-        return domain(Symbol(name, type_), self) if type_ is not None else None
-
-    def end(self, error: BaseException) -> NoReturn:
-        """Ends this run of the program, even if a handler of the program swallows the error."""
-        self.ended = error
-        raise error
-
-    def _refuse_ended(self) -> None:
-        if self.ended is not None:
-            if self.events.root is not None:  # the run goes on
-                raise_at_next_line(self.ended, self.events.root)
-            raise self.ended
-
-    @unhooked
-    def note_read(self, name: str | None) -> None:
-        if self.path is not None and self.loops is not None and self.loops.is_caught():
-            self.note_asked((name,))
-
-    def note_asked(self, names: Iterable[str | None]) -> None:
-        if self.path is None or self.ended is not None:
-            return
-        try:
-            self.path.exploration.ask(names)
-        except NamesAsked as asked:
-            self.end(asked)
 
     def finish(self, ret_value: Any) -> None:
         refuse_leaving(ret_value)
@@ -587,61 +221,7 @@ class TraceSession(LateNames):
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
 
-    # -- operands -----------------------------------------------------------------------
-
-    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
-        parts: list[tuple[bool, Operand]] = []
-        for piece in pieces_of(text):
-            if isinstance(piece, str):
-                parts += [(own, Lit(part)) for own, part in self._outside.split(piece)]
-            else:
-                parts.append((False, self._ref(piece)))
-        return parts
-
-    def _gather(self, op: str, keys: list[str], items: Any) -> Operand:
-        operand = super()._gather(op, keys, items)
-        assert isinstance(operand, Ref)
-        parts = self.made[operand.name][1]["items"]
-        assert isinstance(parts, tuple)
-        if op == "record" and not keys:  # a tuple
-            self._types[operand.name] = OBJECT
-        elif any(map(holds_objects, map(self.outer_type, parts))):
-            self._types[operand.name] = types.list_of(OBJECT) if op == "list" else OBJECT
-        return operand
-
-    def _ref(self, number: int) -> Ref:
-        return Ref(self.symbol_of(number).name)
-
-    def scalar(self, value: Any) -> Operand:
-        if issubclass(type(value), str):
-            return self._text(value)
-        if issubclass(type(value), (AbstractNumber, AbstractList)):
-            return Ref(value.symbol.name)
-        if value is None or isinstance(value, (bool, int, float)):
-            return Lit(value)
-        stop(
-            f"a {type(value).__name__} cannot be part of a compiled program",
-            hint="use text, numbers, lists and dicts of them; or " + INTERPRET,
-        )
-
-    def _as_text(self, operand: Operand) -> Operand:
-        """The operand as a text: a number is converted by `str`."""
-        type_ = self._types.get(operand.name) if isinstance(operand, Ref) else None
-        if type_ is None or type_.kind in TEXTUAL:
-            return operand
-        assert isinstance(operand, Ref)
-        number = Symbol(operand.name, type_)
-        return Ref(self._emit_compute("str", (number,), types.TEXT).name)
-
-    def _text(self, text: str) -> Operand:
-        parts = self.text_parts(text)
-        if not parts:
-            return Lit("")
-        if len(parts) == 1:
-            return self._as_text(parts[0][1])
-        operands = tuple(operand for _, operand in parts)
-        (symbol,) = self.emit("concat", [("text", types.TEXT)], parts=operands)
-        return Ref(symbol.name)
+    # -- nodes --------------------------------------------------------------------------
 
     @unhooked
     def emit(

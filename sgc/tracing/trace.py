@@ -20,7 +20,6 @@ from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
 from sgc.tracing.callees import Callees, Gathers, Wanted
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.convert.source import function_of
-from sgc.tracing.late_names import PLAIN_NAMES
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.exploration import Budget, Exploration, NamesAsked, PathEnd, Report
@@ -37,6 +36,7 @@ from sgc.tracing.pieces.choose import (
 from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
+from sgc.tracing.recording.late_names import PLAIN_NAMES
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract

@@ -20,7 +20,6 @@ from sgc.ir.types import Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.kinds.row_types import OBJECT
-from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.forms import is_operand
@@ -37,6 +36,7 @@ from sgc.tracing.pieces.made import (
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.recording.merging import WIDENED, Merging
 from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractList,

@@ -17,10 +17,10 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Type
 from sgc.lang.joins import Gathered
 from sgc.lang.state import ProgramState
-from sgc.tracing.coding import Coding
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.row_types import RETURNED, holds_states
 from sgc.tracing.pieces.made import Pieced
+from sgc.tracing.recording.coding import Coding
 
 # What may be done with a value that holds streams: the ops that give such values, and functions.
 _HOLDING = ("list", "record")

@@ -19,10 +19,10 @@ from sgc.errors import UnknownVariable
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import JSON, Kind, Type
 from sgc.lang.state import ProgramState
-from sgc.tracing.ending import Ending
 from sgc.tracing.kinds.name_patterns import PAIRS, NamePattern, joined_type
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.pieces.made import Pieced
+from sgc.tracing.recording.ending import Ending
 from sgc.tracing.values.abstract import abstract, pieces_of
 from sgc.tracing.values.computing import computed
 
