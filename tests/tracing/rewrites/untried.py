@@ -24,9 +24,12 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
     ],
     "no program tried here reaches it": [
         ("body.py", "the program changes its argument …; a compiled program would not"),
-        ("coding.py", "a loop over the characters of … in a program with max_turns"),
-        ("coding.py", "… is a list known only at run time, and each of its items is needed"),
-        ("late_names.py", "a name made of a value known only at run time is given …"),
+        ("recording/coding.py", "a loop over the characters of … in a program with max_turns"),
+        (
+            "recording/coding.py",
+            "… is a list known only at run time, and each of its items is needed",
+        ),
+        ("recording/late_names.py", "a name made of a value known only at run time is given …"),
         ("maps.py", "… is given a value out of JSON, and looks into something by `match`"),
         ("maps.py", "… takes … for an image, and is given a text"),
         (
@@ -76,10 +79,13 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("overlays/regex.py", "… with a position"),
         ("overlays/types.py", "int() with a base"),
         ("paths/errors.py", "Python raises a … for a value known only at run time"),
-        ("session.py", "a value of another trace is used here; values do not outlive their trace"),
-        ("session.py", "a … cannot be part of a compiled program"),
+        (
+            "recording/values.py",
+            "a value of another trace is used here; values do not outlive their trace",
+        ),
+        ("recording/values.py", "a … cannot be part of a compiled program"),
         ("session.py", "another run is started while tracing"),
-        ("session.py", "the predicate of a join decides something itself"),
+        ("recording/deciding.py", "the predicate of a join decides something itself"),
         (
             "session.py",
             "the program names an image's file; compiled, it would keep its content of now",
