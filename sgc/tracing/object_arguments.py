@@ -17,7 +17,7 @@ from sgc.tracing.kinds.records import restored
 from sgc.tracing.kinds.row_types import told_type
 from sgc.tracing.pieces.made import restoring
 from sgc.tracing.pieces.text.constants import NotData
-from sgc.tracing.values.known_json import argument
+from sgc.tracing.values.json.known_json import argument
 
 if TYPE_CHECKING:
     from sgc.tracing.session import TraceSession

@@ -44,9 +44,9 @@ from sgc.tracing.values.abstract import (
     is_abstract,
     stop,
 )
-from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.computing import whole
+from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"

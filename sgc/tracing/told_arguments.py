@@ -15,8 +15,8 @@ from sgc.runtime.executor.interface.argument_shapes import KIND, with_default
 from sgc.tracing.callees import Wanted
 from sgc.tracing.kinds.row_types import plain, told_type
 from sgc.tracing.object_arguments import made_of
-from sgc.tracing.values.abstract_json import refuse_patterns
-from sgc.tracing.values.known_json import argument
+from sgc.tracing.values.json.abstract_json import refuse_patterns
+from sgc.tracing.values.json.known_json import argument
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter

@@ -14,7 +14,7 @@ from sgc.errors import SgcError
 from sgc.runtime.executor.interface.backend import Sampling
 from sgc.runtime.executor.patterns.schemas import schema_check
 from sgc.tracing.kinds.text_types import texts_of
-from sgc.tracing.values.known_json import resolved
+from sgc.tracing.values.json.known_json import resolved
 
 MAX_DEPTH = 8
 

@@ -41,7 +41,7 @@ from sgc.tracing.convert.named_generators import with_named_generators
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import NO_PIECES, Pieces
-from sgc.tracing.values.abstract_json import INNER_NAMES, OWN_NAMES
+from sgc.tracing.values.json.abstract_object import INNER_NAMES, OWN_NAMES
 
 _ITSELF = frozenset({"super", *OPERATORS})
 # Builtins that C code calls if they are passed to it: `map(int, texts)`.

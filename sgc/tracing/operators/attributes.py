@@ -13,7 +13,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.values.abstract_json import AbstractObject
+from sgc.tracing.values.json.abstract_object import AbstractObject
 
 
 def attribute(value: Any, name: str) -> Any:

@@ -11,9 +11,9 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract import is_abstract
-from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.computing import attempted, computed, symbol_of
-from sgc.tracing.values.known_json import known_json
+from sgc.tracing.values.json.abstract_json import seen
+from sgc.tracing.values.json.known_json import known_json
 
 
 def _loads(text: Any, **options: Any) -> Any:

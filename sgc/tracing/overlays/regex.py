@@ -19,8 +19,8 @@ from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 from sgc.tracing.overlays.matches import AbstractMatch, Found
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, is_abstract
-from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.text_methods import stand_in
 
 

@@ -26,7 +26,8 @@ from sgc.tracing.snapshots.leaves import Place, are_iterated
 from sgc.tracing.snapshots.reader import Reader
 from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
-from sgc.tracing.values.abstract_json import AbstractObject, without_none
+from sgc.tracing.values.json.abstract_json import without_none
+from sgc.tracing.values.json.abstract_object import AbstractObject
 
 WIDENED = "widened"  # the op noted for widened values
 

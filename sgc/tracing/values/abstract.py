@@ -16,13 +16,14 @@ from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType, StateType
-from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import computed, pieces_of
-from sgc.tracing.values.known_json import known_dict
+from sgc.tracing.values.json.abstract_json import AbstractJson, seen
+from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.json.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
 
 AbstractFlag = AbstractBool

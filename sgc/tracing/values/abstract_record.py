@@ -13,8 +13,8 @@ from sgc.ir import types
 from sgc.runtime.executor.code.classes.models import METHODS
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
-from sgc.tracing.values.abstract_json import AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList, type_of
+from sgc.tracing.values.json.abstract_object import AbstractObject
 
 
 class AbstractRecord(AbstractObject):

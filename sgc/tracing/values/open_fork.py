@@ -22,12 +22,12 @@ from sgc.lang.append import shown
 from sgc.lang.group import ProgramStateGroup
 from sgc.lang.state import ProgramState, fork_error
 from sgc.tracing.values.abstract import abstract
-from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
+from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.recorder import Recorder
 
 _ONE_LOOP = "do all that a child does in one turn of one `for` over the fork; or " + INTERPRET

@@ -18,10 +18,10 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.tracing.kinds.row_types import told_type
 from sgc.tracing.kinds.text_types import Known
-from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.computing import attempted, computed, is_untyped, note_known, whole
+from sgc.tracing.values.json.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.recorder import Recorder
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}

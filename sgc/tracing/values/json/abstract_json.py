@@ -45,7 +45,7 @@ def seen(value: Any) -> Any:
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _as_told(method: _Method) -> _Method:
+def as_told(method: _Method) -> _Method:
     """Delegates a method to what the value's schema says that it is, if it has a schema."""
     name = method.__name__
 
@@ -92,7 +92,7 @@ class AbstractJson(AbstractList):
             hint="call isinstance() in the program's own module; or " + INTERPRET,
         )
 
-    @_as_told
+    @as_told
     def is_a(self, *of: type) -> bool:
         """`isinstance`, as a decision."""
         self.session.has_untyped = True
@@ -122,7 +122,7 @@ class AbstractJson(AbstractList):
 
     # -- parts ------------------------------------------------------------------------------
 
-    @_as_told
+    @as_told
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             ends = [whole(end) for end in (key.start, key.stop, key.step)]
@@ -152,26 +152,26 @@ class AbstractJson(AbstractList):
 
     __reversed__ = AbstractList._needs_items  # its errors differ from a loop's
 
-    @_as_told
+    @as_told
     def sure_item(self, index: Any) -> Any:
         return super().sure_item(index)
 
-    @_as_told
+    @as_told
     def get(self, key: Any, default: Any = None) -> Any:
         self._refuse_tuples(key, default)
         found = attempted(self.session, "get", self, key, default, type_=self.part_type)
         return seen(holding(found, [default]))
 
-    @_as_told
+    @as_told
     def keys(self) -> Any:
         keys = attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
         return self.session.viewed(keys, self)
 
-    @_as_told
+    @as_told
     def items(self) -> Any:
         return self._needs_parts("items")
 
-    @_as_told
+    @as_told
     def values(self) -> Any:
         return self._needs_parts("values")
 
@@ -181,12 +181,12 @@ class AbstractJson(AbstractList):
             hint="read the keys that you need, v[key]; or " + INTERPRET,
         )
 
-    @_as_told
+    @as_told
     def length(self) -> Any:
         """`len`; not `__len__`, which must return an int."""
         return attempted(self.session, "len", self)
 
-    @_as_told
+    @as_told
     def __contains__(self, item: Any) -> bool:
         self._refuse_tuples(item)
         return bool(attempted(self.session, "has", self, item))
@@ -199,10 +199,10 @@ class AbstractJson(AbstractList):
     # -- as other types -----------------------------------------------------------------------
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
-        is_data = other is None or hasattr(other, "symbol") or isinstance(other, _DATA)
+        is_data = other is None or hasattr(other, "symbol") or isinstance(other, DATA)
         return computed(self.session, fn, self, other) if is_data else otherwise
 
-    @_as_told
+    @as_told
     def __bool__(self) -> bool:
         return bool(computed(self.session, "truth", self))
 
@@ -259,7 +259,7 @@ class AbstractJson(AbstractList):
 
     def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
         """A Python operation as code, on this value, `a`, and on others, `b`, `c` and so on."""
-        if not all(map(_is_data, others)) or len(others) >= len(ascii_lowercase):
+        if not all(map(is_plain_data, others)) or len(others) >= len(ascii_lowercase):
             self.needs_type()
         names = ascii_lowercase[: 1 + len(others)]
         code = f"def piece({', '.join(names)}):\n    return {expression}"
@@ -381,89 +381,13 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(AbstractJson, f"__{_name}__", _operation(f"a {_sign} b", types.BOOL))
 
 
-def _is_data(value: Any) -> bool:
+def is_plain_data(value: Any) -> bool:
     return (
         value is None
         or hasattr(value, "symbol")
-        or type(value) in (*_DATA, bool)
+        or type(value) in (*DATA, bool)
         or (isinstance(value, str))
     )
 
 
-class AbstractObject(AbstractJson):
-    """A value of any of Python's types; operations that only some types have become code."""
-
-    __slots__ = ()
-
-    part_type = OBJECT
-
-    def is_a(self, *of: type) -> bool:
-        if not set(of) <= NAMES.keys():
-            self.needs_type()
-        return super().is_a(*of)
-
-    def __getitem__(self, key: Any) -> Any:
-        self.session.before_adding(self.symbol)
-        is_key = isinstance(key, (str, int, float, AbstractNumber, AbstractJson))
-        if not is_key or not self.session.may_add(self.symbol):
-            return super().__getitem__(key)
-        if isinstance(key, AbstractJson):
-            if self._coded("b in a", key, type_=types.BOOL):
-                return super().__getitem__(key)
-        elif computed(self.session, "has", self, key):
-            return seen(computed(self.session, "item", self, key, type_=OBJECT))
-        if not self.session.is_given(self.symbol):
-            self._changed()
-        return self.session.added(self, key)
-
-    @_as_told
-    def iterated(self) -> AbstractList:
-        if self.symbol.name not in self.session.defaulting and self.is_a(list, str):
-            return self
-        return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
-
-    @_as_told
-    def items(self) -> Any:
-        return self._view("list(a.items())")
-
-    @_as_told
-    def values(self) -> Any:
-        return self._view("list(a.values())")
-
-    @_as_told
-    def keys(self) -> Any:
-        return self._view("list(a.keys())")
-
-    def _view(self, expression: str) -> Any:
-        return self.session.viewed(self._coded(expression, type_=types.list_of(OBJECT)), self)
-
-    @_as_told
-    def get(self, *args: Any) -> Any:
-        if not all(map(_is_data, args)) or len(args) != 2:
-            self.needs_type()
-        code = "def piece(a, b, c):\n    return a.get(b, c)"
-        found = self.session.coded(code, (self, *args), OBJECT)
-        return self.session.seen(holding(found, args[1:]))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OF_TEXTS:
-            return getattr(self.as_text(name), name)
-        if name.startswith("__"):
-            raise AttributeError(name)
-        self.needs_type()
-
-
-# Methods that only texts and bytes have.
-_OF_TEXTS = frozenset({
-    "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase",
-    "center", "ljust", "rjust", "zfill", "removeprefix", "removesuffix", "split", "rsplit",
-    "splitlines", "partition", "rpartition", "startswith", "endswith", "find", "rfind", "rindex",
-    "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower",
-    "isnumeric", "isprintable", "isspace", "istitle", "isupper",
-})  # fmt: skip
-_DATA = (str, int, float, list, dict)
-
-# The names of an AbstractObject's own attributes, which one of the user's may have too; and of
-# them those of none of Python's methods.
-OWN_NAMES = _OF_TEXTS | {name for name in dir(AbstractObject) if not name.startswith("_")}
-INNER_NAMES = OWN_NAMES - {name for of in (str, *_DATA, set, float) for name in dir(of)}
+DATA = (str, int, float, list, dict)

@@ -1,0 +1,97 @@
+"""Abstract values of any of Python's types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.ir import types
+from sgc.tracing.kinds.row_types import OBJECT
+from sgc.tracing.values.abstract_list import AbstractList, holding
+from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.computing import computed
+from sgc.tracing.values.json.abstract_json import (
+    DATA,
+    NAMES,
+    AbstractJson,
+    as_told,
+    is_plain_data,
+    seen,
+)
+
+
+class AbstractObject(AbstractJson):
+    """A value of any of Python's types; operations that only some types have become code."""
+
+    __slots__ = ()
+
+    part_type = OBJECT
+
+    def is_a(self, *of: type) -> bool:
+        if not set(of) <= NAMES.keys():
+            self.needs_type()
+        return super().is_a(*of)
+
+    def __getitem__(self, key: Any) -> Any:
+        self.session.before_adding(self.symbol)
+        is_key = isinstance(key, (str, int, float, AbstractNumber, AbstractJson))
+        if not is_key or not self.session.may_add(self.symbol):
+            return super().__getitem__(key)
+        if isinstance(key, AbstractJson):
+            if self._coded("b in a", key, type_=types.BOOL):
+                return super().__getitem__(key)
+        elif computed(self.session, "has", self, key):
+            return seen(computed(self.session, "item", self, key, type_=OBJECT))
+        if not self.session.is_given(self.symbol):
+            self._changed()
+        return self.session.added(self, key)
+
+    @as_told
+    def iterated(self) -> AbstractList:
+        if self.symbol.name not in self.session.defaulting and self.is_a(list, str):
+            return self
+        return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
+
+    @as_told
+    def items(self) -> Any:
+        return self._view("list(a.items())")
+
+    @as_told
+    def values(self) -> Any:
+        return self._view("list(a.values())")
+
+    @as_told
+    def keys(self) -> Any:
+        return self._view("list(a.keys())")
+
+    def _view(self, expression: str) -> Any:
+        return self.session.viewed(self._coded(expression, type_=types.list_of(OBJECT)), self)
+
+    @as_told
+    def get(self, *args: Any) -> Any:
+        if not all(map(is_plain_data, args)) or len(args) != 2:
+            self.needs_type()
+        code = "def piece(a, b, c):\n    return a.get(b, c)"
+        found = self.session.coded(code, (self, *args), OBJECT)
+        return self.session.seen(holding(found, args[1:]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_TEXTS:
+            return getattr(self.as_text(name), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.needs_type()
+
+
+# Methods that only texts and bytes have.
+_OF_TEXTS = frozenset({
+    "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase",
+    "center", "ljust", "rjust", "zfill", "removeprefix", "removesuffix", "split", "rsplit",
+    "splitlines", "partition", "rpartition", "startswith", "endswith", "find", "rfind", "rindex",
+    "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower",
+    "isnumeric", "isprintable", "isspace", "istitle", "isupper",
+})  # fmt: skip
+
+# The names of an AbstractObject's own attributes, which one of the user's may have too; and of
+# them those of none of Python's methods.
+OWN_NAMES = _OF_TEXTS | {name for name in dir(AbstractObject) if not name.startswith("_")}
+INNER_NAMES = OWN_NAMES - {name for of in (str, *DATA, set, float) for name in dir(of)}
