@@ -7,6 +7,12 @@ from typing import Any
 
 import sgc
 
+# Replies of several words, equal ones among them.
+WORDS = (
+    "", "a", "ab ab c", "abd abc abd x", "no yes no", "bomb poison", "3 4", "c c c x ab",
+    "é e\u0301 É",
+)  # fmt: skip
+
 
 def around(body: Any, gets_text: bool = False) -> Any:
     @sgc.function

@@ -202,7 +202,7 @@ SOON = ("small pool", "no cache", "a list")  # what these do not reach, the slow
 
 @pytest.mark.parametrize("name", SOON)
 def test_a_choice_is_scored_as_if_it_were_alone(lab: SimpleNamespace, name: str) -> None:
-    check(lab, name, 60, seed=list(SETTINGS).index(name))
+    check(lab, name, 30, seed=list(SETTINGS).index(name))
 
 
 @pytest.mark.slow
