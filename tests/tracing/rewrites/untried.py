@@ -17,6 +17,12 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("session.py", "text_iter() shows a run; a program that is compiled has none yet"),
         ("session.py", "what makes up a stream is known only at run time"),
     ],
+    "the interpreter goes on there, so that nothing has to be rewritten": [
+        (
+            "recording/coding.py",
+            "code of this line would end a run, as it changes what others hold",
+        ),
+    ],
     "the words are those of another error": [
         ("convert/in_place.py", "… cannot be traced: …"),
         ("object_arguments.py", "an argument is an object of a class that cannot be code: …"),
