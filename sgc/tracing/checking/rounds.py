@@ -36,12 +36,17 @@ class Round:
         return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
 
     def has_long(self, arguments: Iterable[object]) -> bool:
-        """Whether one of the arguments is or holds a text no shorter than the longest reply.
+        """Whether one of the arguments is a text longer than all replies, or holds one as long.
 
         Code of a graph that goes through a text letter by letter may be too much for so long a
         text, and is of use for others.
         """
-        return any(len(each) >= MAX_REPLY for each in _texts_in(arguments))
+        return any(
+            len(each) > MAX_REPLY
+            if isinstance(each, str)
+            else any(len(part) >= MAX_REPLY for part in _texts_in([each]))  # they are cut there
+            for each in arguments
+        )
 
 
 def _texts_in(values: Iterable[object]) -> Iterator[str]:

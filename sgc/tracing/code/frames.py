@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import gc
 import inspect
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
@@ -39,10 +41,17 @@ def is_clean(frames: list[FrameType], continues: Callable[[FrameType, FrameType]
             return False
         if is_generator(frame) and index + 1 == len(frames):
             return False
+        if index == 0 and frame.f_code.co_name == "__init__" and not _has_loop(frame.f_code):
+            return False  # paths merge after it; a look at each of its lines costs more
         inner = frames[index - 1]
         if index and not (continues if is_generator(inner) else _calls)(frame, inner):
             return False
     return True
+
+
+@lru_cache(maxsize=1024)
+def _has_loop(code: CodeType) -> bool:
+    return any("BACKWARD" in each.opname for each in dis.get_instructions(code))
 
 
 def is_generator(frame: FrameType) -> bool:
@@ -73,6 +82,7 @@ def _is_clean(frame: FrameType, is_innermost: bool) -> bool:
 
 
 def _calls(frame: FrameType, inner: FrameType) -> bool:
+    """Whether a frame calls the inner one directly."""
     found = called(frame, inner.f_code)
     is_start = isinstance(found, FunctionType) and inner.f_code.co_name == "__init__"
     return found is not None and (not is_start or makes_first(inner))

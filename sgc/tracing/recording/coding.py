@@ -22,7 +22,7 @@ from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
-from sgc.tracing.pieces.forms import is_operand
+from sgc.tracing.pieces.forms import is_operand, plain_key
 from sgc.tracing.pieces.made import (
     DISPLAYED,
     MAX_PIECES,
@@ -130,6 +130,8 @@ class Coding(Merging):
         if kind is EndedState:
             return self._ended_operand(value)
         is_json = kind is dict and all(map(_is_text, value))
+        if is_json:
+            value = {plain_key(key): item for key, item in value.items()}
         if not is_record(value) and (kind not in DISPLAYED or is_json):
             return super().operand(value)
         try:

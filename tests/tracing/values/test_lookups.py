@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -51,3 +52,16 @@ def test_a_value_out_of_json_is_looked_up(look_up: Any) -> None:
             return None
 
     agree(program, REPLIES, q="x", n=24)
+
+
+@sgc.function
+def keyed_by_choices(s, q: str):
+    groups = defaultdict(list)
+    s += q + sgc.select("team", choices=["red", "blue"])
+    groups[s["team"]].append(q)
+    groups["red"].append("x")
+    return {"all": dict(groups), "sizes": {key: len(each) for key, each in groups.items()}}
+
+
+def test_what_is_returned_may_have_chosen_texts_as_keys() -> None:
+    agree(keyed_by_choices, ("red", "blue"), n=24, q="x")
