@@ -212,9 +212,7 @@ def main() -> None:
     report(found)
     loaded = loads_of(arguments) if arguments.load else {}
     for name, row in loaded.items():
-        print(
-            f"{name}: under load {row['plain_s']} s, compiled {row['compiled_s']} s: {row['gain']}"
-        )
+        print(f"{name}, under load:", ", ".join(f"{what} {value}" for what, value in row.items()))
     if arguments.out:
         from importlib.metadata import version
 
