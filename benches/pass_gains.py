@@ -151,7 +151,11 @@ def _ratio(plain: dict[str, Any], row: dict[str, Any]) -> str:
 
 def plot(found: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
     """Plots the ratios of -O0 to -O2 in counts and seconds, with a bar per workload."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plot: matplotlib is not installed")
+        return
 
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -63,13 +63,17 @@ def checked(t, word: str):
         raise ValueError(f"{word} {t['reply']}")
 
 
+def three(s):
+    forks = s.fork(3)
+    for fork, letter in zip(forks, "ABC", strict=True):
+        fork += letter + sgc.gen("x")
+    return forks
+
+
 @sgc.function
 def straight(s):
-    forks = s.fork(3)
+    forks = three(s)
     a, b, c = forks
-    a += "A" + sgc.gen("x")
-    b += "B" + sgc.gen("x")
-    c += "C" + sgc.gen("x")
     _ = [int(a["x"]), int(b["x"]), int(c["x"])]
     note("end")
     forks.join()
@@ -91,11 +95,8 @@ def noting(t, word: str):
 
 @sgc.function
 def tools(s):
-    forks = s.fork(3)
+    forks = three(s)
     a, b, c = forks
-    a += "A" + sgc.gen("x")
-    b += "B" + sgc.gen("x")
-    c += "C" + sgc.gen("x")
     looked_up(a["x"])
     note("after a")
     looked_up(b["x"])
@@ -107,11 +108,8 @@ def tools(s):
 
 @sgc.function
 def branches(s):
-    forks = s.fork(3)
+    forks = three(s)
     a, b, c = forks
-    a += "A" + sgc.gen("x")
-    b += "B" + sgc.gen("x")
-    c += "C" + sgc.gen("x")
     n = int(a["x"])
     if b["x"] == "1":
         n += int(c["x"])
