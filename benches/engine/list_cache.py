@@ -129,9 +129,9 @@ class ListCache:
         """A counter that grows with every use."""
         return self._clock
 
-    def evict(self, n: int, until: int | None = None) -> Ints:
+    def evict(self, n: int, until: int | None = None, tells: bool = True) -> Ints:
         """Removes whole unlocked sequences until `n` or more pages are free; returns those pages.
-        until: as in `RadixTree.evict`."""
+        until, tells: as in `RadixTree.evict`; there is nobody to tell."""
         taken = [NO_INTS]
         unlocked = (node for node in self._table if node.locks == 0)
         for node in sorted(unlocked, key=lambda node: node.stamp):

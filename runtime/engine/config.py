@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from sgc.errors import UsageError
+from sgc.runtime.engine.disk.folder import own_folder
 from sgc.runtime.engine.model.models import ModelSource, resolve
 from sgc.runtime.engine.names import StepOptions
 from sgc.runtime.engine.server.listen import (
@@ -79,7 +81,19 @@ def check(config: ServerConfig) -> Checked:
             "nor K and V",
             hint="leave them out",
         )
+    _check_kv_dir(config)
     return Checked(config, address, security, scraped, http, source)
+
+
+def _check_kv_dir(config: ServerConfig) -> None:
+    if config.kv_dir is None:
+        return
+    if config.tensor_parallel > 1:
+        raise UsageError(
+            "--kv-dir keeps K and V of a CPU engine, not those of --tensor-parallel",
+            hint="leave one of them out",
+        )
+    own_folder(Path(config.kv_dir))
 
 
 def check_ranges(config: ServerConfig) -> None:

@@ -1,4 +1,4 @@
-"""Runs of integers: token ids and pages."""
+"""Runs of integers: token ids and pages, and the bytes of these."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 NO_INTS: Ints = np.empty(0, np.int64)
 ITEM_BYTES = NO_INTS.itemsize
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 POLICIES = ("lpm", "dfs", "fcfs", "random", "program")  # see waiting.py
@@ -9,6 +10,8 @@ DEFAULT_POLICY = "program"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 ATTENTION = ("auto", "flashinfer", "triton", "torch")  # on a GPU
 MEMORY_FRACTION = 0.9  # of a GPU's memory
+KV_DIR_BYTES = 8 << 30
+KV_CLOSING_S = 20.0  # how long the end of an engine may take to write there
 HELD_AS = ("auto", "int8")  # weights, K and V
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
@@ -21,8 +24,9 @@ class StepOptions:
     reply is kept from depending on what runs beside it. weights, kv: how weights, and K and V, are
     held; "auto" is in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu".
     attention: the kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine
-    may take. tensor_parallel: processes, and GPUs, that compute the model together. check: verify
-    the engine's invariants after every step.
+    may take. tensor_parallel: processes, and GPUs, that compute the model together. kv_dir: a
+    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. check: verify the engine's
+    invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -43,4 +47,22 @@ class StepOptions:
     attention: str = "auto"
     memory_fraction: float = MEMORY_FRACTION
     tensor_parallel: int = 1
+    kv_dir: str | None = None
+    kv_dir_bytes: int = KV_DIR_BYTES
     check: bool = False
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20,
+          "gi": 1 << 30, "ti": 1 << 40}  # fmt: skip
+
+
+def size_of(text: str) -> int:
+    """Bytes of a size such as "8GiB", "500MB" or "1000000"; raises ValueError."""
+    found = re.fullmatch(r"(\d{1,15})(?:\.(\d{1,3}))? ?([kmgt]i?)?b?", text.strip().lower())
+    if found is None:
+        raise ValueError(f"expected a size such as 8GiB or 500MB, not {text!r:.50}")
+    whole, part, unit = found.groups()
+    n = int(float(f"{whole}.{part or 0}") * _UNITS[unit or ""])
+    if n < 1:
+        raise ValueError("a size must be one byte or more")
+    return n

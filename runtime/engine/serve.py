@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
-from sgc.runtime.engine.names import ATTENTION, DTYPES, HELD_AS, POLICIES
+from sgc.runtime.engine.names import ATTENTION, DTYPES, HELD_AS, POLICIES, size_of
 from sgc.runtime.engine.worker import process as worker_process
 
 
@@ -86,6 +86,9 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--tensor-parallel", type=_positive, default=1, help="GPUs that share the model")
     add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
     add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")
+    add("--kv-dir", type=os.path.abspath, help="a folder for evicted K and V, for later engines")
+    add("--kv-dir-size", dest="kv_dir_bytes", type=_size, default=defaults.kv_dir_bytes,
+        help="how much it may hold, such as 8GiB")  # fmt: skip
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")
     add("--check", action="store_true", help="check the engine's invariants after every step")
@@ -109,6 +112,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1, not {text!r}")
     return int(text)
+
+
+def _size(text: str) -> int:
+    try:
+        return size_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _share(text: str) -> float:

@@ -19,7 +19,7 @@ from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.model.models import ModelSource
-from sgc.runtime.engine.names import IN_EIGHT_BITS
+from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.server.listen import bind
@@ -38,7 +38,7 @@ _Site = contextlib.AbstractAsyncContextManager[str]
 async def serve(checked: Checked, worker: WorkerProcess) -> int:
     """Serves until a signal or the step process's end; returns the exit status."""
     config, source, security = checked.config, checked.source, checked.security
-    link = WorkerLink(worker)
+    link = WorkerLink(worker, 0.0 if config.kv_dir is None else KV_CLOSING_S)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe = "", None

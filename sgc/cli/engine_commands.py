@@ -15,7 +15,16 @@ from sgc.runtime.engine.names import (
     HELD_AS,
     MEMORY_FRACTION,
     POLICIES,
+    size_of,
 )  # fmt: skip
+
+
+def _size(_: click.Context, __: click.Parameter, value: str) -> int:
+    """Bytes, of such as 8GiB or 500MB."""
+    try:
+        return size_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command("serve")
@@ -59,6 +68,11 @@ from sgc.runtime.engine.names import (
 @click.option("--kv", type=click.Choice(HELD_AS), default="auto", show_default=True,
               help="int8: K and V in eight bits, so that twice as many tokens fit. Needs our own "
               "kernels.")  # fmt: skip
+@click.option("--kv-dir", metavar="DIR", type=click.Path(path_type=Path, resolve_path=True),
+              help="A folder for K and V that no longer fit in memory, and for what is there when "
+              "the engine ends: engines on it start warm.")  # fmt: skip
+@click.option("--kv-dir-size", "kv_dir_bytes", metavar="SIZE", default="8GiB", callback=_size,
+              show_default=True, help="How much that folder may hold.")  # fmt: skip
 @click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "
               "runs beside it, on chunks or on cache hits. Needs our own kernels.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
@@ -104,3 +118,29 @@ def top_command(**options: Any) -> None:
     from sgc.cli.running.top import top
 
     top(**options)
+
+
+@click.group("kv")
+def kv_command() -> None:
+    """The folders in which `sgc serve --kv-dir` keeps K and V."""
+
+
+@kv_command.command("info")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="JSON, for other programs.")
+@debug_option
+def kv_info_command(**options: Any) -> None:
+    """Tells how much a folder holds, and when it was last used."""
+    from sgc.cli.running.kv import info
+
+    info(**options)
+
+
+@kv_command.command("clear")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@debug_option
+def kv_clear_command(**options: Any) -> None:
+    """Removes what a folder keeps. Other files in it stay; engines may go on using it."""
+    from sgc.cli.running.kv import clear
+
+    clear(**options)

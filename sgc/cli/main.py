@@ -69,7 +69,7 @@ _OF_PROGRAMS = (
     "compile", "dump", "estimate", "explain", "opt", "replay", "run", "stubs", "trace", "verify",
     "version",
 )  # fmt: skip
-_OF_ENGINES = ("doctor", "serve", "top")
+_OF_ENGINES = ("doctor", "kv", "serve", "top")
 
 
 @click.group(

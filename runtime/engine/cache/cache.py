@@ -58,8 +58,9 @@ class PrefixCache:
         self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
-        """Drops every cached prefix that is not locked; returns the number of tokens."""
-        return self._evict(self.tree.n_evictable)
+        """Drops every cached prefix that is not locked, and keeps none of them elsewhere; returns
+        the number of tokens."""
+        return self._release(self.tree.evict(self.tree.n_evictable, tells=False))
 
     def check(self, *held: Ints) -> None:
         """`held`: the pages of running requests that are not in the tree."""
@@ -72,6 +73,8 @@ class PrefixCache:
         assert n_locks == n_holders, f"{n_locks} locks of {n_holders} holders"
 
     def _evict(self, n: int, until: int | None = None) -> int:
-        pages = self.tree.evict(n, until)
+        return self._release(self.tree.evict(n, until))
+
+    def _release(self, pages: Ints) -> int:
         self.pool.release(pages)
         return len(pages)

@@ -17,12 +17,13 @@ from sgc.kernels.pages import PageFormat
 class KVPool:
     """Each layer's pages of K and of V, made when the layer first runs.
 
-    windows: those that its layers attend with.
+    formats: of the layers, by index. windows: those that its layers attend with.
     """
 
     n_pages: int
     device: torch.device | str = "cpu"
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    formats: dict[int, tuple[PageFormat, PageFormat]] = field(default_factory=dict)
     windows: set[int | None] = field(default_factory=set)
 
     def layer(self, index: int, k: PageFormat, v: PageFormat) -> tuple[Tensor, Tensor]:
@@ -30,7 +31,7 @@ class KVPool:
         pools = self.layers.get(index)
         if pools is None:
             pools = k.pool(self.n_pages, self.device), v.pool(self.n_pages, self.device)
-            self.layers[index] = pools
+            self.layers[index], self.formats[index] = pools, (k, v)
         return pools
 
     @property

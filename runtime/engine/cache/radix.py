@@ -8,14 +8,14 @@ A node in use is locked, and so are all its ancestors.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sgc.runtime.engine.ints import ITEM_BYTES, NO_INTS, Ints, common_prefix
 
-_EVICT_FIRST = 0  # a stamp before all others
+EVICT_FIRST = 0  # a stamp before all others
 _MIN_ROOTS = 64
 
 
@@ -45,6 +45,25 @@ class Node:
         return len(self.tokens)
 
 
+class _Root(Node):
+    """The beginning of all sequences of a namespace."""
+
+    __slots__ = ("namespace",)
+
+    def __init__(self, namespace: bytes) -> None:
+        super().__init__(NO_INTS, NO_INTS, None)
+        self.namespace = namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What lies between a root and a node's end."""
+
+    namespace: bytes
+    tokens: Ints
+    pages: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """The longest cached prefix: `length` tokens; it ends `used` tokens into `node`."""
@@ -69,10 +88,14 @@ class Inserted:
 
 
 class RadixTree:
-    """Longest-prefix match, insertion, locks, and eviction of the least recently used leaves."""
+    """Longest-prefix match, insertion, locks, and eviction of the least recently used leaves.
+
+    before_evicting: is told of the last tokens of a node, how many, that are about to go.
+    """
 
     def __init__(self) -> None:
-        self._roots: dict[bytes, Node] = {}
+        self.before_evicting: Callable[[RadixTree, Node, int], None] | None = None
+        self._roots: dict[bytes, _Root] = {}
         self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
         self._pushes = self._n_stale = 0
         self._max_roots = _MIN_ROOTS  # at this number, empty unlocked roots are dropped
@@ -86,7 +109,7 @@ class RadixTree:
             if len(self._roots) >= self._max_roots:
                 self._roots = {n: r for n, r in self._roots.items() if r.locks or r.children}
                 self._max_roots = 2 * len(self._roots) + _MIN_ROOTS
-            root = self._roots[namespace] = Node(NO_INTS, NO_INTS, None)
+            root = self._roots[namespace] = _Root(namespace)
         return root
 
     def match(self, tokens: Ints, under: Node) -> Match:
@@ -175,29 +198,32 @@ class RadixTree:
             start = end - len(step)
             if start < n_kept:
                 self._split(step, n_kept - start)
-            step.stamp = _EVICT_FIRST
+            step.stamp = EVICT_FIRST
             self._queue_if_evictable(step)
             step, end = step.parent, start
 
     def path_pages(self, node: Node) -> Ints:
         """The pages from the root to the node's end."""
-        runs: list[Ints] = []
-        step: Node | None = node
-        while step is not None:
-            runs.append(step.pages)
-            step = step.parent
-        return np.concatenate(runs[::-1])
+        return np.concatenate([step.pages for step in _from_root(node)])
+
+    def path(self, node: Node) -> Path:
+        """All that is known of the sequence to the node's end."""
+        steps = _from_root(node)
+        root = steps[0]
+        assert isinstance(root, _Root)
+        tokens, pages = ([getattr(step, name) for step in steps] for name in ("tokens", "pages"))
+        return Path(root.namespace, np.concatenate(tokens), np.concatenate(pages))
 
     @property
     def clock(self) -> int:
         """Grows with every use; a node's stamp is the clock at its last use."""
         return self._clock
 
-    def evict(self, n: int, until: int | None = None) -> Ints:
+    def evict(self, n: int, until: int | None = None, tells: bool = True) -> Ints:
         """Removes up to `n` unlocked tokens from the ends of leaves, least recently used first.
 
         Returns their pages. A leaf is shortened when not all of its tokens are needed. until:
-        nothing used after this clock value is removed.
+        nothing used after this clock value is removed. tells: whether `before_evicting` is told.
         """
         taken = [NO_INTS]
         while n > 0 and self._heap:
@@ -212,13 +238,15 @@ class RadixTree:
                 self._queue_if_evictable(node)
                 continue
             k = min(n, len(node))
+            if tells and self.before_evicting is not None:
+                self.before_evicting(self, node, k)
             taken.append(node.pages[len(node) - k :])
             self._shorten(node, k)
             n -= k
         return np.concatenate(taken)
 
     def nodes(self) -> Iterator[Node]:
-        stack = list(self._roots.values())
+        stack: list[Node] = list(self._roots.values())
         while stack:
             node = stack.pop()
             yield node
@@ -313,7 +341,7 @@ class RadixTree:
         return node.locks == 0 and not node.children and node.parent is not None
 
     def _is_done_with(self, node: Node) -> bool:
-        return node.locks == 0 and all(c.stamp == _EVICT_FIRST for c in node.children.values())
+        return node.locks == 0 and all(c.stamp == EVICT_FIRST for c in node.children.values())
 
     def _length(self, node: Node) -> int:
         """The number of tokens from the root to the node's end."""
@@ -335,3 +363,12 @@ class RadixTree:
             self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued]
             heapq.heapify(self._heap)
             self._n_stale = 0
+
+
+def _from_root(node: Node) -> list[Node]:
+    steps: list[Node] = []
+    step: Node | None = node
+    while step is not None:
+        steps.append(step)
+        step = step.parent
+    return steps[::-1]

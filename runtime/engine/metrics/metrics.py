@@ -43,6 +43,11 @@ COUNTERS = (
     ("prefetches", "prefetches", "Prefetches that have ended."),
     ("dropped_prefetches", "dropped_prefetches", "Prefetches dropped unfinished."),
     ("prefetched_tokens", "prefetched_tokens", "Token positions run for prefetches."),
+    ("disk_loads", "disk_loads", "Prefixes loaded from disk."),
+    ("disk_loaded_tokens", "disk_loaded_tokens", "Tokens of prefixes loaded from disk."),
+    ("disk_written_bytes", "disk_written_bytes", "Bytes of K and V written to disk."),
+    ("disk_damaged_files", "disk_damaged_files", "Damaged files of K and V, removed."),
+    ("disk_dropped_chunks", "disk_dropped_chunks", "Evicted chunks that were not written."),
 )
 GAUGES = (
     ("sessions", "sessions", "Client streams that are open."),
@@ -54,6 +59,7 @@ GAUGES = (
     ("waiting_prefetches", "waiting_prefetches", "Prefetches that are not done."),
     ("pool_capacity_tokens", "pool_tokens", "Tokens whose KV fits in the pool."),
     ("pool_cached_tokens", "cached_pool_tokens", "Of the pool, held by the radix tree."),
+    ("disk_bytes", "disk_bytes", "Bytes of K and V in the folder on disk."),
 )
 
 

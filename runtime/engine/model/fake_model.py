@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.kernels.shared import ranges
-from sgc.runtime.engine.ints import Ints
+from sgc.runtime.engine.ints import Bytes, Ints
 from sgc.runtime.engine.model.forward import FlatBatch
 
 Hashes = npt.NDArray[np.uint64]
@@ -57,6 +57,15 @@ class FakeModel:
         logits: Floats = self._common[hashes % n]
         logits += self._special[(hashes >> np.uint64(32)) % n]
         return logits
+
+    # As `disk/pages.py` has it.
+    token_bytes = 8
+
+    def read(self, pages: Ints) -> Bytes:
+        return self._prefix[pages].view(np.uint8)
+
+    def write(self, pages: Ints, data: Bytes) -> None:
+        self._prefix[pages] = data.view(np.uint64)[-len(pages) :]
 
     def _write(self, batch: FlatBatch) -> None:
         """Writes to each new page the sum over its prefix, continued from the page before it."""

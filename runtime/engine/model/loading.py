@@ -82,7 +82,9 @@ def load_model(
         return runner
     n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
     _check_pool(n_pages, runner.pool.token_bytes)
+    formats = runner.pool.formats
     runner.pool = runner.new_pool(n_pages)
+    runner.pool.formats = formats
     return runner
 
 

@@ -179,7 +179,8 @@ class Wait:
     """The state of a waiting request (`waiting.py`). group: the one it arrived with, None once it
     had its turn; pin: the locked end of its cached prefix; n_known: the length of that prefix,
     known_since: when it was found; left: of its program's run, in tokens (`programs.py`);
-    charged: what its owner was, of these; prompt: its bytes, while the queue is sorted by them."""
+    charged: what its owner was, of these; prompt: its bytes, while the queue is sorted by them;
+    has_loaded: whether it was decided what to load of it from disk (`loads.py`)."""
 
     group: int | None = None
     pin: Node | None = None
@@ -188,6 +189,7 @@ class Wait:
     left: int = 0
     charged: int = 0
     prompt: bytes | None = None
+    has_loaded: bool = False
 
 
 @dataclass(slots=True, eq=False)

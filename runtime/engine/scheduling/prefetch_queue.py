@@ -5,9 +5,10 @@ every unfinished request is decoding and none of them has been in such a step be
 delays each request by at most one chunk.
 
 Between steps a prefetch holds no page and no lock: its results are cached like any others, and a
-request that needs them continues from there. It evicts only pages that were not used since it was
-submitted. A prefetch gives way, which is not an error, if there is no memory, if its results were
-evicted, and to newer prefetches when the queue is full.
+request that needs them continues from there. What is on disk of it is loaded meanwhile
+(`loads.py`). It evicts only pages that were not used since it was submitted. A prefetch gives way,
+which is not an error, if there is no memory, if its results were evicted, and to newer prefetches
+when the queue is full.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class PrefetchQueue:
     """
 
     def __init__(self, cache: PrefixCache, scheduler: Scheduler, chunk_tokens: int) -> None:
-        self._cache, self._scheduler = cache, scheduler
+        self._cache, self._scheduler, self._loads = cache, scheduler, scheduler.loads
         self._chunk_tokens = chunk_tokens
         self._queue: dict[int, _Prefetch] = {}  # by request id, in the order of arrival
         self._item: Item | None = None  # of the current step
@@ -82,7 +83,10 @@ class PrefetchQueue:
         if len(self._queue) >= MAX_WAITING:
             waiting = (one for one in self._queue.values() if one.n_run == 0)
             dropped.append(self._end(next(waiting), gave_way=True))
-        self._queue[work.request.id] = _Prefetch(work, self._cache.tree.clock)
+        one = self._queue[work.request.id] = _Prefetch(work, self._cache.tree.clock)
+        if self._loads is not None:
+            match = self._cache.match(work.tokens.view, work.request.namespace)
+            self._loads.begin(work, match, one.since)
         return dropped
 
     def cancel(self, request_id: int) -> None:
@@ -101,10 +105,12 @@ class PrefetchQueue:
             return None, updates
         n_running = sum(item.n_positions for item in items)
         budget = min(max(1, self._chunk_tokens // SHARE), self._chunk_tokens - n_running)
-        while self._queue and budget > 0 and self._item is None:
-            update = self._begin(next(iter(self._queue.values())), budget)
-            if update is not None:
-                updates.append(update)
+        for one in list(self._queue.values()):
+            if budget <= 0 or self._item is not None:
+                break
+            if not self._is_loading(one):
+                update = self._begin(one, budget)
+                updates += [] if update is None else [update]
         if self._item is not None:
             self.has_run = True
             for item in items:
@@ -157,6 +163,9 @@ class PrefetchQueue:
         work.times.admitted_at = work.times.admitted_at or time.monotonic()
         self._item = Item(work, len(pages))
         return None
+
+    def _is_loading(self, one: _Prefetch) -> bool:
+        return self._loads is not None and self._loads.is_loading(one.work)
 
     def _release(self) -> None:
         """Releases the pages that are not in the tree, and the lock on those that are."""

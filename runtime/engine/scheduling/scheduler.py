@@ -27,6 +27,7 @@ from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import Generate, State, Work
 from sgc.runtime.engine.scheduling.inflight import InFlight
 from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
+from sgc.runtime.engine.scheduling.loads import Loads
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.pins import Pins
 from sgc.runtime.engine.scheduling.waiting import WaitingQueue
@@ -38,7 +39,8 @@ MAX_HELD_BACK = 32
 class Scheduler:
     """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
     running one computes their next positions. headroom_tokens: pages first kept free for each
-    running request; later, as many as requests generated on average. lookup: makes guesses."""
+    running request; later, as many as requests generated on average. lookup: makes guesses. loads:
+    of prefixes that are on disk."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Scheduler:
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
         lookup: Lookup | None = None,
+        loads: Loads | None = None,
     ) -> None:
         self.cache = cache
         self.chunk_tokens = chunk_tokens
@@ -62,9 +65,20 @@ class Scheduler:
         self.n_preempted = 0
         self._headroom = float(headroom_tokens)
         self._lookup = lookup
+        self.loads = loads
 
     def add(self, work: Work) -> None:
         self.waiting.add(work)
+
+    def take_loaded(self) -> None:
+        """Caches what was read from disk, and wakes the requests that waited for it."""
+        if not self.loads:
+            return
+        loaded, woken = self.loads.take()
+        for one in loaded:
+            self.waiting.grown(one.work, one.start, one.end)
+        for work in woken:
+            self.waiting.wake(work)
 
     def admit(self, now: float) -> list[Work]:
         """Moves waiting requests to running, as far as memory and `max_running` allow."""
@@ -226,6 +240,7 @@ class Scheduler:
         if work.cached_tokens is None:
             work.cached_tokens = min(match.length, work.n_prompt)  # may hold forced text
         self.waiting.admit(work)
+        work.wait.has_loaded = False
         self.pins.unpin(work)
         if not self.running or self.running[-1].order < work.order:
             self.running.append(work)
@@ -253,13 +268,16 @@ class Scheduler:
 
     def _match(self, work: Work) -> Match | None:
         """Its cached prefix; None if it was parked, to follow a running request that is computing
-        its next position."""
+        its next position, or until that is loaded."""
         tokens = work.tokens.view[: work.n_matchable]
         while True:
             match = self.cache.match(tokens, work.request.namespace)
             if match.length == len(tokens):
                 return match
             leaders = self.inflight.at(match, tokens.item(match.length))
+            if not leaders and self.loads is not None and self.loads.begin(work, match):
+                self._park(work)
+                return None
             if not leaders:
                 return match
             unpublished = [leader for leader in leaders if leader.n_published < leader.n_computed]
@@ -271,10 +289,13 @@ class Scheduler:
                 self.inflight.update(leader)
 
     def _follow(self, work: Work, leader: Work) -> None:
+        leader.followers.append((_n_shared(work, leader), work))
+        self._park(work)
+
+    def _park(self, work: Work) -> None:
         self.waiting.park(work)
         self.pins.unpin(work)
-        leader.followers.append((_n_shared(work, leader), work))
-        # The leader may already have what the followers of `work` wait for: let each look again.
+        # What the followers of `work` wait for may be there already: let each look again.
         self._wake(work, all_of_them=True)
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:

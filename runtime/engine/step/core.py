@@ -18,10 +18,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.disk.stats import DiskStats
 from sgc.runtime.engine.ints import NO_INTS, IntBuffer
 from sgc.runtime.engine.model.forward import AsyncForward, AsyncLogits, Drawn, Forward, Logits
 from sgc.runtime.engine.names import DEFAULT_POLICY
@@ -38,6 +39,7 @@ from sgc.runtime.engine.requests.request import (
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
 from sgc.runtime.engine.scheduling.items import Item
+from sgc.runtime.engine.scheduling.loads import Loads
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
@@ -49,6 +51,9 @@ from sgc.runtime.engine.step.faults import Faults, error_of
 from sgc.runtime.engine.step.generation import final_update, grow, grow_run
 from sgc.runtime.engine.step.model_step import ModelStep
 
+if TYPE_CHECKING:  # its libraries are imported only where there is one
+    from sgc.runtime.engine.disk.tier import DiskTier
+
 
 class EngineCore:
     """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
@@ -58,7 +63,8 @@ class EngineCore:
     ablations. headroom_tokens: pages kept free for the generation of each running request. jumps:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
     requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
-    logits are there, as on a device; what else a step does then happens meanwhile.
+    logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
+    is evicted, and has what others kept.
     """
 
     def __init__(
@@ -80,8 +86,10 @@ class EngineCore:
         jumps: bool = True,
         lookup: bool = True,
         is_ahead: bool = False,
+        disk: DiskTier | None = None,
     ) -> None:
         self.is_ahead = is_ahead
+        self._disk = disk
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
         self._forward = forward
@@ -93,9 +101,12 @@ class EngineCore:
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
         self._items: list[Item] = []  # of the current step
+        self._ran_nothing = False
 
         def new_scheduler() -> Scheduler:
             cache = make_cache(pool_tokens)
+            if disk is not None:
+                cache.tree.before_evicting = disk.save
             longest = self.limits.longest
             return Scheduler(
                 cache,
@@ -105,6 +116,7 @@ class EngineCore:
                 shares_in_batch=shares_in_batch,
                 headroom_tokens=headroom_tokens,
                 lookup=Lookup(cache, chunk_tokens, longest) if lookup else None,
+                loads=None if disk is None else Loads(cache, disk),
             )
 
         self._new_scheduler = new_scheduler
@@ -131,6 +143,11 @@ class EngineCore:
         """Whether `step` has positions to run or updates to return."""
         is_running = self._ahead is not None and self._ahead.is_running
         return bool(self._live or self._outbox or self.prefetches or is_running)
+
+    @property
+    def is_loading_only(self) -> bool:
+        """Whether the last step had nothing to run, and the disk is read: it may be waited for."""
+        return bool(self.scheduler.loads) and self._ran_nothing
 
     @property
     def is_decoding_only(self) -> bool:
@@ -210,16 +227,26 @@ class EngineCore:
         if begun is not None:
             self._items = begun.items
             return begun.batch, begun.logits
+        self.scheduler.take_loaded()
         self._admit()
         self._items = self.scheduler.choose()
         # Unsent updates count too: a prefetch must not delay them.
         n_live = len(self._live) + len(self._outbox)
         ahead, updates = self.prefetches.choose(self._items, n_live)
         self._outbox += updates
-        if not self._items and ahead is None:
+        self._ran_nothing = not self._items and ahead is None
+        if self._ran_nothing:
             return None, None
         batch = build(self._items if ahead is None else [*self._items, ahead])
-        return batch, self._model.run(batch, faults)
+        return batch, self._run(batch, faults)
+
+    def _run(self, batch: StepBatch, faults: Faults) -> Logits:
+        before_s = self._counters.forward_s
+        logits = self._model.run(batch, faults)
+        if self._disk is not None:
+            took_s = self._counters.forward_s - before_s
+            self._disk.costs.steps.note(batch.flat.n_tokens, took_s)
+        return logits
 
     def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
         """Sends the next step after this one, if that may be done before its tokens are known."""
@@ -257,16 +284,24 @@ class EngineCore:
         self._outbox += [Update(i, final=True, error=error) for i in lost]
         self._live.clear()
         self._items = []
+        if self.scheduler.loads is not None:
+            self.scheduler.loads.close()
         self._start()
 
     def flush_cache(self) -> int:
-        """Drops every cached prefix that no running or waiting request uses; returns the tokens."""
+        """Drops every cached prefix that no running or waiting request uses; returns the tokens.
+        What is on disk stays there."""
         return self.cache.flush()
 
+    def close(self) -> None:
+        """Keeps on disk what is cached; nothing is run after it."""
+        if self._disk is not None:
+            self._disk.close(self.cache.tree)
+
     def stats(self) -> Stats:
-        return stats_now(
-            self._counters, self.scheduler, self.prefetches, self._live.values(), time.monotonic()
-        )
+        disk = DiskStats() if self._disk is None else self._disk.stats()
+        live, now = self._live.values(), time.monotonic()
+        return stats_now(self._counters, self.scheduler, self.prefetches, live, now, disk)
 
     def check(self) -> None:
         """Verifies every invariant of tree, pool and scheduler."""

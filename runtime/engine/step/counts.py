@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from sgc.runtime.engine.disk.stats import DiskStats
 from sgc.runtime.engine.requests.request import State, Usage, Work
 from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.runs_now import MOST_SHOWN, RunNow, runs_now
@@ -61,6 +62,7 @@ class Stats:
     waiting_prefetches: int
     programs: int
     first_programs: tuple[RunNow, ...]
+    disk: DiskStats
 
 
 def stats_now(
@@ -69,6 +71,7 @@ def stats_now(
     prefetches: PrefetchQueue,
     live: Collection[Work],
     now: float,
+    disk: DiskStats,
 ) -> Stats:
     """live: the unfinished requests, without prefetches. now: on the clock of `Work.times`."""
     cache, running = scheduler.cache, len(scheduler.running)
@@ -90,4 +93,5 @@ def stats_now(
         waiting_prefetches=len(prefetches),
         programs=len(programs),
         first_programs=tuple(programs[:MOST_SHOWN]),
+        disk=disk,
     )

@@ -31,9 +31,13 @@ class WorkerDied(Exception):
 
 
 class WorkerLink:
-    """Call `connect` in the event loop; then `submit` and `cancel`. `close` ends the process."""
+    """Call `connect` in the event loop; then `submit` and `cancel`. `close` ends the process.
 
-    def __init__(self, worker: WorkerProcess) -> None:
+    closing_s: how long the process may take for its own affairs, once it is told to end.
+    """
+
+    def __init__(self, worker: WorkerProcess, closing_s: float = 0.0) -> None:
+        self._closing_s = closing_s
         self._process, self._socket = worker.process, worker.socket
         self._ids = count(1)
         self._handlers: dict[int, OnUpdate] = {}
@@ -75,7 +79,8 @@ class WorkerLink:
             self._socket.close()
         if not self._is_ready:
             self._process.kill()
-        await asyncio.to_thread(_end, self._process)
+        closing_s = self._closing_s if self._is_ready else 0.0
+        await asyncio.to_thread(_end, self._process, closing_s)
 
     async def wait_dead(self) -> str:
         """Returns why the process died, once it does."""
@@ -242,10 +247,11 @@ class _PendingQuery(Generic[T]):
         self._asked, self._waiting = [], []
 
 
-def _end(process: subprocess.Popen[bytes]) -> int:
+def _end(process: subprocess.Popen[bytes], closing_s: float = 0.0) -> int:
     """Waits for a process to end, then terminates and at last kills it."""
-    for stop in (process.terminate, process.kill):
+    stops = (process.terminate, STOP_TIMEOUT_S + closing_s), (process.kill, STOP_TIMEOUT_S)
+    for stop, after_s in stops:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(STOP_TIMEOUT_S)
+            return process.wait(after_s)
         stop()
     return process.wait()

@@ -18,9 +18,11 @@ from sgc.runtime.engine.names import StepOptions
 from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer
+from sgc.runtime.engine.worker.disk import Disk
 from sgc.runtime.engine.worker.intake import Compile
 
 if TYPE_CHECKING:  # torch is imported only for real models
+    from sgc.runtime.engine.disk.tier import DiskTier
     from sgc.runtime.engine.model.runner import ModelRunner, Needs
 
 
@@ -74,6 +76,7 @@ class _Model:
     facts: Facts
     later: Callable[[], bool] | None = None
     is_ahead: bool = False
+    disk: DiskTier | None = None
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -103,6 +106,7 @@ def load(config: WorkerConfig) -> Loaded:
         # On a GPU few rows' steps are graphs, sent ahead: a guess would cost more than it saves.
         lookup=not model.is_ahead if config.lookup is None else config.lookup,
         is_ahead=model.is_ahead,
+        disk=model.disk,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
 
@@ -119,11 +123,13 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
     )
     max_context = config.max_context or FAKE_MAX_CONTEXT
     facts = Facts("fake", "cpu", "fake", "fake")
-    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts)
+    disk = Disk(config, None).tier(model, ("fake",))
+    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts, disk=disk)
 
 
 def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
     garbage.collect()
+    disk = Disk(config, folder)
     loads = _runner if config.tensor_parallel == 1 else _shared_runner
     runner = loads(config, folder, tokenizer)
     return _Model(
@@ -140,6 +146,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         ),
         runner.gather_pages,
         runner.is_ahead,
+        disk.tier_of(runner),
     )
 
 

@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         intake = Intake(loaded.core, loaded.compile)
         serve(channel, loaded.core, intake, loaded.later)
         intake.close()
+        loaded.core.close()
     return 0
 
 
@@ -74,6 +75,7 @@ def _reason(error: Exception) -> str:
 
 
 COMPILING_S = 0.001  # how often to check for compiled constraints when idle
+READING_S = 0.0003  # and what the disk has read
 
 
 def serve(
@@ -85,7 +87,7 @@ def serve(
     outgoing = Outgoing(channel)
     while channel.is_open:
         is_idle = not core.has_work
-        messages = channel.receive(_wait_s(is_idle and later is None, intake))
+        messages = channel.receive(_wait_s(core, intake, has_more=later is not None))
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
@@ -110,9 +112,11 @@ def serve(
             later = None
 
 
-def _wait_s(may_wait: bool, intake: Intake) -> float | None:
-    """How long to wait for a message; None: until one comes."""
-    if not may_wait:
+def _wait_s(core: EngineCore, intake: Intake, has_more: bool) -> float | None:
+    """How long to wait for a message; None: until one comes. has_more: something else to do."""
+    if core.is_loading_only and not has_more:
+        return READING_S
+    if core.has_work or has_more:
         return 0.0
     return COMPILING_S if intake.is_waiting else None
 

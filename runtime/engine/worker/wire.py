@@ -195,4 +195,4 @@ def _set_usage(message: pb.Usage, usage: Usage) -> None:
 
 def stats_message(stats: Stats) -> pb.Stats:
     counts = asdict(stats)
-    return pb.Stats(**counts.pop("counters"), **counts)
+    return pb.Stats(**counts.pop("counters"), **counts.pop("disk"), **counts)

@@ -44,8 +44,8 @@ def _watched(tree: RadixTree, seen: list[Ints]) -> None:
     """Notes what is evicted, also where `PrefixCache` does it on the way."""
     evict = tree.evict
 
-    def watching(n: int, until: int | None = None) -> Ints:
-        seen.append(evict(n, until))
+    def watching(n: int, until: int | None = None, tells: bool = True) -> Ints:
+        seen.append(evict(n, until, tells))
         return seen[-1]
 
     tree.evict = watching  # type: ignore[method-assign]

@@ -1,0 +1,132 @@
+"""The disk behind the prefix cache: what the tree evicts is written, and what a request needs of it
+is loaded. The step process has one, with `--kv-dir`.
+
+A prefix is kept in chunks of 64 tokens, from its beginning. Threads write (`writer.py`) and read
+(`reader.py`); the step loop only copies pages. Losing what is on disk costs time and nothing else,
+so whatever is wrong with it is a miss.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+
+from sgc.runtime.engine.cache.radix import EVICT_FIRST, Node, RadixTree
+from sgc.runtime.engine.disk.costs import Costs
+from sgc.runtime.engine.disk.folder import KVFolder
+from sgc.runtime.engine.disk.keys import CHUNK_TOKENS, chunk_keys, root_key
+from sgc.runtime.engine.disk.pages import PageBytes
+from sgc.runtime.engine.disk.reader import Load, Reader
+from sgc.runtime.engine.disk.stats import DiskStats
+from sgc.runtime.engine.disk.writer import Writer
+from sgc.runtime.engine.ints import Bytes, Ints
+from sgc.runtime.engine.names import KV_CLOSING_S
+
+
+class DiskTier:
+    """model: its fingerprint (`keys.py`). pages: the model's."""
+
+    def __init__(self, folder: KVFolder, model: bytes, pages: PageBytes, costs: Costs) -> None:
+        self.costs, self.pages = costs, pages
+        self.chunk_bytes = CHUNK_TOKENS * pages.token_bytes
+        self._folder, self._model = folder, model
+        self._writer = Writer(folder)
+        self._reader = Reader(folder, self._writer, self.chunk_bytes)
+        self._n_loads = self._n_loaded_tokens = self._n_dropped = 0
+
+    # Writing.
+
+    def save(self, tree: RadixTree, node: Node, n: int) -> None:
+        """Takes copies of the chunks that end when the last `n` tokens of a node are evicted."""
+        if node.stamp == EVICT_FIRST or not self._writer.is_on:
+            return  # the compiler says that nobody asks for it again
+        path = tree.path(node)
+        end = len(path.tokens)
+        first, n_whole = (end - n) // CHUNK_TOKENS, end // CHUNK_TOKENS
+        if first == n_whole:
+            return
+        keys = list(self._keys(path.tokens, path.namespace))[first:]
+        batch: list[tuple[bytes, Bytes]] = []
+        for chunk, key in enumerate(keys, first):
+            if self._has(key):
+                continue
+            if not self._writer.has_room((len(batch) + 1) * self.chunk_bytes):
+                self._n_dropped += 1
+                continue
+            batch.append((key, self._copied(path.pages, chunk)))
+        if batch:
+            self._writer.put(batch)
+
+    def close(self, tree: RadixTree, limit_s: float = KV_CLOSING_S) -> None:
+        """Writes what the tree holds, latest used first, and what waits to be written."""
+        until = time.monotonic() + limit_s
+        keys: dict[bytes, None] = {}
+        nodes = (node for node in tree.nodes() if node.parent is not None)
+        for node in sorted(nodes, key=lambda node: -node.stamp):
+            if node.stamp == EVICT_FIRST or not self._write_node(tree, node, keys, until):
+                break
+        self._writer.finish(until)
+        self._folder.touch(list(keys))
+
+    def _write_node(
+        self, tree: RadixTree, node: Node, keys: dict[bytes, None], until: float
+    ) -> bool:
+        """Queues the chunks that end in a node; False if time is over. keys: those met so far."""
+        path = tree.path(node)
+        first = (len(path.tokens) - len(node)) // CHUNK_TOKENS
+        for chunk, key in enumerate(self._keys(path.tokens, path.namespace)):
+            if chunk < first or key in keys:
+                continue
+            keys[key] = None
+            if self._has(key):
+                continue
+            if not self._writer.wait(self.chunk_bytes, until):
+                return False
+            self._writer.put([(key, self._copied(path.pages, chunk))])
+        return True
+
+    # Loading.
+
+    def following(self, tokens: Ints, namespace: bytes, n_matched: int) -> list[bytes]:
+        """The keys of the chunks, one after another, that are on disk: from that in which a match
+        of `n_matched` tokens ends. Nothing is read."""
+        keys = itertools.islice(self._keys(tokens, namespace), n_matched // CHUNK_TOKENS, None)
+        return list(itertools.takewhile(self._has, keys))
+
+    def begin(self, keys: list[bytes]) -> Load:
+        load = Load(keys)
+        self._reader.begin(load)
+        return load
+
+    def take(self, load: Load) -> Bytes | None:
+        """The pages of the load's next chunk, once they are there."""
+        return self._reader.take(load)
+
+    def end(self, load: Load, n_tokens: int) -> None:
+        """Ends a load. n_tokens: how many of its tokens are cached now."""
+        self._reader.drop(load)
+        if n_tokens:
+            self._n_loads, self._n_loaded_tokens = (
+                self._n_loads + 1,
+                self._n_loaded_tokens + n_tokens,
+            )
+
+    def stats(self) -> DiskStats:
+        return DiskStats(
+            disk_loads=self._n_loads,
+            disk_loaded_tokens=self._n_loaded_tokens,
+            disk_written_bytes=self._writer.n_bytes,
+            disk_damaged_files=self._reader.n_damaged,
+            disk_dropped_chunks=self._n_dropped + self._writer.n_dropped,
+            disk_bytes=self._folder.n_bytes,
+        )
+
+    def _keys(self, tokens: Ints, namespace: bytes) -> Iterator[bytes]:
+        return chunk_keys(root_key(self._model, namespace), tokens)
+
+    def _has(self, key: bytes) -> bool:
+        return key in self._folder or self._writer.pending(key) is not None
+
+    def _copied(self, pages: Ints, chunk: int) -> Bytes:
+        return self.pages.read(pages[chunk * CHUNK_TOKENS : (chunk + 1) * CHUNK_TOKENS])

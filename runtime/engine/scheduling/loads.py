@@ -1,0 +1,161 @@
+"""Prefixes that are loaded from disk, and the requests that wait for them.
+
+A request whose match goes on on disk is parked while that is read, if reading is quicker than
+computing (`disk/costs.py`). Others pass it, and those that need the same chunks wait for the same
+load. What is read is copied into pages and cached, like what a request has computed; a load holds
+no page and no lock. If there is no room for it, or what it continues was evicted, the rest of it is
+given up.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.radix import Match
+from sgc.runtime.engine.disk.keys import CHUNK_TOKENS
+from sgc.runtime.engine.ints import Bytes, Ints
+from sgc.runtime.engine.requests.request import State, Work
+
+if TYPE_CHECKING:  # its libraries are imported only where there is a disk
+    from sgc.runtime.engine.disk.reader import Load
+    from sgc.runtime.engine.disk.tier import DiskTier
+
+MAX_COPYING_S = 0.02  # in one step
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Positions `start` to `end` of a request, which are cached now."""
+
+    work: Work
+    start: int
+    end: int
+
+
+@dataclass(slots=True, eq=False)
+class _Loading:
+    """works: who waits for it; the first asked for it. start: of its chunks, in tokens; at: of the
+    next one. since: nothing that was used after this clock value of the tree is evicted for it."""
+
+    load: Load
+    works: list[Work]
+    tokens: Ints
+    start: int
+    at: int
+    since: int | None
+
+    @property
+    def is_wanted(self) -> bool:
+        return any(work.state is not State.DONE for work in self.works)
+
+
+class Loads:
+    def __init__(self, cache: PrefixCache, disk: DiskTier) -> None:
+        self._cache, self._disk = cache, disk
+        self._all: dict[Load, _Loading] = {}
+        self._by_key: dict[bytes, _Loading] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def begin(self, work: Work, match: Match, since: int | None = None) -> bool:
+        """Whether the request waits for a load now, its own or another's. It asks for one itself
+        once at most, each time that it is admitted."""
+        if work.wait.has_loaded:
+            return False
+        # Of the last chunk it may use a part.
+        n_useful = -(-work.n_matchable // CHUNK_TOKENS) * CHUNK_TOKENS
+        tokens = work.tokens.view[:n_useful]
+        keys = self._disk.following(tokens, work.request.namespace, match.length)
+        there = self._by_key.get(keys[0]) if keys else None
+        if there is not None:
+            there.works.append(work)
+            return True
+        work.wait.has_loaded = True
+        start = match.length // CHUNK_TOKENS * CHUNK_TOKENS
+        end = start + CHUNK_TOKENS * len(keys)
+        if not keys or not self._is_worth(work, match.length, start, end):
+            return False
+        load = self._disk.begin(keys)
+        one = _Loading(load, [work], tokens[:end].copy(), start, start, since)
+        self._all[load] = one
+        self._by_key |= dict.fromkeys(keys, one)  # the latest, of loads that overlap
+        return True
+
+    def is_loading(self, work: Work) -> bool:
+        return any(work in one.works for one in self._all.values())
+
+    def take(self) -> tuple[list[Loaded], list[Work]]:
+        """Caches what was read since; returns it, and the parked requests whose load has ended."""
+        loaded: list[Loaded] = []
+        woken: list[Work] = []
+        until = time.perf_counter() + MAX_COPYING_S
+        for one in list(self._all.values()):
+            before = one.at
+            if not one.is_wanted or self._advance(one, until):
+                self._end(one)
+                woken += [work for work in one.works if work.state is State.PARKED]
+            if one.at > before:
+                loaded.append(Loaded(one.works[0], before, one.at))
+        return loaded, woken
+
+    def close(self) -> None:
+        """Gives all loads up."""
+        for one in list(self._all.values()):
+            self._end(one)
+
+    def _is_worth(self, work: Work, n_matched: int, start: int, end: int) -> bool:
+        n_todo = len(work.tokens) - n_matched
+        n_left = n_todo - (min(end, work.n_matchable) - n_matched)
+        return self._disk.costs.is_worth_loading(end - start, n_todo, n_left)
+
+    def _advance(self, one: _Loading, until: float) -> bool:
+        """Caches chunks that were read; returns whether there are no more."""
+        is_read = one.load.is_read  # asked first: what comes after it would be missed
+        while time.perf_counter() < until:
+            data = self._disk.take(one.load)
+            if data is None:
+                return is_read
+            if not self._insert(one, data):
+                return True
+            one.at += CHUNK_TOKENS
+        return False
+
+    def _insert(self, one: _Loading, data: Bytes) -> bool:
+        """Caches the next chunk, but for what is cached by now; whether that could be done."""
+        tokens = one.tokens[: one.at + CHUNK_TOKENS]
+        match = self._cache.match(tokens, one.works[0].request.namespace)
+        if match.length < one.at:
+            return False
+        n = len(tokens) - match.length
+        if n == 0:
+            return True
+        node = self._cache.tree.lock(match)
+        pages = self._reserve(n, one.since)
+        if pages is not None:
+            self._disk.pages.write(pages, data)
+            self._cache.insert(tokens[match.length :], pages, node)
+        self._cache.tree.unlock(node)
+        return pages is not None
+
+    def _reserve(self, n: int, since: int | None) -> Ints | None:
+        if since is None:
+            return self._cache.reserve(n)
+        pages = self._cache.reserve_unused(n, since)
+        if len(pages) == n:
+            return pages
+        self._cache.release(pages)
+        return None
+
+    def _end(self, one: _Loading) -> None:
+        del self._all[one.load]
+        for key in one.load.keys:
+            if self._by_key.get(key) is one:
+                del self._by_key[key]
+        n_loaded = one.at - one.start
+        if n_loaded:
+            self._disk.costs.loads.note(n_loaded, time.perf_counter() - one.load.began)
+        self._disk.end(one.load, n_loaded)

@@ -1,0 +1,148 @@
+"""Answers with a disk are those without a cache, whatever is evicted, loaded, damaged or lost, in
+pools of a tenth of the working set. Pages are poisoned when they are freed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from engine.core.conftest import VOCAB, drive, make_core
+from engine.core.disk.disk_play import AMPLE_BYTES, DiskEngine
+
+from sgc.runtime.engine.disk.folder import KVFolder
+from sgc.runtime.engine.names import POLICIES
+from sgc.runtime.engine.requests.request import (
+    Commit,
+    EngineRequest,
+    Generate,
+    Prefetch,
+    SamplingParams,
+    Score,
+)
+
+SPACES = (b"", b"", b"one")
+POOL = 1024
+
+
+class Prompts:
+    """Prompts along trees of several levels, whose branches are of any length."""
+
+    def __init__(self, rng: np.random.Generator, n_trunks: int) -> None:
+        self._rng = rng
+        self._known = [self._run(150, 400) for _ in range(n_trunks)]
+
+    def draw(self) -> np.ndarray:
+        known = self._known[self._rng.integers(len(self._known))]
+        cut = known[: self._rng.integers(60, len(known) + 1)]
+        prompt = np.concatenate([cut, self._run(0, 90)])[:600]
+        if self._rng.random() < 0.3:
+            self._known[self._rng.integers(len(self._known))] = prompt
+        return prompt
+
+    def _run(self, low: int, high: int) -> np.ndarray:
+        return self._rng.integers(3, VOCAB, self._rng.integers(low, high))
+
+
+def requests(rng: np.random.Generator, n: int) -> list[EngineRequest]:
+    prompts = Prompts(rng, 24)
+    return [_request(rng, id, prompts.draw()) for id in range(n)]
+
+
+def _request(rng: np.random.Generator, id: int, tokens: np.ndarray) -> EngineRequest:
+    kind = Generate(int(rng.integers(0, 6)), SamplingParams(float(rng.integers(0, 2)), seed=id))
+    draw = rng.random()
+    if draw < 0.1:
+        kind = Score(((5, 6, 7), (5, 8)))
+    elif draw < 0.15:
+        kind = Commit()
+    elif draw < 0.2:
+        kind = Prefetch()
+    reusable = int(rng.integers(0, len(tokens) + 1)) if rng.random() < 0.2 else None
+    return EngineRequest(id, tokens, kind, SPACES[id % len(SPACES)], reusable)
+
+
+class Shaky(KVFolder):
+    """Now and then a file is damaged, cut, or gone, or the disk has an error."""
+
+    rng = np.random.default_rng(7)
+
+    def read(self, key, n_bytes):
+        path, draw = self._path(key), self.rng.random()
+        if draw < 0.03:
+            raise OSError(5, "Input/output error")
+        if draw < 0.06 and path.exists():
+            os.truncate(path, int(self.rng.integers(0, n_bytes)))
+        elif draw < 0.09 and path.exists():
+            content = bytearray(path.read_bytes())
+            content[self.rng.integers(0, len(content))] ^= 1 << int(self.rng.integers(0, 8))
+            path.write_bytes(content)
+        elif draw < 0.12:
+            path.unlink(missing_ok=True)
+        return super().read(key, n_bytes)
+
+
+class Filling(KVFolder):
+    """The disk is full after some files."""
+
+    def write(self, key, content):
+        if len(self._files) >= 40:
+            raise OSError(28, "No space left on device")
+        super().write(key, content)
+
+
+def without_cache(asked: list[EngineRequest]) -> dict[int, tuple]:
+    """Each on an engine of its own."""
+    answers = {}
+    for request in asked:
+        core = make_core(pool=POOL)
+        answers[request.id] = drive(core, [request])[request.id].answer
+    return answers
+
+
+def check(tmp_path, seed: int, n: int, folder: type[KVFolder], max_bytes: int) -> DiskEngine:
+    rng = np.random.default_rng(seed)
+    asked = requests(rng, n)
+    right = without_cache(asked)
+    # Two engines on one folder, one after the other half of each.
+    for part in range(2):
+        engine = DiskEngine(
+            tmp_path / "kv", POOL, max_bytes, folder=folder, policy=POLICIES[seed % len(POLICIES)],
+            chunk_tokens=int(rng.choice([16, 64, 512])), max_running=int(rng.choice([2, 8, 256])),
+        )  # fmt: skip
+        half = asked[part * n // 2 : (part + 1) * n // 2]
+        done = engine.run(half, per_step=int(rng.integers(1, 4)))
+        for request in half:
+            got, wanted = done[request.id].answer, right[request.id]
+            assert got[:-1] == wanted[:-1], f"request {request.id}"
+            assert len(got[-1]) == len(wanted[-1])
+            for one, other in zip(got[-1], wanted[-1], strict=True):
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+        engine.core.close()
+        engine.core.flush_cache()
+        engine.core.check()
+        assert engine.core.stats().free_tokens == POOL
+    return engine
+
+
+CASES = {
+    "a sound disk": (KVFolder, AMPLE_BYTES),
+    "a damaged one": (Shaky, AMPLE_BYTES),
+    "a small one": (KVFolder, 30_000),
+    "a full one": (Filling, AMPLE_BYTES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_answers_are_those_without_a_cache(tmp_path, case):
+    engine = check(tmp_path, list(CASES).index(case), 120, *CASES[case])
+    assert engine.stats.disk_loads > 0 or case == "a full one"
+    assert engine.core.stats().evicted_tokens > 0
+    assert (engine.stats.disk_damaged_files > 0) == (case == "a damaged one")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("case", CASES)
+def test_answers_are_those_without_a_cache_at_length(tmp_path, case, seed):
+    check(tmp_path, 4 + seed, 250, *CASES[case])
