@@ -192,7 +192,7 @@ class RadixTree:
     def demote(self, node: Node, n_kept: int) -> None:
         """Marks the path to the node's end, after its first `n_kept` tokens, to be evicted first.
         It stops at a node that is locked or has a child not so marked."""
-        end = self._length(node)
+        end = self.length(node)
         step = node
         while step.parent is not None and end > n_kept and self._is_done_with(step):
             start = end - len(step)
@@ -201,6 +201,14 @@ class RadixTree:
             step.stamp = EVICT_FIRST
             self._queue_if_evictable(step)
             step, end = step.parent, start
+
+    def length(self, node: Node) -> int:
+        """The number of tokens from the root to the node's end."""
+        n, step = 0, node
+        while step.parent is not None:
+            n += len(step)
+            step = step.parent
+        return n
 
     def path_pages(self, node: Node) -> Ints:
         """The pages from the root to the node's end."""
@@ -342,14 +350,6 @@ class RadixTree:
 
     def _is_done_with(self, node: Node) -> bool:
         return node.locks == 0 and all(c.stamp == EVICT_FIRST for c in node.children.values())
-
-    def _length(self, node: Node) -> int:
-        """The number of tokens from the root to the node's end."""
-        n, step = 0, node
-        while step.parent is not None:
-            n += len(step)
-            step = step.parent
-        return n
 
     def _queue_if_evictable(self, node: Node) -> None:
         """Queues a node for eviction. If its stamp grows later, `evict` queues it again."""

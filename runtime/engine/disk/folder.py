@@ -23,7 +23,7 @@ _SUFFIX = ".kv.safetensors"
 _NAME = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
 _TEMPORARY = re.compile(r"\.[0-9]+-[0-9]+\.kv\.tmp")
 _STALE_S = 3600.0  # a temporary file this old is of an engine that was killed
-_KEPT_SHARE = 0.95  # of the bound, once files are removed: not one by one
+KEPT_SHARE = 0.95  # of the bound, once files are removed: not one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class KVFolder:
             raise OSError(f"a file of {n_bytes} bytes; {self.max_bytes} are allowed in all")
         if self.n_bytes + n_bytes <= self.max_bytes:
             return
-        most = max(0, int(self.max_bytes * _KEPT_SHARE) - n_bytes)
+        most = max(0, int(self.max_bytes * KEPT_SHARE) - n_bytes)
         self._remove_oldest(most, keeps_touched=True)
         self._remove_oldest(self.max_bytes - n_bytes, keeps_touched=False)
 

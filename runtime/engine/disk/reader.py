@@ -16,8 +16,9 @@ from sgc.runtime.engine.disk.folder import Damaged, KVFolder
 from sgc.runtime.engine.disk.writer import Writer
 from sgc.runtime.engine.ints import Bytes
 
-MAX_READ_BYTES = 64 << 20
+MAX_READ_BYTES = 128 << 20
 REFRESH_S = 2.0  # how soon to see what other engines wrote
+MAX_REFRESH_SHARE = 0.02  # of the time, where a folder is large
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +41,7 @@ class Reader:
         self._file_bytes = encoded_bytes(chunk_bytes)
         self._loads: queue.SimpleQueue[Load] = queue.SimpleQueue()
         self._room = threading.Semaphore(max(2, MAX_READ_BYTES // chunk_bytes))
+        self._reading: Load | None = None
         self.n_damaged = 0
         threading.Thread(target=self._run, name="kv-reader", daemon=True).start()
 
@@ -62,16 +64,24 @@ class Reader:
             pass
 
     def _run(self) -> None:
+        refresh_at = time.monotonic() + REFRESH_S
         while True:
-            try:
-                load = self._loads.get(timeout=REFRESH_S)
-            except queue.Empty:
+            with contextlib.suppress(queue.Empty):
+                self._read(self._loads.get(timeout=max(0.0, refresh_at - time.monotonic())))
+            begun = time.monotonic()
+            if begun >= refresh_at:
                 with contextlib.suppress(OSError):  # nothing new is seen of a disk that fails
                     self._folder.refresh()
-                continue
-            self._read(load)
+                ended = time.monotonic()
+                refresh_at = ended + max(REFRESH_S, (ended - begun) / MAX_REFRESH_SHARE)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is still with a load that nobody wants any more."""
+        return self._reading is not None and self._reading.is_dropped
 
     def _read(self, load: Load) -> None:
+        self._reading = load
         n_read = 0
         for key in load.keys:
             self._room.acquire()
@@ -85,6 +95,7 @@ class Reader:
         if load.is_dropped:
             self.drop(load)
         self._folder.touch(list(load.keys[:n_read]))
+        self._reading = None
 
     def _chunk(self, key: bytes) -> Bytes | None:
         data = self._writer.pending(key)
@@ -96,5 +107,7 @@ class Reader:
                 return decode(key, content, self._chunk_bytes)
         except (Damaged, OSError):
             self.n_damaged += 1
+        except MemoryError:
+            return None
         self._folder.remove(key)
         return None

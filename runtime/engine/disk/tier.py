@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 
 from sgc.runtime.engine.cache.radix import EVICT_FIRST, Node, RadixTree
+from sgc.runtime.engine.disk.chunk_file import encoded_bytes
 from sgc.runtime.engine.disk.costs import Costs
-from sgc.runtime.engine.disk.folder import KVFolder
+from sgc.runtime.engine.disk.folder import KEPT_SHARE, KVFolder
 from sgc.runtime.engine.disk.keys import CHUNK_TOKENS, chunk_keys, root_key
 from sgc.runtime.engine.disk.pages import PageBytes
 from sgc.runtime.engine.disk.reader import Load, Reader
@@ -33,6 +34,7 @@ class DiskTier:
         self._folder, self._model = folder, model
         self._writer = Writer(folder)
         self._reader = Reader(folder, self._writer, self.chunk_bytes)
+        self._file_bytes = encoded_bytes(self.chunk_bytes)
         self._n_loads = self._n_loaded_tokens = self._n_dropped = 0
 
     # Writing.
@@ -41,49 +43,57 @@ class DiskTier:
         """Takes copies of the chunks that end when the last `n` tokens of a node are evicted."""
         if node.stamp == EVICT_FIRST or not self._writer.is_on:
             return  # the compiler says that nobody asks for it again
-        path = tree.path(node)
-        end = len(path.tokens)
-        first, n_whole = (end - n) // CHUNK_TOKENS, end // CHUNK_TOKENS
-        if first == n_whole:
+        end = tree.length(node)
+        first = (end - n) // CHUNK_TOKENS
+        if first == end // CHUNK_TOKENS:
             return
+        path = tree.path(node)
         keys = list(self._keys(path.tokens, path.namespace))[first:]
         batch: list[tuple[bytes, Bytes]] = []
         for chunk, key in enumerate(keys, first):
             if self._has(key):
                 continue
-            if not self._writer.has_room((len(batch) + 1) * self.chunk_bytes):
+            room = self._writer.has_room((len(batch) + 1) * self.chunk_bytes)
+            data = self._copied(path.pages, chunk) if room else None
+            if data is None:
                 self._n_dropped += 1
-                continue
-            batch.append((key, self._copied(path.pages, chunk)))
+            else:
+                batch.append((key, data))
         if batch:
             self._writer.put(batch)
 
     def close(self, tree: RadixTree, limit_s: float = KV_CLOSING_S) -> None:
         """Writes what the tree holds, latest used first, and what waits to be written."""
         until = time.monotonic() + limit_s
-        keys: dict[bytes, None] = {}
+        kept: dict[bytes, None] = {}
         nodes = (node for node in tree.nodes() if node.parent is not None)
         for node in sorted(nodes, key=lambda node: -node.stamp):
-            if node.stamp == EVICT_FIRST or not self._write_node(tree, node, keys, until):
+            if node.stamp == EVICT_FIRST or not self._write_node(tree, node, kept, until):
                 break
         self._writer.finish(until)
-        self._folder.touch(list(keys))
+        self._folder.touch(list(kept))
 
     def _write_node(
-        self, tree: RadixTree, node: Node, keys: dict[bytes, None], until: float
+        self, tree: RadixTree, node: Node, kept: dict[bytes, None], until: float
     ) -> bool:
-        """Queues the chunks that end in a node; False if time is over. keys: those met so far."""
+        """Queues the chunks that end in a node; False if time is over, or the folder is full of
+        what was used later. kept: the keys met so far."""
         path = tree.path(node)
         first = (len(path.tokens) - len(node)) // CHUNK_TOKENS
         for chunk, key in enumerate(self._keys(path.tokens, path.namespace)):
-            if chunk < first or key in keys:
+            if chunk < first or key in kept:
                 continue
-            keys[key] = None
-            if self._has(key):
-                continue
-            if not self._writer.wait(self.chunk_bytes, until):
+            if (len(kept) + 1) * self._file_bytes > KEPT_SHARE * self._folder.max_bytes:
                 return False
-            self._writer.put([(key, self._copied(path.pages, chunk))])
+            kept[key] = None
+            if self._has(key):
+                self._folder.touch([key])  # before others are written in its place
+                continue
+            is_time = self._writer.wait(self.chunk_bytes, until)
+            data = self._copied(path.pages, chunk) if is_time else None
+            if data is None:
+                return False
+            self._writer.put([(key, data)])
         return True
 
     # Loading.
@@ -93,6 +103,11 @@ class DiskTier:
         of `n_matched` tokens ends. Nothing is read."""
         keys = itertools.islice(self._keys(tokens, namespace), n_matched // CHUNK_TOKENS, None)
         return list(itertools.takewhile(self._has, keys))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disk does not come to an end with what nobody waits for any more."""
+        return self._reader.is_behind
 
     def begin(self, keys: list[bytes]) -> Load:
         load = Load(keys)
@@ -128,5 +143,9 @@ class DiskTier:
     def _has(self, key: bytes) -> bool:
         return key in self._folder or self._writer.pending(key) is not None
 
-    def _copied(self, pages: Ints, chunk: int) -> Bytes:
-        return self.pages.read(pages[chunk * CHUNK_TOKENS : (chunk + 1) * CHUNK_TOKENS])
+    def _copied(self, pages: Ints, chunk: int) -> Bytes | None:
+        """None: there is no memory for a copy."""
+        try:
+            return self.pages.read(pages[chunk * CHUNK_TOKENS : (chunk + 1) * CHUNK_TOKENS])
+        except MemoryError:
+            return None

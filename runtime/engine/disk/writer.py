@@ -30,8 +30,7 @@ class Writer:
         self._changed = threading.Condition()
         self.is_on = True
         self.n_written = self.n_bytes = self.n_dropped = 0
-        self._thread = threading.Thread(target=self._run, name="kv-writer", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="kv-writer", daemon=True).start()
 
     def has_room(self, n_bytes: int) -> bool:
         return self.is_on and self._queued_bytes + n_bytes <= self._max_queued_bytes
@@ -78,10 +77,10 @@ class Writer:
                 self.n_written, self.n_bytes = self.n_written + 1, self.n_bytes + len(content)
             else:
                 self.n_dropped += 1
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self.is_on = False
             self.n_dropped += 1
-            why = error.strerror or error
+            why = getattr(error, "strerror", None) or error or "there is no memory"
             _log.warning("K and V are no longer written to %s: %s", self._folder.path, why)
         with self._changed:
             del self._pending[key]

@@ -3,8 +3,8 @@
 A request whose match goes on on disk is parked while that is read, if reading is quicker than
 computing (`disk/costs.py`). Others pass it, and those that need the same chunks wait for the same
 load. What is read is copied into pages and cached, like what a request has computed; a load holds
-no page and no lock. If there is no room for it, or what it continues was evicted, the rest of it is
-given up.
+no page and no lock. If there is no room for it, what it continues was evicted, or the disk gives
+nothing for some seconds, the rest of it is given up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # its libraries are imported only where there is a disk
     from sgc.runtime.engine.disk.reader import Load
     from sgc.runtime.engine.disk.tier import DiskTier
 
-MAX_COPYING_S = 0.02  # in one step
+MAX_COPYING_S = 0.05  # in one step
+MAX_SILENCE_S = 5.0  # of a disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class _Loading:
     start: int
     at: int
     since: int | None
+    heard: float  # when its last chunk came
 
     @property
     def is_wanted(self) -> bool:
@@ -64,7 +66,7 @@ class Loads:
     def begin(self, work: Work, match: Match, since: int | None = None) -> bool:
         """Whether the request waits for a load now, its own or another's. It asks for one itself
         once at most, each time that it is admitted."""
-        if work.wait.has_loaded:
+        if work.wait.has_loaded or self._disk.is_behind:
             return False
         # Of the last chunk it may use a part.
         n_useful = -(-work.n_matchable // CHUNK_TOKENS) * CHUNK_TOKENS
@@ -74,13 +76,15 @@ class Loads:
         if there is not None:
             there.works.append(work)
             return True
-        work.wait.has_loaded = True
         start = match.length // CHUNK_TOKENS * CHUNK_TOKENS
         end = start + CHUNK_TOKENS * len(keys)
+        if keys and end - match.length > self._cache.n_available:
+            return False  # nor is there room for all of the request
+        work.wait.has_loaded = True
         if not keys or not self._is_worth(work, match.length, start, end):
             return False
         load = self._disk.begin(keys)
-        one = _Loading(load, [work], tokens[:end].copy(), start, start, since)
+        one = _Loading(load, [work], tokens[:end].copy(), start, start, since, load.began)
         self._all[load] = one
         self._by_key |= dict.fromkeys(keys, one)  # the latest, of loads that overlap
         return True
@@ -115,13 +119,13 @@ class Loads:
     def _advance(self, one: _Loading, until: float) -> bool:
         """Caches chunks that were read; returns whether there are no more."""
         is_read = one.load.is_read  # asked first: what comes after it would be missed
-        while time.perf_counter() < until:
+        while (now := time.perf_counter()) < until:
             data = self._disk.take(one.load)
             if data is None:
-                return is_read
+                return is_read or now - one.heard > MAX_SILENCE_S
             if not self._insert(one, data):
                 return True
-            one.at += CHUNK_TOKENS
+            one.at, one.heard = one.at + CHUNK_TOKENS, now
         return False
 
     def _insert(self, one: _Loading, data: Bytes) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
 
 import numpy as np
 import pytest
 from engine.core.conftest import VOCAB, Naive
 from engine.core.disk.disk_play import DiskEngine
+from waiting import until
 
 from sgc.runtime.engine.disk.costs import Costs
 from sgc.runtime.engine.disk.folder import KVFolder
@@ -20,6 +22,7 @@ from sgc.runtime.engine.requests.request import (
     Prefetch,
     Score,
 )
+from sgc.runtime.engine.scheduling import loads
 
 PROMPT = np.random.default_rng(3).integers(3, VOCAB, 300)
 RIGHT = Naive().generate(PROMPT.tolist(), Generate(4))
@@ -322,3 +325,47 @@ def test_pages_in_the_writers_queue_are_found(tmp_path, monkeypatch):
     cache.release(cache.reserve(cache.n_available))
     assert engine.ask(PROMPT)[0] == RIGHT
     assert engine.stats.disk_loads == 1
+
+
+def test_at_its_end_an_engine_keeps_what_was_used_last(tmp_path):
+    prompts = [np.random.default_rng(i).integers(3, VOCAB, 140) for i in range(12)]
+    engine = DiskEngine(tmp_path / "kv")
+    engine.ask(prompts[0], n=0)
+    engine.evict()
+    size = files(engine.folder.path)[0].stat().st_size
+    engine = DiskEngine(tmp_path / "kv", max_bytes=9 * size)
+    for prompt in prompts:  # the first of them is on disk
+        engine.ask(prompt, n=0)
+    engine.core.close()
+    assert len(files(engine.folder.path)) <= 9
+    again = DiskEngine(tmp_path / "kv", max_bytes=9 * size)
+    found = [again.ask(prompt, n=0)[1].cached_tokens for prompt in prompts]
+    assert found == [0] * 8 + [128] * 4
+
+
+def test_a_disk_that_hangs_is_not_waited_for(kept, monkeypatch):
+    monkeypatch.setattr(loads, "MAX_SILENCE_S", 0.05)
+    engine, goes_on = DiskEngine(kept), threading.Event()
+    read = engine.folder.read
+    monkeypatch.setattr(engine.folder, "read", lambda *of: (goes_on.wait(10), read(*of))[1])
+    assert engine.ask(PROMPT)[0] == RIGHT
+    assert engine.tier.is_behind
+    assert engine.ask(PROMPT[:200], salt=b"other")[1].cached_tokens == 0  # at once
+    goes_on.set()
+    until(lambda: not engine.tier.is_behind)
+    engine.core.flush_cache()
+    assert engine.ask(PROMPT)[1].cached_tokens == 256
+
+
+def test_without_memory_for_copies_nothing_is_kept(tmp_path, monkeypatch):
+    def no_memory(_):
+        raise MemoryError
+
+    engine = DiskEngine(tmp_path / "kv")
+    monkeypatch.setattr(engine.model, "read", no_memory)
+    engine.ask(PROMPT)
+    engine.evict()
+    assert engine.stats.disk_dropped_chunks == 4
+    assert engine.ask(PROMPT)[0] == RIGHT
+    engine.core.close()
+    assert files(engine.folder.path) == []
