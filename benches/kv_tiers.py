@@ -1,13 +1,15 @@
 """Prefixes on disk: the first token after an eviction, from disk and computed, and a warm restart.
 
     python -P benches/kv_tiers.py [--models S,M] [--folder FOLDER] [--reps 9] [--seconds 30]
-        [--out FILE.json]
+        [--parts first_token,unshared,restart] [--out FILE.json]
 
 First, in one process: a prompt whose prefix is evicted is asked again, in turn of an engine that
 computes it and of one with `--kv-dir`, which measures and decides by itself whether to load. `disk`
-has its files in the system's page cache; for `device` they are dropped from it before. Second, over
-gRPC: questions about documents that do not fit in the pool come at random times, to an engine
-without a disk, to one on an empty folder, and to one that is started on what that left.
+has its files in the system's page cache; for `device` they are dropped from it before. Second, what
+it costs where nothing comes back: prompts that have nothing in common, in a pool of a quarter of
+them, in turn without a disk and with one. Third, over gRPC: questions about documents that do not
+fit in the pool come at random times, to an engine without a disk, to one on an empty folder, and to
+one that is started on what that left. Both of these on model S.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,7 @@ LONG = 2048  # from here on computing takes seconds
 N_NEW = 8  # tokens after the prefix
 POOL = 12288
 WAYS = ("computed", "disk", "device")
+N_UNSHARED, UNSHARED, N_GENERATED = 48, 512, 16
 N_DOCUMENTS, DOCUMENT = 96, 1024
 SERVED_POOL = 16384  # a sixth of the documents
 
@@ -58,16 +62,16 @@ SERVED_POOL = 16384  # a sixth of the documents
 class Asked:
     """One model, and its pages, of which each engine holds none between two requests."""
 
-    def __init__(self, folder: Path, kv: Path) -> None:
+    def __init__(self, folder: Path, kv: Path, pool: int = POOL) -> None:
         options = StepOptions(kv_dir=str(kv))
         disk, self._kv = Disk(options, str(folder)), kv
-        runner = load_model(str(folder), pool_tokens=POOL)
+        runner = load_model(str(folder), pool_tokens=pool)
         self._vocab = runner.vocab_size
         self._tier = disk.tier_of(runner)
 
         def core(**more: Any) -> EngineCore:
             return EngineCore(
-                runner, pool_tokens=POOL, max_context=runner.max_context,
+                runner, pool_tokens=pool, max_context=runner.max_context,
                 vocab_size=runner.vocab_size, **more,
             )  # fmt: skip
 
@@ -86,6 +90,26 @@ class Asked:
         else:
             self._evict()
         return found
+
+    def all_s(self, is_tiered: bool, seed: int) -> tuple[float, float]:
+        """Of requests that arrive together and have nothing in common: seconds, and those of all
+        threads on a processor, until everything is written."""
+        core = self._tiered if is_tiered else self._plain
+        for i in range(N_UNSHARED):
+            prompt, kind = self.prefix(UNSHARED, 1000 * seed + i), Generate(N_GENERATED)
+            core.submit(EngineRequest(1 + i, prompt, kind))
+        begun, begun_cpu = time.perf_counter(), time.process_time()
+        while core.has_work:
+            core.step()
+        took_s = time.perf_counter() - begun
+        self._tier._writer.finish(time.monotonic() + 60)
+        took_cpu_s = time.process_time() - begun_cpu
+        core.flush_cache()
+        return took_s, took_cpu_s
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return asdict(self._tier.stats())
 
     def _evict(self) -> None:
         cache = self._tiered.cache
@@ -146,6 +170,28 @@ def _row(asked: Asked, name: str, n: int, reps: int) -> dict[str, Any]:
     return row
 
 
+def unshared(folder: Path, reps: int) -> dict[str, Any]:
+    with _kv_folder() as kv:
+        asked = Asked(folder, kv, N_UNSHARED * UNSHARED // 4)
+        took: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+        for rep in range(reps + 1):  # the first is a warm-up
+            for is_tiered in (False, True)[:: 1 if rep % 2 else -1]:
+                seconds = asked.all_s(is_tiered, rep)
+                took[is_tiered] += [seconds] if rep else []
+        found: dict[str, Any] = {
+            "requests": N_UNSHARED, "prompt": UNSHARED, "generated": N_GENERATED, "reps": reps,
+            "stats": asked.stats,
+        }  # fmt: skip
+    without, disk = np.array(took[False]), np.array(took[True])
+    for i, what in enumerate(("wall", "cpu")):
+        found[what] = {"without_s": float(np.median(without[:, i]))}
+        found[what]["disk_s"] = float(np.median(disk[:, i]))
+        ratio, found[what]["of_without_95"] = paired_ratio(disk[:, i] / without[:, i])
+        found[what]["of_without"] = ratio
+    print(f"  {found}", flush=True)
+    return found
+
+
 async def _serve(uri: str, moments: list[float], seed: int) -> dict[str, Any]:
     """Questions at these moments, each about one of the documents."""
     draw = random.Random(seed)
@@ -184,20 +230,22 @@ def _ids(draw: random.Random, n: int) -> tuple[int, ...]:
     return tuple(draw.randrange(300, 4000) for _ in range(n))
 
 
-def restarts(folder: Path, rate: float, seconds: float) -> dict[str, Any]:
+def restarts(folder: Path, rate: float, seconds: float, reps: int) -> dict[str, Any]:
     """The first `seconds` of each engine's life."""
-    found: dict[str, Any] = {"rate": rate, "seconds": seconds, "documents": N_DOCUMENTS}
-    draw, at, moments = random.Random("arrivals"), 0.0, []
-    while (at := at + draw.expovariate(rate)) < seconds:
-        moments.append(at)
-    with _kv_folder() as kv:
-        for name, on_disk, seed in (("none", 0, 1), ("empty", 1, 1), ("restarted", 1, 2)):
-            options = ["--pool-tokens", str(SERVED_POOL)]
-            options += ["--kv-dir", str(kv)] if on_disk else []
-            with EmbeddedEngine(str(folder), options) as engine:
-                found[name] = asyncio.run(_serve(engine.uri, moments, seed))
-            print(f"  {name}: {found[name]}", flush=True)
-    return found
+    rows: dict[str, list[dict[str, Any]]] = {"none": [], "empty": [], "restarted": []}
+    for rep in range(reps):
+        draw, at, moments = random.Random(f"arrivals {rep}"), 0.0, []
+        while (at := at + draw.expovariate(rate)) < seconds:
+            moments.append(at)
+        with _kv_folder() as kv:
+            for name, row in rows.items():
+                options = ["--pool-tokens", str(SERVED_POOL)]
+                options += [] if name == "none" else ["--kv-dir", str(kv)]
+                seed = 2 * rep + (name == "restarted")  # it is asked other questions
+                with EmbeddedEngine(str(folder), options) as engine:
+                    row.append(asyncio.run(_serve(engine.uri, moments, seed)))
+                print(f"  {name}: {row[-1]}", flush=True)
+    return {"rate": rate, "seconds": seconds, "documents": N_DOCUMENTS, "runs": rows}
 
 
 @contextmanager
@@ -216,20 +264,34 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=9)
     parser.add_argument("--rate", type=float, default=4.0, help="questions a second, of S")
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--parts", default="first_token,unshared,restart")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    found: dict[str, Any] = {
+    parts = options.parts.split(",")
+    found: dict[str, Any] = {}
+    if options.out and options.out.exists():  # other parts stay
+        found = json.loads(options.out.read_text())
+    about = {
         "command": f"python -P benches/kv_tiers.py --models {options.models} --reps "
         f"{options.reps} --rate {options.rate:g} --seconds {options.seconds:g}",
         "machine": machine(), "versions": {"torch": version("torch")},
-        "load_before": os.getloadavg(), "first_token": [],
+        "load_before": os.getloadavg(),
     }  # fmt: skip
-    print("the first token")
-    for name in options.models.split(","):
-        folder = models.make(name, options.folder)
-        found["first_token"] += first_tokens(folder, name, options.reps)
-    print("the first seconds of an engine")
-    found["restart"] = restarts(models.make("S", options.folder), options.rate, options.seconds)
+    small = models.make("S", options.folder)
+    if "first_token" in parts:
+        print("the first token")
+        rows = []
+        for name in options.models.split(","):
+            rows += first_tokens(models.make(name, options.folder), name, options.reps)
+        found["first_token"] = about | {"rows": rows}
+    if "unshared" in parts:
+        print("where nothing comes back")
+        found["unshared"] = about | unshared(small, options.reps)
+    if "restart" in parts:
+        print("the first seconds of an engine")
+        found["restart"] = about | restarts(
+            small, options.rate, options.seconds, max(1, options.reps // 3)
+        )
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")
 

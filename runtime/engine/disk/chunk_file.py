@@ -1,54 +1,50 @@
-"""What is in a chunk's file: safetensors, with the bytes of its pages, its key and a checksum. A
-file may be damaged in any way: what cannot be read, or is not what its name says, is `Damaged`.
+"""What is in a chunk's file: safetensors, with the bytes of its pages, its key and a checksum.
+
+All files of a model begin with the same header, so it is made once, and none is parsed: a file is
+what it should be, byte by byte, or `Damaged`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
-import safetensors
 from safetensors.numpy import save
 
 from sgc.runtime.engine.disk.folder import Damaged
 from sgc.runtime.engine.ints import Bytes
 
 _FORMAT = {"format": "sgc kv 1"}
-_deserialize: Any = safetensors.deserialize
-_N_KEY = hashlib.sha256().digest_size
+_N_HASH = hashlib.sha256().digest_size
 
 
-def encode(key: bytes, data: Bytes) -> bytes:
-    parts = {
-        "pages": data,
-        "key": np.frombuffer(key, np.uint8),
-        "checksum": np.frombuffer(_checksum(key, data), np.uint8),
-    }
-    return save(parts, _FORMAT)
+class ChunkFile:
+    """Of chunks whose pages have `n_bytes`. n_file_bytes: its size."""
 
+    def __init__(self, n_bytes: int) -> None:
+        # The library puts them in this order: by name, as all are bytes.
+        marks = {name: np.zeros(_N_HASH, np.uint8) for name in ("checksum", "key")}
+        whole = save({**marks, "pages": np.zeros(n_bytes, np.uint8)}, _FORMAT)
+        self._header = whole[: len(whole) - n_bytes - 2 * _N_HASH]
+        self.n_file_bytes = len(whole)
 
-def decode(key: bytes, content: bytes, n_bytes: int) -> Bytes:
-    """The bytes of the pages, `n_bytes` of them; raises `Damaged`."""
-    try:
-        found: dict[str, Any] = dict(_deserialize(content))
-    except safetensors.SafetensorError as error:
-        raise Damaged(str(error)) from error
-    wanted = {"pages": n_bytes, "key": _N_KEY, "checksum": _N_KEY}
-    shapes = {name: (part["dtype"], part["shape"]) for name, part in found.items()}
-    if shapes != {name: ("U8", [n]) for name, n in wanted.items()}:
-        raise Damaged("it holds something else")
-    data = np.frombuffer(found["pages"]["data"], np.uint8)
-    if bytes(found["key"]["data"]) != key:
-        raise Damaged("it is another chunk's")
-    if bytes(found["checksum"]["data"]) != _checksum(key, data):
-        raise Damaged("its checksum is wrong")
-    return data
+    def parts(self, key: bytes, data: Bytes) -> list[memoryview]:
+        """A file's content, in pieces."""
+        checksum = _checksum(key, data)
+        return [memoryview(part) for part in (self._header, checksum, key)] + [data.data]
 
-
-def encoded_bytes(n_bytes: int) -> int:
-    """The size of a file whose pages have so many bytes."""
-    return len(encode(bytes(_N_KEY), np.zeros(n_bytes, np.uint8)))
+    def read(self, key: bytes, content: bytes) -> Bytes:
+        """The bytes of the pages; raises `Damaged`."""
+        at = len(self._header)
+        checksum, found, data = at, at + _N_HASH, at + 2 * _N_HASH
+        if len(content) != self.n_file_bytes or not content.startswith(self._header):
+            raise Damaged("it holds something else")
+        if content[found:data] != key:
+            raise Damaged("it is another chunk's")
+        pages = np.frombuffer(content, np.uint8, offset=data)
+        if content[checksum:found] != _checksum(key, pages):
+            raise Damaged("its checksum is wrong")
+        return pages
 
 
 def _checksum(key: bytes, data: Bytes) -> bytes:

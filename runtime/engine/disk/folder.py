@@ -13,6 +13,7 @@ import re
 import stat
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -23,6 +24,7 @@ _SUFFIX = ".kv.safetensors"
 _NAME = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
 _TEMPORARY = re.compile(r"\.[0-9]+-[0-9]+\.kv\.tmp")
 _STALE_S = 3600.0  # a temporary file this old is of an engine that was killed
+_TICK_NS = 10**8
 KEPT_SHARE = 0.95  # of the bound, once files are removed: not one by one
 
 
@@ -77,24 +79,25 @@ class KVFolder:
             raise Damaged(f"it was cut to {len(content)} bytes")
         return content
 
-    def write(self, key: bytes, content: bytes) -> None:
-        """Adds a file, and removes others until all fit; raises OSError."""
-        self._make_room(len(content))
+    def write(self, key: bytes, content: Sequence[memoryview]) -> None:
+        """Adds a file, and removes others until all fit; raises OSError. content: in pieces."""
+        n_bytes = sum(map(len, content))
+        self._make_room(n_bytes)
         self._n_temporary += 1
         temporary = self.path / f".{os.getpid()}-{self._n_temporary}.kv.tmp"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(temporary, flags, 0o600), "wb", buffering=0) as file:
-                view = memoryview(content)
-                while view:
-                    view = view[file.write(view) :]
+                for piece in content:
+                    while piece:
+                        piece = piece[file.write(piece) :]
             temporary.rename(self._path(key))
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        self._note(key, _File(len(content), time.time_ns()))
+        self._note(key, _File(n_bytes, time.time_ns()))
 
-    def touch(self, keys: list[bytes]) -> None:
+    def touch(self, keys: Sequence[bytes]) -> None:
         """Marks files as used now: each before the next, so that it outlives what needs it."""
         now_ns = time.time_ns()
         for i, key in enumerate(keys):
@@ -126,7 +129,8 @@ class KVFolder:
         for key in found - self._files.keys():
             with contextlib.suppress(FileNotFoundError):
                 self._note(key, _file(self._path(key)))
-        self._seen_ns = changed_ns
+        # A change in the same tick of the system's clock would look the same.
+        self._seen_ns = changed_ns if time.time_ns() - changed_ns > _TICK_NS else -1
 
     def _make_room(self, n_bytes: int) -> None:
         if n_bytes > self.max_bytes:

@@ -3,7 +3,6 @@ bounded. A chunk that is not there, or is damaged, ends its load: what follows i
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 import time
@@ -11,14 +10,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sgc.runtime.engine.disk.chunk_file import decode, encoded_bytes
+from sgc.runtime.engine.disk.chunk_file import ChunkFile
 from sgc.runtime.engine.disk.folder import Damaged, KVFolder
 from sgc.runtime.engine.disk.writer import Writer
 from sgc.runtime.engine.ints import Bytes
 
 MAX_READ_BYTES = 128 << 20
-REFRESH_S = 2.0  # how soon to see what other engines wrote
-MAX_REFRESH_SHARE = 0.02  # of the time, where a folder is large
 
 
 @dataclass(slots=True, eq=False)
@@ -34,13 +31,12 @@ class Load:
 
 
 class Reader:
-    """chunk_bytes: of the pages of a chunk. n_damaged: files that were removed for it."""
+    """n_damaged: files that were removed for it."""
 
-    def __init__(self, folder: KVFolder, writer: Writer, chunk_bytes: int) -> None:
-        self._folder, self._writer, self._chunk_bytes = folder, writer, chunk_bytes
-        self._file_bytes = encoded_bytes(chunk_bytes)
+    def __init__(self, folder: KVFolder, writer: Writer, file: ChunkFile) -> None:
+        self._folder, self._writer, self._file = folder, writer, file
         self._loads: queue.SimpleQueue[Load] = queue.SimpleQueue()
-        self._room = threading.Semaphore(max(2, MAX_READ_BYTES // chunk_bytes))
+        self._room = threading.Semaphore(max(2, MAX_READ_BYTES // file.n_file_bytes))
         self._reading: Load | None = None
         self.n_damaged = 0
         threading.Thread(target=self._run, name="kv-reader", daemon=True).start()
@@ -64,16 +60,8 @@ class Reader:
             pass
 
     def _run(self) -> None:
-        refresh_at = time.monotonic() + REFRESH_S
         while True:
-            with contextlib.suppress(queue.Empty):
-                self._read(self._loads.get(timeout=max(0.0, refresh_at - time.monotonic())))
-            begun = time.monotonic()
-            if begun >= refresh_at:
-                with contextlib.suppress(OSError):  # nothing new is seen of a disk that fails
-                    self._folder.refresh()
-                ended = time.monotonic()
-                refresh_at = ended + max(REFRESH_S, (ended - begun) / MAX_REFRESH_SHARE)
+            self._read(self._loads.get())
 
     @property
     def is_behind(self) -> bool:
@@ -94,7 +82,7 @@ class Reader:
         load.is_read = True
         if load.is_dropped:
             self.drop(load)
-        self._folder.touch(list(load.keys[:n_read]))
+        self._writer.touch(load.keys[:n_read])
         self._reading = None
 
     def _chunk(self, key: bytes) -> Bytes | None:
@@ -102,9 +90,9 @@ class Reader:
         if data is not None:
             return data
         try:
-            content = self._folder.read(key, self._file_bytes)
+            content = self._folder.read(key, self._file.n_file_bytes)
             if content is not None:
-                return decode(key, content, self._chunk_bytes)
+                return self._file.read(key, content)
         except (Damaged, OSError):
             self.n_damaged += 1
         except MemoryError:

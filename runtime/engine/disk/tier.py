@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 from sgc.runtime.engine.cache.radix import EVICT_FIRST, Node, RadixTree
-from sgc.runtime.engine.disk.chunk_file import encoded_bytes
+from sgc.runtime.engine.disk.chunk_file import ChunkFile
 from sgc.runtime.engine.disk.costs import Costs
 from sgc.runtime.engine.disk.folder import KEPT_SHARE, KVFolder
 from sgc.runtime.engine.disk.keys import CHUNK_TOKENS, chunk_keys, root_key
@@ -32,9 +32,9 @@ class DiskTier:
         self.costs, self.pages = costs, pages
         self.chunk_bytes = CHUNK_TOKENS * pages.token_bytes
         self._folder, self._model = folder, model
-        self._writer = Writer(folder)
-        self._reader = Reader(folder, self._writer, self.chunk_bytes)
-        self._file_bytes = encoded_bytes(self.chunk_bytes)
+        self._file = ChunkFile(self.chunk_bytes)
+        self._writer = Writer(folder, self._file)
+        self._reader = Reader(folder, self._writer, self._file)
         self._n_loads = self._n_loaded_tokens = self._n_dropped = 0
 
     # Writing.
@@ -83,7 +83,7 @@ class DiskTier:
         for chunk, key in enumerate(self._keys(path.tokens, path.namespace)):
             if chunk < first or key in kept:
                 continue
-            if (len(kept) + 1) * self._file_bytes > KEPT_SHARE * self._folder.max_bytes:
+            if (len(kept) + 1) * self._file.n_file_bytes > KEPT_SHARE * self._folder.max_bytes:
                 return False
             kept[key] = None
             if self._has(key):

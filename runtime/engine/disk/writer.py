@@ -1,39 +1,43 @@
-"""Writes chunks to the folder, on a thread of its own. Nobody waits for it: what does not fit in
-its queue is not kept. Until a chunk is written, whoever asks for it gets it from here.
+"""Writes chunks to the folder, and sees what others wrote there, on a thread of its own. Nobody
+waits for it: what does not fit in its queue is not kept. Until a chunk is written, whoever asks for
+it gets it from here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 
-from sgc.runtime.engine.disk.chunk_file import encode
+from sgc.runtime.engine.disk.chunk_file import ChunkFile
 from sgc.runtime.engine.disk.folder import KVFolder
 from sgc.runtime.engine.ints import Bytes
 
 MAX_QUEUED_BYTES = 256 << 20
+REFRESH_S = 2.0  # how soon to see what other engines wrote
+MAX_REFRESH_SHARE = 0.02  # of the time, where a folder is large
 _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """n_written, n_bytes: chunks written, and the bytes of their files; n_dropped: chunks that were
-    not. An error of the disk turns writing off."""
+    """n_bytes: of the files written; n_dropped: chunks that were not. An error of the disk turns
+    writing off."""
 
-    def __init__(self, folder: KVFolder, max_queued_bytes: int = MAX_QUEUED_BYTES) -> None:
-        self._folder, self._max_queued_bytes = folder, max_queued_bytes
-        self._batches: deque[list[bytes]] = deque()
+    def __init__(self, folder: KVFolder, file: ChunkFile) -> None:
+        self._folder, self._file = folder, file
+        self._batches: deque[Sequence[bytes]] = deque()
         self._pending: dict[bytes, Bytes] = {}
         self._queued_bytes = 0
         self._changed = threading.Condition()
         self.is_on = True
-        self.n_written = self.n_bytes = self.n_dropped = 0
+        self.n_bytes = self.n_dropped = 0
         threading.Thread(target=self._run, name="kv-writer", daemon=True).start()
 
     def has_room(self, n_bytes: int) -> bool:
-        return self.is_on and self._queued_bytes + n_bytes <= self._max_queued_bytes
+        return self.is_on and self._queued_bytes + n_bytes <= MAX_QUEUED_BYTES
 
     def put(self, batch: Sequence[tuple[bytes, Bytes]]) -> None:
         """Takes chunks to write; the first of them is to be kept longest."""
@@ -41,6 +45,12 @@ class Writer:
             self._pending.update(batch)
             self._queued_bytes += sum(len(data) for _, data in batch)
             self._batches.append([key for key, _ in batch])
+            self._changed.notify_all()
+
+    def touch(self, keys: Sequence[bytes]) -> None:
+        """Marks chunks as used, as `put` does; later on."""
+        with self._changed:
+            self._batches.append(keys)
             self._changed.notify_all()
 
     def pending(self, key: bytes) -> Bytes | None:
@@ -60,21 +70,29 @@ class Writer:
             self._changed.wait_for(lambda: not self._pending, until - time.monotonic())
 
     def _run(self) -> None:
+        refresh_at = time.monotonic() + REFRESH_S
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: bool(self._batches))
-                keys = self._batches.popleft()
+                left_s = refresh_at - time.monotonic()
+                self._changed.wait_for(lambda: bool(self._batches), max(0.0, left_s))
+                keys = self._batches.popleft() if self._batches else ()
             for key in keys:
                 self._write(key)
             self._folder.touch(keys)
+            if (begun := time.monotonic()) >= refresh_at:
+                with contextlib.suppress(OSError):  # nothing new is seen of a disk that fails
+                    self._folder.refresh()
+                took_s = time.monotonic() - begun
+                refresh_at = begun + max(REFRESH_S, took_s / MAX_REFRESH_SHARE)
 
     def _write(self, key: bytes) -> None:
-        data = self._pending[key]
+        data = self._pending.get(key)
+        if data is None:  # it is to be touched alone
+            return
         try:
             if self.is_on:
-                content = encode(key, data)
-                self._folder.write(key, content)
-                self.n_written, self.n_bytes = self.n_written + 1, self.n_bytes + len(content)
+                self._folder.write(key, self._file.parts(key, data))
+                self.n_bytes += self._file.n_file_bytes
             else:
                 self.n_dropped += 1
         except (OSError, MemoryError) as error:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from engine.core.conftest import VOCAB, Naive
 from engine.core.disk.disk_play import DiskEngine
+from safetensors.numpy import load_file
 from waiting import until
 
 from sgc.runtime.engine.disk.costs import Costs
@@ -369,3 +370,11 @@ def test_without_memory_for_copies_nothing_is_kept(tmp_path, monkeypatch):
     assert engine.ask(PROMPT)[0] == RIGHT
     engine.core.close()
     assert files(engine.folder.path) == []
+
+
+def test_a_file_is_as_the_library_reads_it(kept):
+    path = files(kept)[0]
+    found = load_file(path)
+    assert sorted(found) == ["checksum", "key", "pages"]
+    assert found["key"].tobytes().hex() == path.name.partition(".")[0]
+    assert found["pages"].nbytes == 64 * 8

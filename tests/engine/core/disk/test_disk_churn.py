@@ -12,7 +12,8 @@ from engine.core.conftest import VOCAB, drive, make_core
 from engine.core.disk.disk_play import AMPLE_BYTES, DiskEngine
 from tests_support import one_in
 
-from sgc.runtime.engine.disk import reader, tier
+from sgc.runtime.engine.disk import tier
+from sgc.runtime.engine.disk.chunk_file import ChunkFile
 from sgc.runtime.engine.disk.folder import KVFolder
 from sgc.runtime.engine.disk.keys import CHUNK_TOKENS
 from sgc.runtime.engine.model.fake_model import FakeModel
@@ -154,8 +155,8 @@ def _wrong_keys(root, tokens):
         yield hashlib.sha256(root + tokens[end - CHUNK_TOKENS : end].tobytes()).digest()
 
 
-def _unchecked(_, content, n_bytes):
-    return np.frombuffer(content[-n_bytes:], np.uint8)
+def _unchecked(self, _, content):
+    return np.frombuffer(content[len(self._header) + 64 :], np.uint8)
 
 
 def _first_of(self, pages, data):
@@ -182,7 +183,7 @@ def _anywhere(self, one, data):
 _insert = Loads._insert
 BUGS = {
     "keys forget what comes before": (tier, "chunk_keys", _wrong_keys, "a sound disk"),
-    "files are not checked": (reader, "decode", _unchecked, "a damaged one"),
+    "files are not checked": (ChunkFile, "read", _unchecked, "a damaged one"),
     "a part of a chunk is its beginning": (FakeModel, "write", _first_of, "a sound disk"),
     "a copy is one token late": (tier.DiskTier, "_copied", _next_of, "a sound disk"),
     "pages of a load are free, too": (Loads, "_insert", _freed_too, "a sound disk"),
