@@ -14,7 +14,8 @@ comprehension that its statement evaluates first is taken out: `x = [f(t) for t 
     x = made
 
 The same is done for comprehensions of sets and dicts, which are made of that list at the end, and
-for generators that `join`, `sum`, `any`, `all` and the like consume at once. A comprehension that
+for generators that `join`, `sum`, `any`, `all` and the like consume at once, and for `next` of one
+that calls a tool or a program. A comprehension that
 is evaluated after a call, or only conditionally, stays.
 """
 
@@ -32,6 +33,7 @@ from sgc.tracing.code.operator_names import (
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.looping import (
     DECIDES,
+    FIRST,
     SCOPES,
     Made,
     assigned,
@@ -179,7 +181,7 @@ class _First:
         """Takes a comprehension out; None if it has to stay."""
         if not is_simple(made):
             return None
-        if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(made)):
+        if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(node)):
             return self._take(node, made)
         return None
 
@@ -269,9 +271,9 @@ def _is_users(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr not in _KNOWN
 
 
-def _is_pure(made: Made) -> bool:
-    """Whether a comprehension calls only Python's own functions."""
-    calls = (each for each in ast.walk(made) if isinstance(each, ast.Call))
+def _is_pure(node: ast.expr) -> bool:
+    """Whether an expression calls only Python's own functions."""
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
     return not any(_is_users(call) for call in calls)
 
 
@@ -282,13 +284,19 @@ def _name_of(function: ast.expr) -> str:
 
 
 def _decided(node: ast.expr) -> ast.GeneratorExp | None:
-    """The generator of `any(…)` or `all(…)`."""
+    """The generator of `any(…)`, `all(…)` or `next(…, default)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
         return None
-    if node.func.id not in DECIDES or len(node.args) != 1:
+    if node.func.id in DECIDES:
+        is_taken = len(node.args) == 1
+    else:
+        is_taken = node.func.id == FIRST and len(node.args) == 2
+        is_taken = is_taken and not isinstance(node.args[1], ast.Starred)
+        is_taken = is_taken and _can_be_twice(node.args[1])
+    arg = node.args[0] if is_taken else None
+    if not isinstance(arg, ast.GeneratorExp) or not is_simple(arg):
         return None
-    arg = node.args[0]
-    return arg if isinstance(arg, ast.GeneratorExp) and is_simple(arg) else None
+    return arg if node.func.id in DECIDES or len(arg.generators) == 1 else None
 
 
 def _listed(node: ast.expr) -> ast.ListComp | None:
@@ -310,4 +318,8 @@ def is_simple(node: Made) -> bool:
         if each.is_async:
             return False
         parts += [each.target, *each.ifs, *([each.iter] if n else [])]
-    return not any(isinstance(inner, SCOPES) for part in parts for inner in ast.walk(part))
+    return all(map(_can_be_twice, parts))
+
+
+def _can_be_twice(part: ast.expr) -> bool:
+    return not any(isinstance(inner, SCOPES) for inner in ast.walk(part))

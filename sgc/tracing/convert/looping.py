@@ -15,6 +15,7 @@ SCOPES = (
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
+FIRST = "next"  # of a generator and a default: the first item ends it
 
 
 class Names(Protocol):
@@ -33,14 +34,17 @@ def only_item(each: ast.comprehension) -> ast.expr | None:
 def statements(
     node: ast.expr, made: Made, it: str, result: str, names: Names
 ) -> Iterator[ast.stmt]:
-    """The statements that set `result` to a comprehension, or to `any` or `all` of one."""
+    """The statements that set `result` to a comprehension, or to `any`, `all` or `next` of one."""
     first = made.generators[0]
-    decides = DECIDES[node.func.id] if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
+    decides = DECIDES.get(node.func.id) if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
+    default = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
     yield assigned(it, first.iter, first.iter)
-    loop = _Loop(made, it, result, decides, names)
+    loop = _Loop(made, it, result, decides, names, default)
     asked: list[ast.expr] = [loaded(it, first.iter)]
     if isinstance(node, ast.Call):
         asked.append(node.func)
+    if default is not None:
+        asked += [placed(ast.Constant(name), node) for name in _called(made)]
     first.iter = loaded(it, first.iter)
     test = placed(ast.Call(placed(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
     body = loop.body()
@@ -54,11 +58,24 @@ def statements(
     yield assigned(it, placed(ast.Constant(None), first.iter), first.iter)
 
 
+def _called(made: Made) -> list[str]:
+    """The names of the functions that a comprehension calls by them."""
+    calls = (each.func for each in ast.walk(made) if isinstance(each, ast.Call))
+    return sorted({each.id for each in calls if isinstance(each, ast.Name)})
+
+
 class _Loop:
-    """A comprehension as a loop with renamed variables."""
+    """A comprehension as a loop with renamed variables. default: what `next` gives if there is no
+    item."""
 
     def __init__(
-        self, made: Made, it: str, result: str, decides: bool | None, names: Names
+        self,
+        made: Made,
+        it: str,
+        result: str,
+        decides: bool | None,
+        names: Names,
+        default: ast.expr | None = None,
     ) -> None:
         made = copy.deepcopy(made)
         bound = {
@@ -73,9 +90,10 @@ class _Loop:
                 name.id = renamed[name.id]
         made.generators[0].iter = loaded(it, made.generators[0].iter)
         self._made, self._result, self._decides = made, result, decides
+        self._default = copy.deepcopy(default)
 
     def body(self) -> list[ast.stmt]:
-        start: ast.expr = ast.List([], ast.Load())
+        start: ast.expr = self._default or ast.List([], ast.Load())
         if self._decides is not None:
             start = ast.Constant(not self._decides)
         at = self._made.elt
@@ -105,6 +123,8 @@ class _Loop:
 
     def _item(self) -> list[ast.stmt]:
         item = self._made.elt
+        if self._default is not None:
+            return [assigned(self._result, item, item), placed(ast.Break(), item)]
         if self._decides is None:
             append = placed(ast.Attribute(loaded(self._result, item), "append", ast.Load()), item)
             return [placed(ast.Expr(placed(ast.Call(append, [item], []), item)), item)]

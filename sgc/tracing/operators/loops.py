@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import GeneratorType
+from types import FrameType, GeneratorType
 from typing import Any
 
 from sgc.core.places import is_users
 from sgc.core.session import Stream, current_session
+from sgc.lang.definition import Definition
 from sgc.lang.group import ProgramStateGroup
+from sgc.lang.tools import Tool
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
@@ -20,16 +23,19 @@ from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.open_fork import OpenFork
 
 
-def loops(over: Any, function: Any = None) -> bool:
+def loops(over: Any, function: Any = None, *called: str) -> bool:
     """Whether a comprehension runs as a loop: if its items, or their number, are known only at run
-    time. function: the called `any` or `all`, which may be a user's function of that name.
+    time. function: the called `any`, `all` or `next`, which may be a user's function of that name;
+    called: what the generator of a `next` calls, which is code unless it asks something.
     """
     session = current_session()
     if session is None or not session.is_tracing:
         return False
     if function is not None and function not in [
-        known for each in (builtins.any, builtins.all) for known in (each, KNOWING.get(each))
+        known for each in _LOOPING for known in (each, KNOWING.get(each))
     ]:
+        return False
+    if function is builtins.next and not _asks(called, sys._getframe(1)):
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
@@ -38,6 +44,15 @@ def loops(over: Any, function: Any = None) -> bool:
     if type(over) is GeneratorType:
         return _is_of_run_time(over)
     return type(over) in (list, tuple) and any(map(_is_run_time, over))
+
+
+_LOOPING = (builtins.any, builtins.all, builtins.next)
+
+
+def _asks(called: tuple[str, ...], frame: FrameType) -> bool:
+    """Whether one of these names is of a tool or a program."""
+    found = (frame.f_locals.get(name, frame.f_globals.get(name)) for name in called)
+    return any(isinstance(each, (Tool, Definition)) for each in found)
 
 
 def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:

@@ -5,10 +5,11 @@ that the handlers distinguish.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, NoReturn
 
 from sgc.core.failures import Told, can_be_one, lowest, made_told
-from sgc.core.places import is_ours
+from sgc.core.places import is_ours, is_users_module
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
@@ -178,7 +179,7 @@ def _raise(
         "value": session.read(failed), "session": session,
         "is_code": session.is_code(failed),
     }  # fmt: skip
-    raise _made(told, _matched(session, told["classes"]))
+    raise _made(told, _matched(session, told["classes"], code))
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
@@ -194,8 +195,9 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
     return False
 
 
-def _matched(session: Recorder, names: Any) -> tuple[type, ...]:
-    """The handlers' classes that the failure belongs to, by a decision for each."""
+def _matched(session: Recorder, names: Any, code: str) -> tuple[type, ...]:
+    """The handlers' classes that the failure belongs to, by a decision for each. code: what failed;
+    it raises no class of the program's that it does not name."""
     found: list[type] = []
     others: list[type] = []
     for each in handled_classes():
@@ -206,11 +208,20 @@ def _matched(session: Recorder, names: Any) -> tuple[type, ...]:
         if not (can_be_one((each,)) or issubclass(each, BaseExceptionGroup)):
             stop(f"an `except` of {each.__name__}, a class that no other may derive from", _HINT)
         is_possible = can_be_one(lowest([*found, each]))
+        is_possible = is_possible and not (
+            code and _is_programs(each) and each.__name__ not in code
+        )
         if is_possible and computed(session, "has", names, class_name(each)):
             found.append(each)
         else:
             others.append(each)
     return lowest(found)
+
+
+def _is_programs(kind: type) -> bool:
+    """Whether a class is of the program's own files: libraries raise theirs without a name."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and is_users_module(kind.__module__, file)
 
 
 def _made(told: dict[str, Any], classes: tuple[type, ...]) -> BaseException:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from control_flow import equal_or_refused
+from control_flow import agree_saved, equal_or_refused
 
 import sgc
 
@@ -22,6 +22,12 @@ def in_code(text: str) -> list[str]:
 
 class Own(ValueError):
     pass
+
+
+class Placed(ValueError):
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
 
 
 def of_two(text: str) -> Any:
@@ -225,3 +231,46 @@ def changed_later(s, q: str):
 
 def test_what_an_error_holds_may_not_change() -> None:
     assert equal_or_refused(changed_later, REPLIES) == "refused"
+
+
+@sgc.function
+def handles_its_own(s, q: str):
+    s += q + sgc.gen("x", max_tokens=4)
+    try:
+        words = in_code(s["x"])
+        n = int(s["x"]) if len(words) == 1 else len(json.loads(s["x"]))
+        if n == 7:
+            raise Placed(n)
+    except Placed as error:
+        return f"at {error.line}"
+    except json.JSONDecodeError:
+        return "no json"
+    except ValueError as error:
+        return str(error)
+    return n
+
+
+def test_code_raises_no_error_of_the_programs_own() -> None:
+    agree_saved(handles_its_own, REPLIES, n=16, q="x")
+
+
+@sgc.function
+def raised_in_a_helper(s, q: str):
+    s += q + sgc.gen("x", max_tokens=4)
+    try:
+        return raises_its_own(s["x"])
+    except Placed as error:
+        return f"at {error.line}"
+    except ValueError as error:
+        return str(error)
+
+
+def raises_its_own(text: str) -> Any:
+    words = in_code(text)
+    if len(words) > 1:
+        raise Placed(len(words))
+    return int(text)
+
+
+def test_an_error_of_the_programs_own_that_a_helper_raises() -> None:
+    assert equal_or_refused(raised_in_a_helper, REPLIES, n=16) == "equal"

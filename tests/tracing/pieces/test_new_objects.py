@@ -143,6 +143,9 @@ def test_names_of_new_objects_and_of_parts_of_keys() -> None:
     assert stored_names(ast.parse("d[r['n'].lower(), t.x] = i")) == {"d", "i"}
     assert stored_names(ast.parse("d.add(r['n'])")) == {"d"}
     assert stored_names(ast.parse("d[f(r)] = 1")) == {"d", "f", "r"}
+    assert stored_names(ast.parse("d |= {'k' for x in r.values() if x in y}")) == set()
+    assert stored_names(ast.parse("d |= {x for x in r.values()}")) == {"r", "x"}
+    assert stored_names(ast.parse("d |= {'k' for x in r if f(x, y)}")) == {"f", "r", "x", "y"}
 
 
 class Notes:

@@ -16,6 +16,8 @@ def stored_names(node: ast.AST) -> set[str]:
                 looked_at |= set(_in_total(each.args)) if each.func.id == "sum" else set()
         elif isinstance(each, ast.Compare):
             looked_at |= set(map(id, (each.left, *each.comparators)))
+        elif isinstance(each, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+            looked_at |= set(_in_making(each))
         elif isinstance(each, ast.FormattedValue):
             looked_at |= set(_in_key(each.value))
         elif isinstance(each, ast.Subscript):
@@ -29,6 +31,26 @@ def stored_names(node: ast.AST) -> set[str]:
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
         if id(each) not in looked_at
     }
+
+
+def _in_making(made: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Iterator[int]:
+    """The ids of variables that a comprehension reads of which no item has a part: all are one
+    constant, or texts made anew."""
+    if isinstance(made.elt, (ast.Constant, ast.JoinedStr)):
+        nodes = [*ast.walk(made)]
+        viewed = {id(each.iter) for each in made.generators if _is_view(each.iter)}
+        calls = (each for each in nodes if isinstance(each, (ast.Call, ast.NamedExpr)))
+        if all(id(each) in viewed for each in calls):
+            yield from (id(each) for each in nodes if isinstance(each, ast.Name))
+
+
+def _is_view(node: ast.expr) -> bool:
+    """Whether this is what a variable's `items`, `keys` or `values` gives."""
+    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if not is_method or node.args or node.keywords:  # type: ignore[attr-defined]
+        return False
+    method: ast.Attribute = node.func  # type: ignore[attr-defined]
+    return method.attr in _VIEWS and isinstance(method.value, ast.Name)
 
 
 def _in_total(args: Sequence[ast.expr]) -> Iterator[int]:
