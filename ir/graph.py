@@ -204,11 +204,10 @@ def operand_refs(operand: Operand) -> Sequence[str]:
 
 def order_fields(op: str, fields: dict[str, Operand]) -> tuple[tuple[str, Operand], ...]:
     """Fields in the order of the op's row, so that equal nodes compare equal."""
-    spec = OPS[op]
-    unknown = fields.keys() - spec.by_name.keys()
-    if unknown:
-        raise ValueError(f"op {op} has no field {sorted(unknown)}")
-    return tuple((row.name, fields[row.name]) for row in spec.fields if row.name in fields)
+    places = OPS[op].places
+    if not fields.keys() <= places.keys():
+        raise ValueError(f"op {op} has no field {sorted(fields.keys() - places.keys())}")
+    return tuple(sorted(fields.items(), key=lambda field: places[field[0]]))
 
 
 def make_node(

@@ -101,6 +101,11 @@ class OpSpec:
         return {row.name: row for row in self.fields}
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """The places of the fields in the row."""
+        return {row.name: place for place, row in enumerate(self.fields)}
+
+    @cached_property
     def consuming(self) -> frozenset[str]:
         """The fields that consume stream states."""
         return frozenset(row.name for row in self.fields if row.consumes)

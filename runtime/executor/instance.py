@@ -22,7 +22,7 @@ from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.run.blocks import Ahead as BlockAhead
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
 from sgc.runtime.executor.run.context import Context
-from sgc.runtime.executor.run.cuts import Cuts, path_of
+from sgc.runtime.executor.run.cuts import Cuts, awaited, path_of
 from sgc.runtime.executor.run.map_places import MapPlace, Maps, number_of
 from sgc.runtime.executor.run.program_order import ProgramOrder
 from sgc.runtime.executor.run.record import RunResult, StreamResult
@@ -96,17 +96,21 @@ class Instance:
         else:
             self._walk(flow_of(graph))
 
-    def submit(self, nodes: Sequence[Node]) -> None:
-        """Adds nodes whose operands are defined by earlier nodes; starts those that are ready."""
+    def submit(self, nodes: Sequence[Node], waits: Iterable[Iterable[str]] | None = None) -> None:
+        """Adds nodes whose operands are defined by earlier nodes; starts those that are ready.
+
+        waits: what each node waits for, if it is known.
+        """
         if self.finished.done() or self._order.has_failed:
             return
         if self._is_compiled:
             self._order.note(nodes)
-        for node in nodes:
+        found = map(awaited, nodes) if waits is None else waits
+        for node, names in zip(nodes, found, strict=False):
             self.streams.note(node)
             if node.op in _CALLS:
                 self._note_call(node)
-            self.schedule.add(node)
+            self.schedule.add(node, names)
         self._drain()
 
     def _submit_all(self, plan: Plan) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -81,7 +80,7 @@ def run_here(
         session.body_ended(error)
         if session.log is not None:
             session.log.close(error)  # before the run ends by being cancelled
-        asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
+        session.loop.run(_stop(session.instance))
         if error is left:
             raise
         raise error from error.__cause__

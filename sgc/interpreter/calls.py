@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.log.run_log import header_of
 from sgc.runtime.executor.run.context import Context, OnText
-from sgc.runtime.executor.run.loop import refuse_own_thread
+from sgc.runtime.executor.run.loop import Loop
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.tracing.watch.guards import guards_of
@@ -57,7 +56,7 @@ def start_eager(
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
-    loop: asyncio.AbstractEventLoop,
+    loop: Loop,
     on_text: OnText | None = None,
     canceller: Canceller | None = None,
 ) -> ProgramState:
@@ -77,7 +76,7 @@ def run_eager(
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
-    loop: asyncio.AbstractEventLoop,
+    loop: Loop,
     on_text: OnText | None,
     canceller: Canceller,
 ) -> RunResult:
@@ -94,7 +93,7 @@ def start_streaming(
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
-    loop: asyncio.AbstractEventLoop,
+    loop: Loop,
     on_text: OnText | None = None,
 ) -> ProgramState:
     """Runs the body on a thread of its own and returns its state at once, to be followed.
@@ -139,7 +138,7 @@ def _open_session(
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
-    loop: asyncio.AbstractEventLoop,
+    loop: Loop,
     on_text: OnText | None,
     log: TextLog | None,
 ) -> EagerSession:
@@ -157,8 +156,7 @@ def _open_session(
             instance.finished.add_done_callback(lambda done: log.close(done.exception()))
         return instance
 
-    refuse_own_thread(loop)
-    instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
+    instance = loop.run(open_instance())
     session = EagerSession(function.name, instance, loop, map_eagerly, log)
     session.note_arguments(arguments)
     return session

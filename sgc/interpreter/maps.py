@@ -7,7 +7,6 @@ are stopped, those before it go on.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine
@@ -57,7 +56,7 @@ def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
 
 
 def _on_loop(session: EagerSession, work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, session.loop).result()
+    return session.loop.run(work)
 
 
 class _Calls:

@@ -18,7 +18,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextvars import Context
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +36,7 @@ from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.ops.winners import next_of
-from sgc.runtime.executor.run.loop import refuse_own_thread
+from sgc.runtime.executor.run.loop import Loop
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.run.stream import messages
 from sgc.runtime.executor.run.values import Lost, lost_error
@@ -59,7 +58,7 @@ class EagerSession(Session):
         self,
         program: str,
         instance: Instance,
-        loop: asyncio.AbstractEventLoop,
+        loop: Loop,
         map_with: Callable[[EagerSession, MapCall], MappedStates],
         log: TextLog | None = None,
     ) -> None:
@@ -91,8 +90,7 @@ class EagerSession(Session):
         """Nodes and values share one queue, so that they arrive in order."""
         self._outbox.append(item)
         if len(self._outbox) == 1:
-            # Callbacks of the run must not see this thread's program as theirs.
-            self.loop.call_soon_threadsafe(self._deliver, context=Context())
+            self.loop.soon(self._deliver)
 
     def _deliver(self) -> None:
         nodes = []
@@ -156,7 +154,7 @@ class EagerSession(Session):
 
     def fail(self, error: BaseException) -> None:
         """Ends the run, so that whoever reads gets the error."""
-        self.loop.call_soon_threadsafe(self.instance.fail, None, error, context=Context())
+        self.loop.soon(self.instance.fail, None, error)
 
     # -- the body and other threads -----------------------------------------------------
 
@@ -224,13 +222,8 @@ class EagerSession(Session):
         return value
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        refuse_own_thread(self.loop)
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            with placed():
-                return future.result()
-        finally:
-            future.cancel()
+        with placed():
+            return self.loop.run(work)
 
     def settled(self, state: Symbol) -> None:
         if self._body_is_over:
@@ -271,15 +264,14 @@ class EagerSession(Session):
                 await self.instance.settle()
 
         self.await_body()
-        refuse_own_thread(self.loop)
         try:
-            return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+            return self.loop.run(wait())
         except BaseException:
             self.cancel()
             raise
 
     def cancel(self) -> None:
-        self.loop.call_soon_threadsafe(self.instance.cancel)
+        self.loop.soon(self.instance.cancel)
 
     # -- operands -----------------------------------------------------------------------
 

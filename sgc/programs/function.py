@@ -128,7 +128,7 @@ class Function(Definition, Batched):
         given = self._split(args, kwargs)
         backend = resolve_backend(given.backend).backend
         start = start_streaming if given.stream else start_eager
-        return start(self, given.arguments, backend, given.options, shared.loop, given.on_text)
+        return start(self, given.arguments, backend, given.options, shared, given.on_text)
 
     def _run_inside(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ProgramState:
         options = (OPTION_NAMES | HOW_DEFAULTS.keys()) - set(self.signature.names)
@@ -154,7 +154,7 @@ class Function(Definition, Batched):
         given = self.bound((), arguments)
         self.signature.check_types(given)
         backend = endpoint.backend
-        return finished(start_eager(self, given, backend, options, shared.loop, on_text))
+        return finished(start_eager(self, given, backend, options, shared, on_text))
 
     async def arun(self, *args: Any, **kwargs: Any) -> RunState:
         """Runs the program to its end, compiled if it can be; cancelling stops the run."""
@@ -205,7 +205,7 @@ class Function(Definition, Batched):
         canceller = Canceller()
 
         def interpret(chosen: RunOptions) -> RunResult:
-            return run_eager(self, arguments, backend, chosen, shared.loop, on_text, canceller)
+            return run_eager(self, arguments, backend, chosen, shared, on_text, canceller)
 
         if program is not None and on_text is None:  # else on_text would get texts twice
             from sgc.programs.deopt import run_with_deopt  # loads the compiler

@@ -37,6 +37,15 @@ def class_names(kind: type[BaseException]) -> tuple[str, ...]:
     return tuple(found)[:MAX_CLASSES]
 
 
+def forget_frames(error: BaseException | None) -> None:
+    """Drops the tracebacks of an error and of those that led to it."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The value of a failed tool call, or of a failed `evaluate`, that the program may handle.
@@ -58,6 +67,8 @@ class Failed:
         if isinstance(error, MadeUp):
             return replace(error.failed, tool=tool, where=where)
         kind = type(error)
+        if not tool:  # it is of code of the graph, and its frames hold the run, which holds this
+            forget_frames(error)
         return Failed(tool, kind.__name__, _said(error), class_names(kind), where, error)
 
     @staticmethod

@@ -19,6 +19,7 @@ from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.functions.regex_functions import REGEX_EVALUATORS
 from sgc.runtime.executor.functions.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.functions.value_functions import VALUE_EVALUATORS
+from sgc.runtime.executor.interface.failures import forget_frames
 from sgc.runtime.executor.ops.run import Run
 
 EXCEPTIONS: dict[str, type[Exception]] = {
@@ -47,6 +48,7 @@ def failure(fn: str, *args: Any) -> Exception | None:
     except Exception as error:
         if type(error).__name__ not in FUNCTIONS[fn].errors:
             raise
+        forget_frames(error)  # they hold the run, and this: a cycle
         return error
     return None
 

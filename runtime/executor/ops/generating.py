@@ -169,27 +169,31 @@ class Decision:
     plan: ConstraintPlan
 
 
-# Of nodes whose parameters are all literals, by the ids of node, options and capabilities.
-_decisions: dict[tuple[int, int, int], Decision] = {}
+# Of nodes whose parameters are all literals, by the ids of options and capabilities, and by the
+# node's id and by its parameters: a loop makes new nodes in each turn, as an interpreted run does.
+_decisions: dict[tuple[object, int, int], Decision] = {}
 MAX_DECISIONS = 4096
 
 
 def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, ConstraintPlan]:
     """Returns a generation's own parameters, its decided sampling, and the plan of its requests."""
     options, capabilities = run.context.options, run.context.capabilities
-    key = (id(node), id(options), id(capabilities))
-    found = _decisions.get(key)
+    of = id(options), id(capabilities)
+    found = _decisions.get((id(node), *of))
     if found is None:
-        own = [(name, operand) for name, operand in node.fields if name in _SAMPLING]
+        own = tuple([field for field in node.fields if field[0] in _SAMPLING])
+        is_literal = not any(operand_refs(operand) for _, operand in own)
+        found = _decisions.get((own, *of)) if is_literal else None
+    if found is None:
         given = {name: run.values.operand(operand) for name, operand in own}
         sampling = decide_sampling(given, options, capabilities.chat.stop)
         plan = plan_constraint(sampling, capabilities)
         found = Decision((node, options, capabilities), given, sampling, plan)
-        is_literal = not any(operand_refs(operand) for _, operand in own)
         if is_literal:
             if len(_decisions) >= MAX_DECISIONS:
                 _decisions.clear()
-            _decisions[key] = found  # keeps the key's objects alive, so that ids stay unique
+            # It keeps the objects of its keys alive, so that ids stay unique.
+            _decisions[(id(node), *of)] = _decisions[(own, *of)] = found
     return found.given, found.sampling, found.plan
 
 

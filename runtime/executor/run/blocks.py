@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.run.context import Context
+from sgc.runtime.executor.run.cuts import awaited
 from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run may execute
@@ -28,6 +29,8 @@ YIELD_EVERY = 64  # blocks: a loop that waits for nothing must let other tasks r
 AHEAD = -1  # the turn of blocks that may come
 MAX_AHEAD = 4  # blocks that are looked at before one comes
 MAX_KEPT = 2048  # renamed blocks of one program
+
+Names = Mapping[str, Ref]  # what stands for a block's values in the present turn of its loop
 
 
 class Walked(Protocol):
@@ -42,8 +45,8 @@ class Walked(Protocol):
 
     def define(self, name: str, value: Any) -> None: ...
 
-    def submit(self, nodes: Sequence[Node]) -> None:
-        """Takes nodes whose operands are defined by earlier ones."""
+    def submit(self, nodes: Sequence[Node], waits: Iterable[Iterable[str]] | None = None) -> None:
+        """Takes nodes whose operands are defined by earlier ones, with what each waits for."""
         ...
 
     def foresee(self, arms: Mapping[str, Sequence[Ahead]]) -> None:
@@ -65,31 +68,34 @@ class Flow:
     def __init__(self, graph: Graph) -> None:
         self.entry = graph.blocks[0].name
         self.blocks = {block.name: _Shape.of(block) for block in graph.blocks}
-        self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
+        self._kept: dict[tuple[Any, ...], Turn] = {}
         self._chains: dict[str, tuple[_Shape, ...]] = {}
 
-    def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
+    def renamed(self, shape: _Shape, names: Names, turn: int) -> Turn:
         """Returns the block's nodes with renamed values; the same objects for equal names."""
-        if not turn and not any(name in names for name in shape.uses):
-            return shape.block.nodes
-        key = (shape.block.name, turn, *(names.get(name) for name in shape.uses))
+        if not turn and names.keys().isdisjoint(shape.uses):
+            return shape.first
+        used = [names[name].name if name in names else None for name in shape.uses]
+        key = (shape.block.name, turn, *used)
         found = self._kept.get(key)
         if found is None:
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            found = tuple(_renamed(node, places, names) for node, places in shape.rows)
-            self._kept[key] = found
+            found = self._kept[key] = Turn(
+                tuple([row.renamed(names) for row in shape.rows]),
+                tuple([_all_renamed(row.waits, names) for row in shape.rows]),
+            )
         return found
 
-    def ahead(self, name: str, names: Mapping[str, str]) -> list[Ahead]:
+    def ahead(self, name: str, names: Names) -> list[Ahead]:
         """The blocks that surely follow when a block comes, with itself; none if no tool in them
         may be called early."""
         found: list[Ahead] = []
         names = dict(names)  # a value may have the name that another one gets in these blocks
         for shape in self._chain(name):
-            names.update((each, f"{each}#?") for each in (*shape.params, *shape.defines))
-            params = tuple(names[each] for each in shape.params)
-            found.append(Ahead(params, self.renamed(shape, names, AHEAD)))
+            names.update((each, Ref(f"{each}#?")) for each in (*shape.params, *shape.defines))
+            params = tuple(names[each].name for each in shape.params)
+            found.append(Ahead(params, self.renamed(shape, names, AHEAD).nodes))
         return found
 
     def _chain(self, name: str) -> tuple[_Shape, ...]:
@@ -105,6 +111,14 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """The nodes of a block in one turn of its loop. waits: the values that each waits for."""
+
+    nodes: tuple[Node, ...]
+    waits: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ahead:
     """A block that comes if an arm comes. params get the arguments of the jump that ends the one
     before it."""
@@ -117,11 +131,12 @@ class Ahead:
 class _Shape:
     """A block with the names that it uses from outside and those that it defines.
 
-    rows: its nodes, with the places of the fields in which each refers to values.
+    rows: its nodes, to be renamed; first: where none is renamed.
     """
 
     block: Block
-    rows: tuple[tuple[Node, tuple[int, ...]], ...]
+    rows: tuple[_Row, ...]
+    first: Turn
     uses: tuple[str, ...]
     defines: tuple[str, ...]
     params: tuple[str, ...]
@@ -133,11 +148,62 @@ class _Shape:
         used = dict.fromkeys(name for node in block.nodes for name in node.refs())
         uses = tuple(name for name in used if name not in inside)
         params = tuple(param.name for param in block.params)
-        return _Shape(block, tuple(map(_row, block.nodes)), uses, defines, params)
+        rows = tuple(map(_Row.of, block.nodes))
+        first = Turn(block.nodes, tuple(row.waits for row in rows))
+        return _Shape(block, rows, first, uses, defines, params)
 
 
-def _row(node: Node) -> tuple[Node, tuple[int, ...]]:
-    return node, tuple(n for n, (_, operand) in enumerate(node.fields) if operand_refs(operand))
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A node of a block. A loop renames its nodes in each turn, so what does not change is found
+    once: the fields that refer to values, by their places, and those that are lists of them.
+    """
+
+    node: Node
+    fields: tuple[tuple[int, str, Ref], ...]
+    lists: tuple[tuple[int, str, tuple[Operand, ...]], ...]
+    waits: tuple[str, ...]  # the values that it waits for
+
+    @staticmethod
+    def of(node: Node) -> _Row:
+        using = [
+            (place, key, operand)
+            for place, (key, operand) in enumerate(node.fields)
+            if operand_refs(operand)
+        ]
+        fields = tuple(each for each in using if isinstance(each[2], Ref))
+        lists = tuple(each for each in using if isinstance(each[2], tuple))
+        return _Row(node, fields, lists, tuple(dict.fromkeys(awaited(node))))  # type: ignore[arg-type]
+
+    def renamed(self, names: Names) -> Node:
+        node, fields = self.node, [*self.node.fields]
+        for place, key, ref in self.fields:
+            fields[place] = key, names.get(ref.name, ref)
+        for place, key, operands in self.lists:
+            fields[place] = key, _renamed(operands, names)
+        results = tuple([_defined(value, names) for value in node.results])
+        return Node(node.op, results, tuple(fields), node.loc)
+
+
+def _defined(value: Value, names: Names) -> Value:
+    return Value(names[value.name].name, value.type) if value.name in names else value
+
+
+def _all_renamed(waits: tuple[str, ...], names: Names) -> tuple[str, ...]:
+    return tuple([names[name].name if name in names else name for name in waits])
+
+
+def _renamed(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
+    return tuple(
+        [
+            names.get(each.name, each)
+            if type(each) is Ref
+            else _renamed(each, names)
+            if type(each) is tuple
+            else each
+            for each in operands
+        ]
+    )
 
 
 @made_once
@@ -155,7 +221,7 @@ async def walk(run: Walked, flow: Flow) -> None:
 
 
 async def _walk(run: Walked, flow: Flow) -> None:
-    names: dict[str, str] = {}
+    names: dict[str, Ref] = {}
     turns: Counter[str] = Counter()
     taken: Counter[int] = Counter()
     shape = flow.blocks[flow.entry]
@@ -163,13 +229,14 @@ async def _walk(run: Walked, flow: Flow) -> None:
         turn = turns[shape.block.name]
         turns[shape.block.name] += 1
         if turn:
-            names.update((name, f"{name}#{turn}") for name in shape.defines)
-        nodes = flow.renamed(shape, names, turn)
-        last = nodes[-1]
+            for name in shape.defines:
+                names[name] = Ref(f"{name}#{turn}")
+        found = flow.renamed(shape, names, turn)
+        last = found.nodes[-1]
         if last.op in ("return", "deopt"):
-            run.submit(nodes)
+            run.submit(found.nodes, found.waits)
             return
-        run.submit(nodes[:-1])
+        run.submit(found.nodes[:-1], found.waits)
         if number % YIELD_EVERY == YIELD_EVERY - 1:
             await asyncio.sleep(0)
         if last.op == "jump":
@@ -189,7 +256,7 @@ async def _walk(run: Walked, flow: Flow) -> None:
 _DECIDING = {"branch": "test", "switch": "value"}
 
 
-def _foresee(run: Walked, flow: Flow, last: Node, names: Mapping[str, str]) -> bool:
+def _foresee(run: Walked, flow: Flow, last: Node, names: Names) -> bool:
     """Tells the run what comes after a test that has no value yet, if there are tools in it."""
     field = _DECIDING.get(last.op)
     test = None if field is None else last.get(field)
@@ -212,18 +279,18 @@ def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:
         )
 
 
-def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
+def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: int) -> None:
     """Binds the parameters to the arguments of the jump."""
     args = jump.get("args")
     assert isinstance(args, tuple)
     bound = {}
     for name, arg in zip(shape.params, args, strict=True):
         if isinstance(arg, Ref):
-            bound[name] = arg.name  # the jump is already renamed
+            bound[name] = arg  # the jump is already renamed
         else:
-            bound[name] = f"{name}#{turn}="
+            bound[name] = Ref(f"{name}#{turn}=")
             value, special = run.values.operand(arg), run.context.special
-            run.define(bound[name], value if special is None else own(arg, value, special))
+            run.define(bound[name].name, value if special is None else own(arg, value, special))
     names.update(bound)
 
 
@@ -261,23 +328,3 @@ async def _awaited(run: Walked, operand: Operand) -> Any:
     if isinstance(operand, Ref):
         await run.values.value(operand.name)
     return run.values.operand(operand)
-
-
-def _renamed(node: Node, places: tuple[int, ...], names: Mapping[str, str]) -> Node:
-    results = tuple(
-        Value(names[value.name], value.type) if value.name in names else value
-        for value in node.results
-    )
-    fields = [*node.fields]
-    for place in places:
-        key, operand = fields[place]
-        fields[place] = key, _renamed_operand(operand, names)
-    return Node(node.op, results, tuple(fields), node.loc)
-
-
-def _renamed_operand(operand: Operand, names: Mapping[str, str]) -> Operand:
-    if isinstance(operand, Ref):
-        return Ref(names[operand.name]) if operand.name in names else operand
-    if isinstance(operand, tuple):
-        return tuple(_renamed_operand(item, names) for item in operand)
-    return operand

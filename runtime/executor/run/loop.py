@@ -1,16 +1,30 @@
-"""One event loop in a thread of its own, for synchronous callers."""
+"""Event loops for synchronous callers: one in a thread of its own, and those of a caller's own."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Protocol, TypeVar
 
 from sgc.errors import UsageError
 
 T = TypeVar("T")
+
+
+class Loop(Protocol):
+    """Where a run lives, as the thread that runs a program's body sees it."""
+
+    def soon(self, call: Callable[..., object], *args: Any) -> None:
+        """Has the loop make a call, in a context of its own: a run's callbacks must not take the
+        program of this thread for theirs."""
+        ...
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop and waits; an interrupt here cancels it there."""
+        ...
 
 
 class LoopThread:
@@ -30,8 +44,10 @@ class LoopThread:
                 ).start()
             return self._loop
 
+    def soon(self, call: Callable[..., object], *args: Any) -> None:
+        self.loop.call_soon_threadsafe(call, *args, context=Context())
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits; an interrupt here cancels it there."""
         try:
             refuse_own_thread(self.loop)
         except UsageError:
@@ -48,6 +64,46 @@ class LoopThread:
         """Forgets the loop in a forked child, which does not have the thread."""
         self._lock = threading.Lock()
         self._loop = None
+
+
+class OwnLoop:
+    """An event loop that the calling thread runs itself while it waits, for runs whose requests are
+    answered at once: threads that wait for each other would cost more than all else.
+
+    Another thread can give it work, and cannot wait for it. close: when no run lives on it.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.get_ident()
+
+    def soon(self, call: Callable[..., object], *args: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._loop.call_soon(call, *args, context=Context())
+        else:
+            self._loop.call_soon_threadsafe(call, *args, context=Context())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        if threading.get_ident() != self._thread:
+            work.close()
+            raise UsageError(
+                "a thread of the program waits for a run that another thread makes",
+                hint="read the state on the thread that runs the program",
+            )
+        return self._loop.run_until_complete(work)
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+
+def is_loop_running() -> bool:
+    """Whether this thread runs an event loop, inside which it cannot run another."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def refuse_own_thread(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ nodes of an interpreted program are added one by one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sgc.ir.graph import Node, Ref
@@ -72,10 +72,11 @@ class Schedule:
         self._plan: Plan | None = None
         self._n_missing: list[int] = []  # of the plan's nodes
 
-    def add(self, node: Node) -> None:
-        """Adds a node whose operands are defined by earlier nodes."""
+    def add(self, node: Node, names: Iterable[str]) -> None:
+        """Adds a node whose operands are defined by earlier nodes. names: what it waits for."""
         self.n_open += 1
-        missing = {name for name in awaited(node) if name not in self._by_name}
+        by_name = self._by_name
+        missing = {name for name in names if name not in by_name}
         if missing:
             pending = _Pending(node, len(missing))
             for name in missing:

@@ -97,7 +97,7 @@ def _row(
     bound = python.signature.bind((), given.arguments)
 
     def interpret(how: RunOptions) -> RunResult:
-        return run_eager(python, bound, backend, how, shared.loop, None, canceller)
+        return run_eager(python, bound, backend, how, shared, None, canceller)
 
     def call() -> RunResult:
         if isinstance(loaded, Function):

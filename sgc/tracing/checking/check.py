@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice, zip_longest
 from typing import Any
 
+from sgc.core.garbage import fewer_collections
 from sgc.core.places import innermost_user_line, own_texts
 from sgc.core.session import replay_overlays
 from sgc.core.stops import INTERPRET
@@ -34,9 +36,16 @@ from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.interface.failures import forget_frames
 from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
-from sgc.runtime.executor.run.loop import refuse_own_thread, shared
+from sgc.runtime.executor.run.loop import (
+    Loop,
+    OwnLoop,
+    is_loop_running,
+    refuse_own_thread,
+    shared,
+)
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
 from sgc.tracing.body import copied
@@ -50,6 +59,7 @@ from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Sites
 
+NEW_OBJECTS = 200_000  # between two collections of garbage: a run keeps its values to its end
 MAX_ROUNDS = 72
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
 # machine does not check less.
@@ -68,6 +78,30 @@ def check_trace(
     """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
     that run in Python; none is run here."""
     refuse_own_thread(shared.loop)
+    with fewer_collections(NEW_OBJECTS), _loop_for(graph) as loop:
+        _check(function, graph, bound, in_python, loop)
+
+
+@contextmanager
+def _loop_for(graph: Graph) -> Iterator[Loop]:
+    """The loop of the runs: of this thread, if it may run one, and maps begin no others."""
+    if graph.called or is_loop_running():
+        yield shared
+        return
+    loop = OwnLoop()
+    try:
+        yield loop
+    finally:
+        loop.close()
+
+
+def _check(
+    function: Definition,
+    graph: Graph,
+    bound: Mapping[str, Any],
+    in_python: PiecesInPython | None,
+    loop: Loop,
+) -> None:
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     n_asked, given = 0, Arguments(graph)
     for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
@@ -75,9 +109,16 @@ def check_trace(
             return
         arguments = given.of(number, each)
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
-        compiled = _attempt(_run_compiled, graph, backends[0], arguments)
+        compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop)
         interpreted = _attempt(
-            _run_interpreted, function, backends[1], bound, arguments, given.schemas, in_python
+            _run_interpreted,
+            function,
+            backends[1],
+            bound,
+            arguments,
+            given.schemas,
+            in_python,
+            loop,
         )
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
@@ -96,6 +137,7 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
     except TraceError:
         raise
     except SgcError as error:
+        forget_frames(error)  # they hold what the run held, which would be garbage in cycles
         return error
 
 
@@ -144,14 +186,16 @@ def _index(key: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def _run_compiled(graph: Graph, backend: _Recorded, arguments: Mapping[str, Any]) -> RunResult:
+def _run_compiled(
+    graph: Graph, backend: _Recorded, arguments: Mapping[str, Any], loop: Loop
+) -> RunResult:
     pieces = {node.text("name"): node for node in pieces_in_python(graph)}
     scripted = ScriptedTools(backend.number, backend.texts)
     tools = [
         ToolImpl(name, node.text("source"), scripted.piece(name, node.results[0].type))
         for name, node in pieces.items()
     ]
-    return shared.run(run_graph(graph, backend, arguments, _options(backend), tools=tools))
+    return loop.run(run_graph(graph, backend, arguments, _options(backend), tools=tools))
 
 
 def _options(backend: _Recorded) -> RunOptions:
@@ -169,6 +213,7 @@ def _run_interpreted(
     arguments: Mapping[str, Any],
     schemas: Mapping[str, Any],
     in_python: PiecesInPython | None,
+    loop: Loop,
 ) -> RunResult:
     classes = classes_of(function)
     arguments = {n: as_objects(v, schemas.get(n, {}), classes) for n, v in arguments.items()}
@@ -178,7 +223,7 @@ def _run_interpreted(
     overlays = Overlays(True, is_converting=False, sites=Sites(in_python=in_python))
     replaying, pieces = replay_overlays.set(overlays), scripting.set(_scripted(backend, in_python))
     try:
-        return finished(start_eager(function, given, backend, _options(backend), shared.loop))
+        return finished(start_eager(function, given, backend, _options(backend), loop))
     except SgcError:
         raise
     except Exception as error:
