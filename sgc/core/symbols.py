@@ -23,6 +23,12 @@ class Namer:
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
 
+    def copy(self) -> Namer:
+        """A namer that goes on as this one would."""
+        found = Namer()
+        found._taken, found._counts = set(self._taken), dict(self._counts)
+        return found
+
     def take(self, name: str) -> str:
         """Reserves a name that must not be changed, such as a parameter's."""
         self._taken.add(name)

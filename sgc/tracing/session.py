@@ -28,6 +28,7 @@ from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.kinds.text_types import Known, known_text
 from sgc.tracing.paths.events import Events
+from sgc.tracing.paths.exploration import MustExplore
 from sgc.tracing.paths.explore import Path
 from sgc.tracing.paths.facts import Facts, fact_of
 from sgc.tracing.paths.loops import Loops
@@ -50,6 +51,8 @@ from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
+# Nodes of a program without decisions: of a longer one, exploring finds the loops.
+MAX_STRAIGHT = 100
 MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
 
 
@@ -108,10 +111,12 @@ class TraceSession(Deciding):
                 hint="end its loop by a bound, or by a test of what was generated; or " + INTERPRET,
             )
         self._know(node)
-        if self.path is None:
-            self.nodes.append(node)
-        else:
+        if self.path is not None:
             self.path.add(node)
+            return
+        if len(self.nodes) == MAX_STRAIGHT:
+            self.end(MustExplore())
+        self.nodes.append(node)
 
     def refuse_other_runs(self) -> None:
         stop(

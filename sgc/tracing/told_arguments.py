@@ -63,7 +63,7 @@ def told(
     refuse_patterns(body.__code__, [arguments[name] for name in data])
     others = schemas.keys() - data.keys()
     objects = {n: made_of(session, function, arguments[n], schemas[n]) for n in sorted(others)}
-    session.note(objects, function)
+    session.note(objects)
     return {**arguments, **{n: argument(arguments[n], text) for n, text in data.items()}, **objects}
 
 

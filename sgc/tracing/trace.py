@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from sgc.core.markers import Style
-from sgc.core.places import is_users_own
+from sgc.core.places import is_users_own, own_texts
 from sgc.core.stops import told_at
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
@@ -20,9 +20,17 @@ from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
 from sgc.tracing.callees import Callees, Gathers, Wanted
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.convert.source import function_of
+from sgc.tracing.operators.code.pieces import is_resumed
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
-from sgc.tracing.paths.exploration import Budget, Exploration, NamesAsked, PathEnd, Report
+from sgc.tracing.paths.exploration import (
+    Budget,
+    Exploration,
+    Mark,
+    NamesAsked,
+    PathEnd,
+    Report,
+)
 from sgc.tracing.paths.explore import Path, explore
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Unexplored, leave
@@ -35,7 +43,7 @@ from sgc.tracing.pieces.choose import (
 )
 from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
 from sgc.tracing.pieces.in_python import PiecesInPython
-from sgc.tracing.pieces.made import MAX_PIECES, Pieced, Sites
+from sgc.tracing.pieces.made import MAX_PIECES, Pieced, PieceFound, Sites
 from sgc.tracing.recording.late_names import PLAIN_NAMES
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of
@@ -57,6 +65,9 @@ class Trace:
     _spent: TraceError | None = None  # that the budget did not suffice
     _last: TraceSession | None = None  # of the last run
     _unnamed: TraceError | None = None  # why names must be known
+    is_resumed = False  # whether the last graph is of runs before and after a piece was found
+    _may_resume = True
+    _before: Sites | None = None  # what was known when a piece was found, and runs before it stood
 
     def __init__(
         self,
@@ -84,6 +95,7 @@ class Trace:
             if p.name not in bound
         ]
         self._schemas = schemas_of(self._free, wanted)
+        self._own_texts = {id(text): text for text in own_texts(self.function.python)}
 
     def may_name(self, error: TraceError) -> bool:
         """After a stop, whether names that are made of values of the run may be plain ones, once
@@ -104,8 +116,15 @@ class Trace:
         self.is_leaving = self.is_leaving or may
         return may
 
+    def anew(self) -> Pieced:
+        """What to raise where runs before a piece was found may be to blame: from now on each piece
+        starts the trace anew, from what was known when the first of them was found."""
+        assert self._before is not None
+        self.sites, self._may_resume = self._before, False
+        return Pieced()
+
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
-        """The graph of a program without decisions; raises HasDecisions if there is one."""
+        """The graph of a short program without decisions; raises MustExplore for others."""
         session, given = self._session(is_silent, style)
         try:
             self._run(session, given)
@@ -120,20 +139,28 @@ class Trace:
         report: Report,
         is_merging: bool = True,
         style: Style = Style.SHORT,
+        is_first: bool = True,
     ) -> Graph:
-        """The graph of a program with all its paths."""
+        """The graph of a program with all its paths. is_first: a run in which a piece is found is
+        made again, and the runs before it stand; the second trace tells whether they should.
+        """
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
         self._stopped = self._spent = None
         while True:
             self._left = None
             nearest = self.sites.is_nearest_first
-            exploration = Exploration(budget, asked, is_merging, kept, nearest)
+            may_resume = is_first and self._may_resume
+            exploration = Exploration(budget, asked, is_merging, kept, nearest, may_resume)
             try:
-                return self._explored(exploration, is_full, report, style)
+                graph = self._explored(exploration, is_full, report, style)
+                self.is_resumed = exploration.is_resumed
+                return graph
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
+                if exploration.is_resumed:
+                    raise self.anew() from error
                 if error.needs or error is self._stopped:  # no widened value is to blame
                     raise
                 is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
@@ -153,9 +180,25 @@ class Trace:
     ) -> Graph:
         first, _ = self._session(is_silent=True)
 
-        def once(path: Path) -> None:
+        def once(path: Path, mark: Mark) -> bool:
             if exploration.work > OPENED_AFTER and self.sites.forks.open():
                 raise Pieced
+            shared = dict(first.callers), dict(first.retyped), set(first.images)
+            try:
+                run(path)
+            except Pieced as pieced:
+                was_resumed = exploration.is_resumed
+                if not (isinstance(pieced, PieceFound) and exploration.take_back(mark)):
+                    if was_resumed:
+                        raise self.anew() from None
+                    raise
+                if not was_resumed:
+                    self._before = self.sites.copy()
+                first.callers, first.retyped, first.images = shared
+                return False
+            return True
+
+        def run(path: Path) -> None:
             session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers
@@ -195,6 +238,8 @@ class Trace:
         report.pruned = tuple(exploration.pruned)
         if spent and (self.sites.forks.open() or self.sites.take_waiting()):
             raise Pieced
+        if spent and exploration.is_resumed:
+            raise self.anew()
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
             # The graph ends there, and values before it are widened.
             self._last_stop = self._stopped
@@ -250,7 +295,8 @@ class Trace:
         names = [parameter.name for parameter in self._free]
         session = TraceSession(self.function.name, names, self._is_strict, is_silent, self.sites)
         session.style = style
-        session.note(self._bound, self.function)
+        session.note_own(self._own_texts)
+        session.note(self._bound)
         session.callees, session.gathers = self.callees, self.gathers
         session.in_place, session.sizes = self.in_place, self.sizes
         session.stack.default_heal, session.max_turns = self._heal, self._max_turns
@@ -304,7 +350,7 @@ class Trace:
 
     def _choose(self, session: TraceSession, stopped: TraceStop) -> None:
         """If the code that stopped the trace only computes with data, makes it a piece and ends the
-        trace by Pieced."""
+        run by PieceFound."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
         places = [*stopped_at(stopped.__traceback__)]
@@ -315,7 +361,7 @@ class Trace:
             piece = chosen(session, places)
         if piece is not None:
             self.sites.pieces[piece.key] = piece
-            raise Pieced
+            raise PieceFound
         if self.sites.has_lost_order:
             where = stopped.error.where
             self.sites.told[where] = TraceError(_LOST_ORDER, where=where, hint=_LOST_ORDER_HINT)
@@ -328,7 +374,8 @@ class Trace:
             if its is not None and known.is_noting:
                 known.noted = True
             elif its is not None:
-                known.found[its.piece.key] = its
+                if not is_resumed(session):
+                    known.found[its.piece.key] = its
                 raise Pieced
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:

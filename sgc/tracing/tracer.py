@@ -21,7 +21,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.paths.exploration import Budget, HasDecisions, Report
+from sgc.tracing.paths.exploration import Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced
 from sgc.tracing.trace import WORK_KEPT, Trace
@@ -112,27 +112,41 @@ def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Grap
 def _traced_once(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
     try:
         if trace.is_leaving:
-            raise HasDecisions
+            raise MustExplore
         graph = trace.straight()
         again = trace.straight(is_silent=True, style=Style.LONG)
-    except HasDecisions:
+    except MustExplore:
         graph = _verified(trace, budget, is_full, report)
-        again = trace.explored(budget, is_full, Report(), not report.unmerged, Style.LONG)
+        is_resumed, is_merging = trace.is_resumed, not report.unmerged
+        try:
+            again = trace.explored(
+                budget, is_full, Report(), is_merging, Style.LONG, is_first=False
+            )
+        except TraceError as error:
+            if is_resumed:
+                raise trace.anew() from error
+            raise
+        if graph != again and is_resumed:  # runs before a piece was found do not go with the others
+            graph = _verified(trace, budget, is_full, report, is_first=False)
     refuse_changed_rest(trace.sites.outside)
     if graph != again:
         raise _difference(trace.function, graph, again)
     return graph
 
 
-def _verified(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
+def _verified(
+    trace: Trace, budget: Budget, is_full: bool, report: Report, is_first: bool = True
+) -> Graph:
     """The graph of a program with decisions. If merged paths do not fit together, it is traced
     without merging, which costs more but is always right.
     """
     report.unmerged = ""
-    graph = trace.explored(budget, is_full, report)
+    graph = trace.explored(budget, is_full, report, is_first=is_first)
     try:
         verify(graph)
     except VerifyError as error:
+        if trace.is_resumed:
+            raise trace.anew() from error
         report.unmerged = str(error)
         graph = trace.explored(budget, is_full, report, is_merging=False)
     return graph

@@ -226,7 +226,8 @@ def test_special_tokens_in_fixed_arguments_stay_text(fake_engine):
 def test_outside_texts_are_told_from_own_ones():
     outside = OutsideTexts()
     own = "keep <b> as it is"
-    outside.note({"x": ["<b>", "plain"]}, [own])
+    outside.note_own({id(own): own})
+    outside.add({"x": ["<b>", "plain"]})
     assert outside.split("say <b> and plain") == [
         (True, "say "),
         (False, "<b>"),

@@ -39,10 +39,20 @@ def tree_of(filename: str) -> Tree | None:
     """A file's tree; None if it cannot be read."""
     with unwatched():  # the program does not read its own source here
         lines = linecache.getlines(filename)
-    return _parsed("".join(lines))
+    known, tree = _trees.get(filename, (None, None))
+    if known is not lines or not lines:  # the same list until the file is read anew
+        tree = _parsed("".join(lines))
+        if len(_trees) >= MAX_TREES:
+            _trees.clear()
+        _trees[filename] = lines, tree
+    return tree
 
 
-@lru_cache(maxsize=64)
+MAX_TREES = 64
+_trees: dict[str, tuple[list[str], Tree | None]] = {}  # of the lines that a file was read as
+
+
+@lru_cache(maxsize=MAX_TREES)
 def _parsed(source: str) -> Tree | None:
     try:
         module = ast.parse(source)

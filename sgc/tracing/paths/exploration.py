@@ -36,8 +36,8 @@ class PathEnd(BaseException):
     """Ends a run whose path has merged with another; passes the program's own handlers."""
 
 
-class HasDecisions(BaseException):
-    """Ends a straight-line trace: the program has decisions."""
+class MustExplore(BaseException):
+    """Ends a straight-line trace: the program has decisions, or is long and may have loops."""
 
 
 class NamesAsked(BaseException):
@@ -70,6 +70,20 @@ class Report:
     unmerged: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an exploration had found before a run, and the arm that the run takes."""
+
+    arm: Segment
+    namer: Namer
+    left: tuple[Unexplored, ...]
+    names: tuple[frozenset[str | None], ...]
+    counts: tuple[int, ...]
+    pruned: tuple[str, ...]
+    n_segments: int
+    n_redirected: int
+
+
 class Exploration:
     """The segments and states that the runs of one program have found."""
 
@@ -80,8 +94,10 @@ class Exploration:
         is_merging: bool = True,
         kept: Iterable[str] = (),
         is_nearest_first: bool = True,
+        may_resume: bool = False,
     ) -> None:
         self.namer, self.is_nearest_first = Namer(), is_nearest_first
+        self._may_resume = may_resume
         self.is_merging = is_merging
         self.kept = set(kept)  # the labels of leaves that are not widened
         self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
@@ -99,6 +115,46 @@ class Exploration:
         self.run: list[Segment] = []  # the segments of the current run
         self.blamed: set[str] = set()  # symbols that stopped a trace
         self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
+        self._n_redirected = 0
+        self.is_resumed = False  # whether a run was taken back
+
+    # -- taking back ------------------------------------------------------------------------
+
+    def mark(self, arm: Segment) -> Mark:
+        """What to go back to if the run that is to take an arm cannot be used."""
+        return Mark(
+            arm, self.namer.copy(), tuple(self.left),
+            (frozenset(self.kept), frozenset(self.asked), frozenset(self.unsure)),
+            (self.n_runs, self.n_nodes, self.work), tuple(self.pruned),
+            len(self.segments), self._n_redirected,
+        )  # fmt: skip
+
+    def take_back(self, mark: Mark) -> bool:
+        """Drops what a run has added, as if it had not been; False if it may not, or if it has
+        redirected segments of other runs: then all must be explored anew."""
+        if not self._may_resume or self._n_redirected > mark.n_redirected:
+            return False
+        for segment in self.segments[mark.n_segments :]:
+            if segment.snapshot is not None:
+                self._unpoint(segment, segment.snapshot)
+        del self.segments[mark.n_segments :]
+        arm = mark.arm
+        arm.nodes, arm.published, arm.retired, arm.end = [], [], (), None
+        self.namer, self.left, self.pruned = mark.namer, [*mark.left], dict.fromkeys(mark.pruned)
+        kept, asked, unsure = mark.names
+        self.kept, self.asked, self.unsure = {*kept}, {*asked}, {*unsure}  # type: ignore[arg-type]
+        self.n_runs, self.n_nodes, self.work = mark.counts
+        self.is_resumed = True
+        return True
+
+    def _unpoint(self, segment: Segment, snapshot: Snapshot) -> None:
+        for known in (
+            self.points.get(snapshot.whole.shape, []),
+            *(self.alike[snapshot.skeleton(view)] for view in views(snapshot)),
+        ):
+            known[:] = [each for each in known if each is not segment]
+
+    # -- finding ----------------------------------------------------------------------------
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
@@ -146,6 +202,7 @@ class Exploration:
             slots = slots_of(narrow.snapshot)
             way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
         narrow.instead, self.reached = way, None  # what follows it may be reached no more
+        self._n_redirected += 1
         self.points[narrow.snapshot.whole.shape].remove(narrow)
         return True
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node
-from sgc.tracing.paths.exploration import Exploration
+from sgc.tracing.paths.exploration import Exploration, Mark
 from sgc.tracing.paths.segments import (
     Branch,
     Goto,
@@ -41,14 +41,20 @@ REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
 
 
-def explore(exploration: Exploration, once: Callable[[Path], None]) -> str:
-    """Runs the program until every arm is explored; else returns the limit that was reached."""
-    path = Path(exploration, (), (), exploration.entry)
+def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str:
+    """Runs the program until every arm is explored; else returns the limit that was reached.
+
+    once: makes a run, or takes it back to the mark before it, to be made again; whether it stands.
+    """
+    taken = Unexplored((), (), exploration.entry, 0)
     while True:
+        mark = exploration.mark(taken.arm)
+        path = Path(exploration, taken.segments, taken.answers, taken.arm)
         exploration.run = path.segments
         exploration.n_runs += 1
         exploration.work += RUN
-        once(path)
+        if not once(path, mark):
+            continue
         item = _next(exploration, path)
         if item is None:
             return ""
@@ -56,7 +62,7 @@ def explore(exploration: Exploration, once: Callable[[Path], None]) -> str:
         if spent:
             exploration.left.append(item)
             return spent
-        path = Path(exploration, item.segments, item.answers, item.arm)
+        taken = item
 
 
 def _next(exploration: Exploration, path: Path) -> Unexplored | None:

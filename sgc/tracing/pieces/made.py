@@ -6,7 +6,8 @@ import ast
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sgc.core.watching import unhooked
@@ -50,6 +51,10 @@ DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, Ordere
 
 class Pieced(BaseException):
     """Ends a trace whose set of pieces has changed, so that it starts anew."""
+
+
+class PieceFound(Pieced):
+    """Ends a run that has found a piece. Runs before it may stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,12 @@ class Sites:
     changers: FoundChangers = field(default_factory=FoundChangers)
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
     no_code_at: frozenset[str] = frozenset()
+
+    def copy(self) -> Sites:
+        """What is found from now on is not in the copy; pieces that run in Python are shared."""
+        found = {each.name: copy(getattr(self, each.name)) for each in fields(self)}
+        late_names = {where: dict(names) for where, names in self.late_names.items()}
+        return Sites(**found | {"late_names": late_names, "in_python": self.in_python})
 
     def turn_round(self) -> bool:
         """Explores the latest arm first from now on; returns whether it did not before. Loops are

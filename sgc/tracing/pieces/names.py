@@ -48,6 +48,7 @@ def called_variables(node: ast.AST) -> set[str]:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def called_in(node: ast.AST) -> frozenset[str]:
     """The names that a part of a program calls and does not bind itself."""
     parts = [each for each in ast.walk(node) if each is not node]

@@ -15,7 +15,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.maps import map_traced
 from sgc.tracing.paths.blame import blamed, made_from
-from sgc.tracing.paths.exploration import HasDecisions
+from sgc.tracing.paths.exploration import MustExplore
 from sgc.tracing.recording.values import Values
 from sgc.tracing.values.abstract import (
     INTERPRET,
@@ -100,7 +100,7 @@ class Calling(Values):
     def refuse_handled(self, name: str) -> None:
         """Stops the trace if the program handles errors that a mapped call may raise."""
         if self.path is None:
-            self.end(HasDecisions())  # handlers are known only when exploring
+            self.end(MustExplore())  # handlers are known only when exploring
         if self.loops is not None and self.loops.is_caught():
             stop(
                 f"an error that {name} may raise in sgc.map is handled by the program",

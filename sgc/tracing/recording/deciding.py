@@ -16,7 +16,7 @@ from sgc.lang.joins import refuse_test, tested
 from sgc.tracing.code.handlers import ends_program
 from sgc.tracing.failing import fail_aside
 from sgc.tracing.paths.events import raise_at_next_line
-from sgc.tracing.paths.exploration import HasDecisions, NamesAsked, PathEnd
+from sgc.tracing.paths.exploration import MustExplore, NamesAsked, PathEnd
 from sgc.tracing.paths.facts import Fact, Facts
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.recording.calling import Calling
@@ -63,7 +63,7 @@ class Deciding(Calling):
                 "`or`; what can fail, such as int(x), is no predicate; or " + INTERPRET,
             )
         if self.path is None:
-            self.end(HasDecisions())
+            self.end(MustExplore())
         self._refuse_ended()
         fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
         known: bool | None = self.facts.outcome(fact, self._options)

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from sgc.core.places import own_texts
 from sgc.core.watching import unhooked
-from sgc.lang.definition import Definition
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.pieces.made import Sites
@@ -60,9 +58,13 @@ class Outside(LateNames):
         """Undoes the run's changes to objects outside the program."""
         self._overlays.put_back()
 
-    def note(self, bound: Mapping[str, Any], function: Definition) -> None:
+    def note_own(self, texts: Mapping[int, str]) -> None:
+        """Records the program's own texts, by id."""
+        self._outside.note_own(texts)
+
+    def note(self, bound: Mapping[str, Any]) -> None:
         """Records the texts of bound arguments, which are values from outside too."""
-        self._outside.note(bound, own_texts(function.python))
+        self._outside.add(bound)
         for name, value in bound.items():
             self._overlays.watch(name, value)
 

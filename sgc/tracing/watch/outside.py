@@ -8,7 +8,7 @@ as the interpreter does with texts that do hold one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sgc.core.texts import occurrences
@@ -22,11 +22,11 @@ class OutsideTexts:
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
-        self._own: dict[int, str] = {}
+        self._own: Mapping[int, str] = {}
 
-    def note(self, values: Any, own: Iterable[str]) -> None:
-        self._collect(values)
-        self._own = {id(text): text for text in own}
+    def note_own(self, own: Mapping[int, str]) -> None:
+        """Notes the program's own texts, by id."""
+        self._own = own
 
     def add(self, values: Any) -> None:
         """Adds the texts of more values from outside."""

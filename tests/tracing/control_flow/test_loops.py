@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from control_flow import agree
 
 import sgc
@@ -234,3 +235,23 @@ def test_a_comprehension_on_one_line_that_calls_is_a_loop_from_its_first_turn():
 
     graph = agree(program, YES_NO, names=["a", "b", "c"])
     assert graph.n_nodes < 150
+
+
+@pytest.mark.parametrize("is_growing", [True, False])
+def test_a_known_number_of_turns_without_tests_is_a_loop_once_it_is_long(is_growing):
+    def of(n_turns):
+        @sgc.function
+        def program(s, q: str):
+            notes = []
+            s += q
+            for turn in range(n_turns):
+                s += f"{turn}. " + sgc.gen("note", stop="\n")
+                if is_growing:
+                    notes.append(s["note"].strip())
+            s += ", ".join(notes)
+
+        return program
+
+    assert len({trace(of(n), is_full=True).n_nodes for n in (50, 400)}) == 1
+    assert len(trace(of(4), is_full=True).blocks) == 1  # a short one is a straight line
+    agree(of(40), YES_NO, q="x", n=4)

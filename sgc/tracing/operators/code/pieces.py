@@ -113,7 +113,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
-        if why and session.sites.turn_round():
+        if why and (is_resumed(session) or session.sites.turn_round()):
             session.end(Pieced(why))
         if why:
             hint = "change a copy of it that one variable has; or " + INTERPRET
@@ -150,11 +150,18 @@ def _owned(
 
 
 def _refuse(session: Any, key: str, why: str) -> NoReturn:
-    """Starts the trace anew without a piece."""
+    """Starts the trace anew without a piece; with it, if runs before it was found are to blame."""
+    if is_resumed(session):
+        session.end(Pieced(why))
     del session.sites.pieces[key]
     session.sites.refused.add(key)
     session.end(Pieced(why))
     raise AssertionError
+
+
+def is_resumed(session: Any) -> bool:
+    """Whether a piece was found in an earlier run, and the runs before that stand."""
+    return session.path is not None and session.path.exploration.is_resumed
 
 
 def _outputs(

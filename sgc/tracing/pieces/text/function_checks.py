@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -187,10 +188,12 @@ def _values_of(function: FunctionType, originals: Originals) -> Values:
 def _plain_source(function: FunctionType) -> ast.FunctionDef | None:
     """The source of a function that returns once; None for others."""
     node = source_of(function)
-    is_plain = isinstance(node, ast.FunctionDef) and not any(
-        isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)
-    )
-    return node if is_plain else None  # type: ignore[return-value]
+    return node if isinstance(node, ast.FunctionDef) and not _yields(node) else None
+
+
+@lru_cache(maxsize=4096)
+def _yields(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
 
 
 def _changer(node: ast.FunctionDef, changers: Mapping[str, Changer]) -> Changer | None:
