@@ -49,7 +49,7 @@ def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
         instance.requests.made.extend(calls.spent)
 
     try:
-        calls.run(min(call.width, len(items)))
+        calls.run(min(call.width, len(items)) if session.loop.is_shared else 1)
     finally:
         _on_loop(session, end())  # also where the program goes on after a failure
     return KnownStates(session, [calls.states[index] for index in range(len(items))])

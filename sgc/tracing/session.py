@@ -51,8 +51,8 @@ from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-# Nodes of a program without decisions: of a longer one, exploring finds the loops.
-MAX_STRAIGHT = 100
+# Generations in one stream of a program without decisions: of more, exploring finds the loops.
+MAX_STRAIGHT = 32
 MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
 
 
@@ -100,6 +100,7 @@ class TraceSession(Deciding):
         self.met: list[Symbol] = []  # the first result of each tool call and map
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.n_taken = 0  # nodes
+        self._n_asked: dict[str, int] = {}  # generations so far, by a stream's states
         self.cached: dict[Any, Any] = {}  # what cached helpers have given
         self.made: dict[str, Made] = {}
 
@@ -113,10 +114,18 @@ class TraceSession(Deciding):
         self._know(node)
         if self.path is not None:
             self.path.add(node)
-            return
-        if len(self.nodes) == MAX_STRAIGHT:
-            self.end(MustExplore())
-        self.nodes.append(node)
+        else:
+            self._count(node)
+            self.nodes.append(node)
+
+    def _count(self, node: Node) -> None:
+        """Counts the generations of a node's stream, whose first state is that of its fork."""
+        stream = node.get("stream") if Flag.APPENDS in node.flags else None
+        if isinstance(stream, Ref):
+            n = self._n_asked.get(stream.name, 0) + (Flag.GENERATES in node.flags)
+            self._n_asked[node.results[0].name] = n
+            if n > MAX_STRAIGHT:
+                self.end(MustExplore())
 
     def refuse_other_runs(self) -> None:
         stop(

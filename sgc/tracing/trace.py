@@ -23,6 +23,7 @@ from sgc.tracing.convert.source import function_of
 from sgc.tracing.operators.code.pieces import is_resumed
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
+from sgc.tracing.paths.endless import refuse_endless
 from sgc.tracing.paths.exploration import (
     Budget,
     Exploration,
@@ -251,6 +252,7 @@ class Trace:
             if takes_first(exploration):
                 raise self._left
             report.deopt = self._left.message
+        refuse_endless(exploration.entry, self.function)
         blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
         return self._graph(first, blocks)
 

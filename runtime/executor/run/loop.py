@@ -15,7 +15,12 @@ T = TypeVar("T")
 
 
 class Loop(Protocol):
-    """Where a run lives, as the thread that runs a program's body sees it."""
+    """Where a run lives, as the thread that runs a program's body sees it.
+
+    is_shared: whether other threads can wait for it too.
+    """
+
+    is_shared: bool
 
     def soon(self, call: Callable[..., object], *args: Any) -> None:
         """Has the loop make a call, in a context of its own: a run's callbacks must not take the
@@ -29,6 +34,8 @@ class Loop(Protocol):
 
 class LoopThread:
     """An event loop on a daemon thread; started on first use, shared by the process."""
+
+    is_shared = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,6 +79,8 @@ class OwnLoop:
 
     Another thread can give it work, and cannot wait for it. close: when no run lives on it.
     """
+
+    is_shared = False
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

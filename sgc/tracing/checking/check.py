@@ -78,14 +78,14 @@ def check_trace(
     """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
     that run in Python; none is run here."""
     refuse_own_thread(shared.loop)
-    with fewer_collections(NEW_OBJECTS), _loop_for(graph) as loop:
+    with fewer_collections(NEW_OBJECTS), _loop() as loop:
         _check(function, graph, bound, in_python, loop)
 
 
 @contextmanager
-def _loop_for(graph: Graph) -> Iterator[Loop]:
-    """The loop of the runs: of this thread, if it may run one, and maps begin no others."""
-    if graph.called or is_loop_running():
+def _loop() -> Iterator[Loop]:
+    """The loop of the runs: this thread's own, if it may run one."""
+    if is_loop_running():
         yield shared
         return
     loop = OwnLoop()

@@ -37,7 +37,7 @@ class PathEnd(BaseException):
 
 
 class MustExplore(BaseException):
-    """Ends a straight-line trace: the program has decisions, or is long and may have loops."""
+    """Ends a straight-line trace: the program has decisions, or may have long loops."""
 
 
 class NamesAsked(BaseException):
