@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ class Program:
         self._library, self._handle = library, handle
         self._kept = [*written.kept, written.threads]  # what the native records point to
         self._n_pages = 0
-        self.n_vocab = written.buffers[-1].width
+        self.width = written.buffers[-1].width
         self.layers = written.layers
 
     def bind(self, layer: int, k_pool: Tensor, v_pool: Tensor) -> None:
@@ -116,8 +116,8 @@ class Program:
         return self._library.gather_pages(n)
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Writes the new tokens' K and V, and returns logits: [n_wanted, n_vocab]."""
-        logits = np.empty((len(batch.wanted), self.n_vocab), np.float32)
+        """Writes the new tokens' K and V, and returns the last buffer's rows: [n_wanted, width]."""
+        found = np.empty((len(batch.wanted), self.width), np.float32)
         arrays = [
             np.ascontiguousarray(array, np.int64)
             for array in (
@@ -127,11 +127,9 @@ class Program:
         ]  # fmt: skip
         counts = (len(batch.tokens), len(batch.row_starts) - 1, len(batch.wanted), self._n_pages)
         step = StepRecord(*counts, *(array.ctypes.data for array in arrays))
-        if self._library.c.sgc_program_run(
-            self._handle, ctypes.addressof(step), logits.ctypes.data
-        ):
+        if self._library.c.sgc_program_run(self._handle, ctypes.addressof(step), found.ctypes.data):
             raise self._library.error()
-        return logits
+        return found
 
     def __del__(self) -> None:
         self._library.c.sgc_program_free(self._handle)
@@ -285,9 +283,15 @@ class Writer:
         """out = cap * tanh(scale * out / cap), or with no cap, scale * out."""
         self._op(Kind.CAP, out, out, scale=scale, cap=cap)
 
-    def logits(self, width: int) -> Buffer:
-        """The last buffer; no other may be made after it."""
-        return self.buffer("logits", width, is_wide=True)
+    def last(self, name: str, width: int) -> Buffer:
+        """The last buffer, which a run returns; no other may be made after it."""
+        return self.buffer(name, width, is_wide=True)
+
+    def branch(self) -> Writer:
+        """A writer that goes on by itself from here; both programs have the same weights."""
+        return replace(
+            self, buffers=list(self.buffers), _ops=list(self._ops), _named=dict(self._named)
+        )
 
     def finished(self) -> Program:
         ops = (Op * len(self._ops))(*self._ops)

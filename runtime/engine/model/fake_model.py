@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float32]
 FAKE_POOL_TOKENS = 262144
 FAKE_MAX_CONTEXT = 32768
 _N_TABLE = 64
+_FAKE_HIDDEN = 16
 _SPREAD = 3.0
 _RARE = 20.0  # makes a token the likeliest in the tables that have it
 _NEVER = -30.0
@@ -43,6 +44,7 @@ class FakeModel:
         ends: Sequence[int] = (),
         breaks: Sequence[int] = (),
     ) -> None:
+        self.hidden_size = _FAKE_HIDDEN
         self._prefix: Hashes = np.zeros(n_pages, np.uint64)  # a sum over the prefix
         chosen = None if printable is None else tuple(printable)
         self._common, self._special = _tables(vocab_size, seed, chosen, tuple(ends), tuple(breaks))
@@ -57,6 +59,17 @@ class FakeModel:
         logits: Floats = self._common[hashes % n]
         logits += self._special[(hashes >> np.uint64(32)) % n]
         return logits
+
+    def hidden(self, batch: FlatBatch) -> Floats:
+        """Numbers that depend on the whole prefix, as logits do."""
+        self._write(batch)
+        wanted = batch.logit_index
+        if len(wanted) == 0:
+            return np.empty((0, self.hidden_size), np.float32)
+        hashes = self._context_hashes(batch, wanted)[:, None]
+        each = _scramble(np.add(hashes, np.arange(self.hidden_size, dtype=np.uint64)))
+        found: Floats = (each >> np.uint64(40)).astype(np.float32) / np.float32(2**23) - 1
+        return found
 
     # As `disk/pages.py` has it.
     token_bytes = 8

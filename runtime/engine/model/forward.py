@@ -111,6 +111,16 @@ class Forward(Protocol):
         ...
 
 
+class Embedder(Forward, Protocol):
+    """A model whose hidden states can be had. hidden_size: their width."""
+
+    hidden_size: int
+
+    def hidden(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+        """As `run`, but after the last norm, as the head gets them: [n_logits, hidden_size]."""
+        ...
+
+
 class AsyncForward(Forward, Protocol):
     def run_after(self, batch: FlatBatch, drawn: Drawn, rows: Sequence[int]) -> AsyncLogits:
         """As `run`, where the token of each of the batch's rows is one that was just drawn, of the

@@ -53,6 +53,10 @@ class Projection:
     def out_features(self) -> int:
         return int(self.weight.shape[0])
 
+    @property
+    def in_features(self) -> int:
+        return int(self.weight.shape[1])
+
     def __call__(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 

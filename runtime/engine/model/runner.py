@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from sgc.runtime.engine.cache.kv_pool import KVPool
+from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.forward import Accuracy, AsyncLogits, Drawn, FlatBatch, Logits
 
 
@@ -43,6 +44,22 @@ class Needs:
         return " and ".join(asked)
 
 
+Forwards = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
+"""(token_ids [n_tokens], positions [n_tokens], wanted [n_wanted], step) -> [n_wanted, width]"""
+
+
+class Compute(Protocol):
+    """A model's forward pass with torch."""
+
+    def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """Logits: [n_wanted, vocab]."""
+        ...
+
+    def hidden(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """What the head gets: [n_wanted, hidden]."""
+        ...
+
+
 class Way(Protocol):
     """A way to compute a model. name: for messages."""
 
@@ -51,6 +68,10 @@ class Way(Protocol):
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
         """Writes the new tokens' K and V to the pool, and returns [n_logits, vocab]. Notes the
         windows that its layers attend with in the pool."""
+        ...
+
+    def hidden(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        """As `logits`, but what the head gets: [n_logits, hidden]."""
         ...
 
     def gather_pages(self, n: int) -> bool:
@@ -80,7 +101,8 @@ class ModelRunner:
         self.dtype: torch.dtype = model.dtype
         self.device, self.device_name = device, device_name
         self.pool = self.new_pool(n_pages)
-        self.vocab_size = int(model.get_output_embeddings().out_features)
+        head = model.get_output_embeddings()
+        self.vocab_size, self.hidden_size = int(head.out_features), int(head.in_features)
         self.max_context = max_context_of(self.config)
         self.way = way
         self.needs = needs
@@ -112,6 +134,9 @@ class ModelRunner:
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32] | Logits:
         return self.way.logits(batch, self.pool)
+
+    def hidden(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+        return self.way.hidden(batch, self.pool)
 
     @property
     def takes_drawn(self) -> bool:

@@ -59,19 +59,26 @@ class TransformersModel:
         model.eval()
         model.set_attn_implementation(ATTENTION)
         self._model = model
+        self._body = model.base_model  # all but the head
 
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
+        output = self._run(self._model, tokens, positions, step, logits_to_keep=wanted)
+        logits: Tensor = output.logits[0]
+        return logits
+
+    def hidden(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """What the head gets: [n_wanted, hidden]."""
+        output = self._run(self._body, tokens, positions, step)
+        found: Tensor = output.last_hidden_state[0]
+        return found[wanted]
+
+    def _run(self, part: Any, tokens: Tensor, positions: Tensor, step: Step, **more: Any) -> Any:
         global _step
         _step = step
         try:
-            output = self._model(
-                input_ids=tokens[None],
-                position_ids=positions[None],
-                use_cache=False,
-                logits_to_keep=wanted,
+            return part(
+                input_ids=tokens[None], position_ids=positions[None], use_cache=False, **more
             )
         finally:
             _step = None
-        logits: Tensor = output.logits[0]
-        return logits

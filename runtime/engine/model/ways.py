@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from sgc.kernels.cpu import library
 from sgc.kernels.cpu.attention import NativeAttention
@@ -24,13 +23,10 @@ from sgc.kernels.torch_attention import TorchAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
 from sgc.runtime.engine.model.decoders.fused import FusedModel
-from sgc.runtime.engine.model.decoders.native import write
+from sgc.runtime.engine.model.decoders.native import Programs, write
 from sgc.runtime.engine.model.decoders.packed import pack_linears
 from sgc.runtime.engine.model.forward import FlatBatch
-from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
-
-Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
-"""(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
+from sgc.runtime.engine.model.runner import Compute, Forwards, ModelRunner, Needs, UnsupportedModel
 
 PLAIN = Needs()
 NATIVE_DTYPES = (torch.float32, torch.bfloat16)
@@ -47,15 +43,21 @@ class TorchWay:
         self.attention = paged_attention()
         self._compute = compute
 
-    @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        return self._run(self._compute, batch, pool)
+
+    def hidden(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        return self._run(self._compute.hidden, batch, pool)
+
+    @torch.inference_mode()
+    def _run(self, compute: Forwards, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
         ragged = Ragged(
             tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
         )
         step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), pool)
         tokens, positions = tensor_of(batch.token_ids), tensor_of(batch.positions)
-        logits = self._compute(tokens, positions, tensor_of(batch.logit_index), step)
-        wide: npt.NDArray[np.float32] = logits.float().numpy()
+        found = compute(tokens, positions, tensor_of(batch.logit_index), step)
+        wide: npt.NDArray[np.float32] = found.float().numpy()
         return wide
 
     def gather_pages(self, n: int) -> bool:
@@ -68,14 +70,20 @@ class NativeWay:
 
     name = "native"
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
         self._bound: KVPool | None = None
 
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        return self._run(self._programs.logits, batch, pool)
+
+    def hidden(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        return self._run(self._programs.hidden, batch, pool)
+
+    def _run(self, program: Program, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
         if pool is not self._bound:
             self._bind(pool)
-        return self._program.run(
+        return program.run(
             Batch(
                 batch.token_ids, batch.positions, batch.slots, batch.row_starts, batch.pages,
                 batch.page_starts, batch.logit_index,
@@ -83,11 +91,13 @@ class NativeWay:
         )  # fmt: skip
 
     def gather_pages(self, n: int) -> bool:
-        return self._program.gather_pages(n)
+        return self._programs.logits.gather_pages(n)
 
     def _bind(self, pool: KVPool) -> None:
-        for index, layer in self._program.layers.items():
-            self._program.bind(index, *pool.layer(index, layer.format, layer.format))
+        for index, layer in self._programs.logits.layers.items():
+            pages = pool.layer(index, layer.format, layer.format)
+            for program in (self._programs.logits, self._programs.hidden):
+                program.bind(index, *pages)
             pool.windows.add(layer.window)
         self._bound = pool
 

@@ -36,6 +36,13 @@ class FusedModel:
 
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
+        hidden = self.hidden(tokens, positions, wanted, step)
+        if len(hidden) == 0:
+            return hidden.new_empty(0, self._head.n_out)
+        return capped(self._decoder, self._head(hidden))
+
+    def hidden(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """What the head gets: [n_wanted, hidden]."""
         decoder = self._decoder
         x = embedded(decoder, tokens, positions)
         angles = _Angles(positions, x.dtype)
@@ -44,10 +51,10 @@ class FusedModel:
             x = layer.finish(x, layer.attend(x, angles, step))
         attended = last.attend(x, angles, step)
         if len(wanted) == 0:
-            return x.new_empty(0, self._head.n_out)
+            return x[:0]
         if len(wanted) < len(tokens):
             x, attended = x[wanted], attended[wanted]
-        return capped(decoder, self._head(normed(decoder.norm, last.finish(x, attended))))
+        return normed(decoder.norm, last.finish(x, attended))
 
 
 class _Layer:

@@ -28,7 +28,15 @@ _PLAIN = {
 _GATED = {Activation.SILU: Epilogue.SWIGLU, Activation.GELU_TANH: Epilogue.GEGLU_TANH}
 
 
-def write(decoder: Decoder, writer: Writer) -> Program:
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Both have the same layers and weights. hidden: ends with what the head gets."""
+
+    logits: Program
+    hidden: Program
+
+
+def write(decoder: Decoder, writer: Writer) -> Programs:
     """The decoder's weights are not needed afterwards, but for its tables."""
     layers = _Layers(writer, writer.buffer("x", decoder.table.shape[1], is_wide=True))
     writer.embed(decoder.table, layers.x, decoder.table_scale)
@@ -39,12 +47,23 @@ def write(decoder: Decoder, writer: Writer) -> Program:
         following = next(decoder.blocks, None)
         layers.write(index, block, is_last=following is None)
         index, block = index + 1, following
+    hidden = _ending_with_hidden(decoder.norm, layers)
     h = layers.normed(decoder.norm)
     head = layers.packed(decoder.head, is_read_elsewhere=decoder.is_tied)
-    logits = writer.logits(head.n_out)
+    logits = writer.last("logits", head.n_out)
     writer.linear(head, h, logits, Epilogue.STORE_F32)
     if decoder.logit_cap or decoder.logit_scale != 1.0:
         writer.cap(logits, decoder.logit_scale, decoder.logit_cap or 0.0)
+    return Programs(writer.finished(), hidden)
+
+
+def _ending_with_hidden(norm: Norm | None, layers: _Layers) -> Program:
+    writer = layers.writer.branch()
+    out = writer.last("hidden", layers.x.width)
+    if norm is None:
+        writer.copy(layers.x, out)
+    else:
+        writer.norm(norm, layers.x, out)
     return writer.finished()
 
 

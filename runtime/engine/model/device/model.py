@@ -35,6 +35,13 @@ class DeviceModel:
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them, all if there are as many.
         Returns [n_logits, vocab]."""
+        hidden = self.hidden(tokens, positions, wanted, step)
+        if len(hidden) == 0:
+            return hidden.new_empty(0, self._head.n_out)
+        return capped(self._decoder, self._head(hidden))
+
+    def hidden(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """What the head gets: [n_wanted, hidden]."""
         decoder = self._decoder
         x = embedded(decoder, tokens, positions)
         placing = Placing(positions, step.slots, self._n_positions)
@@ -43,9 +50,9 @@ class DeviceModel:
             is_last = layer is self._layers[-1]
             x, added = layer(x, added, placing, step, wanted if is_last else None)
         if len(wanted) == 0:
-            return x.new_empty(0, self._head.n_out)
+            return x[:0]
         assert added is not None, "a decoder without layers"
-        return capped(decoder, self._head(self._operations.add_normed(decoder.norm, x, added)))
+        return self._operations.add_normed(decoder.norm, x, added)
 
 
 class _Linear:

@@ -18,12 +18,10 @@ from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.device.graphs import Capture, DecodeGraphs, pinned
 from sgc.runtime.engine.model.device.places import Place
 from sgc.runtime.engine.model.forward import AsyncLogits, FlatBatch, Logits
+from sgc.runtime.engine.model.runner import Compute, Forwards
 
 if TYPE_CHECKING:  # Triton is imported only where it is used
     from sgc.runtime.engine.model.device.logits import DrawnTokens
-
-Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
-"""(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
 
 
 class DeviceWay:
@@ -49,6 +47,14 @@ class DeviceWay:
         with self.together(batch):
             return self.place.logits(self._logits(batch, pool, None))
 
+    @torch.inference_mode()
+    def hidden(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        with self.together(batch):  # the others of a group compute logits, which nobody reads
+            self._keep_close()
+            found = self._eager(self._compute.hidden, batch, pool, None)
+            wide: npt.NDArray[np.float32] = found.float().cpu().numpy()
+            return wide
+
     @property
     def takes_drawn(self) -> bool:
         """Whether a batch's tokens may be on the device: only there, so that no other process has
@@ -72,7 +78,7 @@ class DeviceWay:
         """known: the batch's tokens, if they are on the device."""
         self._keep_close()
         found = None if self._graphs is None else self._graphs.run(batch, known)
-        return self._eager(batch, pool, known) if found is None else found
+        return self._eager(self._compute, batch, pool, known) if found is None else found
 
     def _keep_close(self) -> None:
         """Of steps that draw nothing, such as a long prompt's, two are under way at most: whoever
@@ -87,13 +93,15 @@ class DeviceWay:
             self._queued = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._queued.record()
 
-    def _eager(self, batch: FlatBatch, pool: KVPool, known: Tensor | None) -> Tensor:
+    def _eager(
+        self, compute: Forwards, batch: FlatBatch, pool: KVPool, known: Tensor | None
+    ) -> Tensor:
         tokens, positions, slots, wanted = self._sent(
             batch.token_ids, batch.positions, batch.slots, batch.logit_index
         )
         tokens = tokens if known is None else known
         plan = self.attention.plan(ragged_of(batch))
-        return self._compute(tokens, positions, wanted, Step(self.attention, plan, slots, pool))
+        return compute(tokens, positions, wanted, Step(self.attention, plan, slots, pool))
 
     def _sent(self, *arrays: Ints) -> Sequence[Tensor]:
         """The arrays on the device, by one copy."""

@@ -116,7 +116,7 @@ def test_a_reply_does_not_depend_on_what_runs_beside_it(name, needs, dtype) -> N
 def test_products_take_half_the_memory() -> None:
     def packed_bytes(needs: Needs) -> int:
         runner = native_runner(make_small("Llama", {"hidden_size": 128}, torch.bfloat16), 1, needs)
-        kept = runner.way._program._kept
+        kept = runner.way._programs.logits._kept
         return sum(one.n_bytes for one in kept if isinstance(one, library.Packed))
 
     assert 0.5 <= packed_bytes(INT8) / packed_bytes(Needs()) < 0.6
