@@ -13,6 +13,8 @@ MEMORY_FRACTION = 0.9  # of a GPU's memory
 KV_DIR_BYTES = 8 << 30
 KV_CLOSING_S = 20.0  # how long the end of an engine may take to write there
 HELD_AS = ("auto", "int8")  # weights, K and V
+LAST_TOKEN, FIRST_TOKEN, MEAN = "last", "first", "mean"
+POOLINGS = (LAST_TOKEN, MEAN, FIRST_TOKEN)  # which hidden states an embedding is made of
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
 
@@ -25,8 +27,8 @@ class StepOptions:
     held; "auto" is in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu".
     attention: the kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine
     may take. tensor_parallel: processes, and GPUs, that compute the model together. kv_dir: a
-    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. check: verify the engine's
-    invariants after every step.
+    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. pooling: one of POOLINGS; "auto"
+    is the folder's (`pooling_files.py`). check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -49,6 +51,7 @@ class StepOptions:
     tensor_parallel: int = 1
     kv_dir: str | None = None
     kv_dir_bytes: int = KV_DIR_BYTES
+    pooling: str = "auto"
     check: bool = False
 
 

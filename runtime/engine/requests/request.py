@@ -15,6 +15,7 @@ from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.guesses import Guesses
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.requests.pooling import Pooled
 from sgc.runtime.engine.requests.text_rules import Constraint, Guide, StopChecker
 
 
@@ -96,6 +97,13 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Embed:
+    """A vector of the prompt's hidden states (`pooling.py`)."""
+
+    pooling: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramRun:
     """The run of a program that a request belongs to (`scheduling/programs.py`).
 
@@ -118,7 +126,7 @@ class EngineRequest:
 
     id: int
     tokens: Ints
-    kind: Generate | Score | Commit | Prefetch
+    kind: Generate | Score | Commit | Prefetch | Embed
     namespace: bytes = b""
     n_reusable: int | None = None
     owner: bytes = b""
@@ -162,6 +170,7 @@ class Update:
     choices: tuple[tuple[float, ...], ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
+    embedding: tuple[float, ...] = ()
     usage: Usage | None = None
     error: EngineError | None = None
     gave_way: bool = False  # of a prefetch that was dropped unfinished
@@ -235,6 +244,7 @@ class Work:
     decoding: Decoding = field(default_factory=Decoding)
     wait: Wait = field(default_factory=Wait)
     trie: ChoiceTrie | None = None
+    pooled: Pooled | None = None
     state: State = State.WAITING
     node: Node | None = None
     pages: IntBuffer = field(default_factory=IntBuffer)
@@ -262,6 +272,8 @@ class Work:
     def n_matchable(self) -> int:
         """How many of its tokens may come from the cache."""
         n = len(self.tokens) - self.wants_logits
+        if self.pooled is not None:
+            return self.pooled.n_unneeded
         return n if self.decoding.logprobs is None else min(n, self.decoding.logprobs.n_unneeded)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.model.forward import FlatBatch, Logits, Row, flatten
@@ -25,7 +26,8 @@ class StepBatch:
     logits with the choice tokens they decide. logged: rows of the logits with the index of the
     token whose log-probability they decide. guesses: the next tokens that a request guesses; the
     logits after each are in the rows behind its own. n_idle: rows of requests that have ended since
-    the batch began to run."""
+    the batch began to run. hidden: rows of requests for embeddings; pooled: the request of each,
+    with the number of its hidden states."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
@@ -33,6 +35,12 @@ class StepBatch:
     logged: tuple[tuple[int, Work, int], ...]
     guesses: Mapping[Work, tuple[int, ...]]
     n_idle: int = 0
+    hidden: FlatBatch | None = None
+    pooled: tuple[tuple[Work, int], ...] = ()
+
+    @property
+    def n_tokens(self) -> int:
+        return self.flat.n_tokens + (0 if self.hidden is None else self.hidden.n_tokens)
 
     @property
     def n_guesses(self) -> int:
@@ -47,6 +55,8 @@ class _Builder:
         self.logged: list[tuple[int, Work, int]] = []
         self.guesses: dict[Work, tuple[int, ...]] = {}
         self.n_logits = 0
+        self.hidden_rows: list[Row] = []
+        self.pooled: list[tuple[Work, int]] = []
 
     def add_sequence(self, item: Item) -> None:
         """Adds the next positions of prompt or generation, with logits if they reach the end."""
@@ -55,6 +65,9 @@ class _Builder:
             self._add_decode(work, item.guesses)
             return
         end = work.n_computed + n
+        if work.pooled is not None:
+            self._add_pooled(work, work.pooled.wanted(work.n_computed, n), end)
+            return
         is_whole = end == len(work.tokens) and work.wants_logits
         logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
         if work.decoding.logprobs is not None:
@@ -68,6 +81,11 @@ class _Builder:
         elif work.trie is not None:
             self.targets += [(self.n_logits, work, t) for t in work.trie.first_targets()]
         self.n_logits += 1
+
+    def _add_pooled(self, work: Work, wanted: Ints, end: int) -> None:
+        tokens = work.tokens.view[work.n_computed : end]
+        self.hidden_rows.append(Row(tokens, work.n_computed, work.pages.view, wanted))
+        self.pooled.append((work, len(wanted)))
 
     def _log(self, work: Work, end: int) -> Ints:
         """The row's positions that decide log-probabilities of existing tokens."""
@@ -118,7 +136,22 @@ def build(items: Sequence[Item]) -> StepBatch:
         tuple(builder.targets),
         tuple(builder.logged),
         builder.guesses,
+        hidden=flatten(builder.hidden_rows) if builder.hidden_rows else None,
+        pooled=tuple(builder.pooled),
     )
+
+
+def pool_hidden(batch: StepBatch, hidden: npt.NDArray[np.float32], faults: Faults) -> None:
+    """Gives each request its hidden states: [n_hidden, width] of all, in order."""
+    at = 0
+    for work, n in batch.pooled:
+        assert work.pooled is not None
+        if n:
+            try:
+                work.pooled.add(work.n_computed, hidden[at : at + n])
+            except NotFinite as error:
+                faults.note(work, error)
+        at += n
 
 
 def write_logprobs(batch: StepBatch, logits: Logits, faults: Faults) -> None:

@@ -64,7 +64,7 @@ class EngineCore:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
     requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
     logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
-    is evicted, and has what others kept.
+    is evicted, and has what others kept. no_embeddings: why `Embed` is refused.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class EngineCore:
         lookup: bool = True,
         is_ahead: bool = False,
         disk: DiskTier | None = None,
+        no_embeddings: str = "",
     ) -> None:
         self.is_ahead = is_ahead
         self._disk = disk
-        self.limits = Limits(max_context, pool_tokens, vocab_size)
+        self.limits = Limits(max_context, pool_tokens, vocab_size, no_embeddings)
         self.max_waiting = max_waiting
         self._forward = forward
         self._equipment = Equipment(self.limits, make_stop_checker, jumps)
@@ -245,7 +246,7 @@ class EngineCore:
         logits = self._model.run(batch, faults)
         if self._disk is not None:
             took_s = self._counters.forward_s - before_s
-            self._disk.costs.steps.note(batch.flat.n_tokens, took_s)
+            self._disk.costs.steps.note(batch.n_tokens, took_s)
         return logits
 
     def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
@@ -327,7 +328,7 @@ class EngineCore:
         """Records the computed positions and publishes them. Those of a failed request are not
         published: its pages may hold NaN."""
         n_guesses = batch.n_guesses if batch.guesses else 0
-        self._counters.positions_run += batch.flat.n_tokens - n_guesses - batch.n_idle
+        self._counters.positions_run += batch.n_tokens - n_guesses - batch.n_idle
         self._counters.speculated_tokens += n_guesses
         self._counters.steps += 1
         for item in self._items:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.logprobs import LogprobLog
 from sgc.runtime.engine.requests.penalties import Penalties
-from sgc.runtime.engine.requests.request import Generate, Score, Stops, Update, Work
+from sgc.runtime.engine.requests.pooling import Pooled
+from sgc.runtime.engine.requests.request import Embed, Generate, Score, Stops, Update, Work
 from sgc.runtime.engine.requests.text_rules import StopChecker
 from sgc.runtime.engine.requests.validate import Limits
 from sgc.runtime.engine.step.generation import begin
@@ -29,6 +30,8 @@ class Equipment:
         kind = work.request.kind
         if isinstance(kind, Score):
             work.trie = ChoiceTrie(kind.choices)
+        elif isinstance(kind, Embed):
+            work.pooled = Pooled(kind.pooling, work.n_prompt)
         if not isinstance(kind, Generate):
             return None
         if kind.params.has_penalties:

@@ -152,5 +152,6 @@ def final_update(work: Work) -> Update:
         work.request.id,
         final=True,
         choices=() if work.trie is None else work.trie.logprobs(),
+        embedding=() if work.pooled is None else work.pooled.vector,
         usage=work.usage(time.monotonic()),
     )

@@ -7,13 +7,15 @@ What runs, and what becomes of the tokens, is `core.py`'s.
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
-from sgc.runtime.engine.model.forward import Drawn, Forward, Logits
+from sgc.runtime.engine.model.forward import Drawn, Embedder, Forward, Logits
 from sgc.runtime.engine.requests.request import Work
 from sgc.runtime.engine.step.ahead import tokens_of
-from sgc.runtime.engine.step.batch import StepBatch, log_tokens, write_logprobs
+from sgc.runtime.engine.step.batch import StepBatch, log_tokens, pool_hidden, write_logprobs
 from sgc.runtime.engine.step.counts import Counters
 from sgc.runtime.engine.step.drawing import draw_tokens
 from sgc.runtime.engine.step.faults import Faults
@@ -29,7 +31,7 @@ class ModelStep:
         self, forward: Forward, vocab_size: int, counters: Counters, *, is_ahead: bool
     ) -> None:
         self._forward, self._is_ahead = forward, is_ahead
-        self._masks = Masks(vocab_size)
+        self._vocab_size, self._masks = vocab_size, Masks(vocab_size)
         self._counters = counters
 
     def run(self, batch: StepBatch, faults: Faults) -> Logits:
@@ -37,11 +39,21 @@ class ModelStep:
         constrained = [work for work, _ in batch.sampled]
         if not self._is_ahead:
             self._masks.begin(constrained, faults)
-        given = self._forward.run(batch.flat)
+        given = self._run(batch, faults)
         if self._is_ahead:
             self._masks.begin(constrained, faults)
         self._counters.forward_s += time.perf_counter() - started_s
         return HostLogits(given) if isinstance(given, np.ndarray) else given
+
+    def _run(self, batch: StepBatch, faults: Faults) -> npt.NDArray[np.float32] | Logits:
+        if batch.hidden is None:
+            return self._forward.run(batch.flat)
+        # A pass of its own: all of a pass's wanted positions go through the head, or none.
+        forward = cast(Embedder, self._forward)
+        pool_hidden(batch, forward.hidden(batch.hidden), faults)
+        if batch.flat.n_rows == 0:
+            return np.empty((0, self._vocab_size), np.float32)
+        return self._forward.run(batch.flat)
 
     def tokens(
         self, batch: StepBatch, logits: Logits, drawn: Drawn | None, faults: Faults

@@ -15,7 +15,14 @@ from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.requests.draws import Draw
 from sgc.runtime.engine.requests.penalties import Penalties
-from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score, Stops, Update
+from sgc.runtime.engine.requests.request import (
+    Embed,
+    EngineRequest,
+    Generate,
+    Score,
+    Stops,
+    Update,
+)
 from sgc.runtime.engine.requests.text_rules import Stop
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.step.sampler import sample
@@ -77,7 +84,8 @@ class Outcome:
         """All that must not depend on how it was computed."""
         u = self.last
         assert u is not None
-        return tuple(self.ids), u.finish_reason, u.matched, u.matched_id, u.choices
+        said = (u.finish_reason, u.matched, u.matched_id, u.choices, u.embedding)
+        return tuple(self.ids), *said
 
 
 def drive(
@@ -143,6 +151,14 @@ class Naive:
 
     def score(self, prompt: Sequence[int], kind: Score) -> list[list[float]]:
         return [self._logprobs(list(prompt), choice) for choice in kind.choices]
+
+    def embed(self, prompt: Sequence[int], kind: Embed) -> tuple[float, ...]:
+        n = len(prompt)
+        self._model._prefix = np.zeros(n, np.uint64)
+        row = Row(np.asarray(prompt, np.int64), 0, np.arange(n), np.arange(n))
+        hidden = self._model.hidden(flatten([row])).astype(np.float64)
+        found = {"last": hidden[-1], "first": hidden[0], "mean": hidden.mean(0)}[kind.pooling]
+        return tuple(found.astype(np.float32).tolist())
 
     def _logprobs(self, tokens: list[int], choice: Sequence[int]) -> list[float]:
         out = []

@@ -9,15 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_tests import examples
 
-from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score, Stops
+from sgc.runtime.engine.names import LAST_TOKEN, POOLINGS
+from sgc.runtime.engine.requests.request import (
+    Commit,
+    Embed,
+    Generate,
+    SamplingParams,
+    Score,
+    Stops,
+)
 
 SMALL = 61  # a small vocabulary, so that prompts, choices and generations often coincide
 
 
 def _kinds(rng: np.random.Generator, letter) -> object:
-    which = rng.integers(0, 8)
+    which = rng.integers(0, 9)
     if which == 0:
         return Commit()
+    if which == 8:
+        return Embed(str(rng.choice(POOLINGS)))
     if which <= 2:
         n = int(rng.integers(1, 5))
         return Score(
@@ -64,6 +74,8 @@ def naive_answers(lab, requests: list) -> dict:
             answers[r.id] = naive.generate(r.tokens, r.kind)
         elif isinstance(r.kind, Score):
             answers[r.id] = naive.score(r.tokens, r.kind)
+        elif isinstance(r.kind, Embed):
+            answers[r.id] = naive.embed(r.tokens, r.kind)
     return answers
 
 
@@ -76,6 +88,8 @@ def assert_right(requests: list, outcomes: dict, answers: dict) -> None:
         elif isinstance(r.kind, Score):
             for got, expected in zip(outcome.last.choices, answers[r.id], strict=True):
                 np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9)
+        elif isinstance(r.kind, Embed):
+            assert outcome.last.embedding == answers[r.id]
         usage = outcome.last.usage
         assert usage.prompt_tokens == usage.cached_tokens + usage.computed_tokens
         assert usage.cached_tokens >= 0
@@ -133,7 +147,11 @@ def test_a_second_time_from_the_cache_is_the_same(lab) -> None:
     first, second = lab.drive(core, requests), lab.drive(core, requests)
     for r in requests:
         assert first[r.id].answer == second[r.id].answer
-    assert all(o.last.usage.cached_tokens > 0 for o in second.values() if o.last.usage)
+    assert all(
+        second[r.id].last.usage.cached_tokens > 0 or len(r.tokens) == 1
+        for r in requests
+        if not isinstance(r.kind, Embed) or r.kind.pooling == LAST_TOKEN
+    )
 
 
 @pytest.mark.parametrize("budget", [1, 3, 100])
