@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import stat
 import threading
 import time
@@ -22,7 +23,7 @@ from sgc.errors import UsageError
 
 _SUFFIX = ".kv.safetensors"
 _NAME = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
-_TEMPORARY = re.compile(r"\.[0-9]+-[0-9]+\.kv\.tmp")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.kv\.tmp")
 _STALE_S = 3600.0  # a temporary file this old is of an engine that was killed
 _TICK_NS = 10**8
 KEPT_SHARE = 0.95  # of the bound, once files are removed: not one by one
@@ -56,7 +57,6 @@ class KVFolder:
         self._files: dict[bytes, _File] = {}
         self._lock = threading.Lock()
         self._seen_ns = -1  # when the folder was last changed, as it was last read
-        self._n_temporary = 0
         self.n_bytes = 0
         self.refresh()
 
@@ -83,8 +83,7 @@ class KVFolder:
         """Adds a file, and removes others until all fit; raises OSError. content: in pieces."""
         n_bytes = sum(map(len, content))
         self._make_room(n_bytes)
-        self._n_temporary += 1
-        temporary = self.path / f".{os.getpid()}-{self._n_temporary}.kv.tmp"
+        temporary = self.path / f".{secrets.token_hex(8)}.kv.tmp"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(temporary, flags, 0o600), "wb", buffering=0) as file:

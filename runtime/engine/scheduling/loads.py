@@ -47,7 +47,6 @@ class _Loading:
     start: int
     at: int
     since: int | None
-    heard: float  # when its last chunk came
 
     @property
     def is_wanted(self) -> bool:
@@ -59,6 +58,7 @@ class Loads:
         self._cache, self._disk = cache, disk
         self._all: dict[Load, _Loading] = {}
         self._by_key: dict[bytes, _Loading] = {}
+        self._heard = 0.0  # when the disk last gave anything that was waited for
 
     def __len__(self) -> int:
         return len(self._all)
@@ -84,7 +84,8 @@ class Loads:
         if not keys or not self._is_worth(work, match.length, start, end):
             return False
         load = self._disk.begin(keys)
-        one = _Loading(load, [work], tokens[:end].copy(), start, start, since, load.began)
+        self._heard = self._heard if self._all else load.began
+        one = _Loading(load, [work], tokens[:end].copy(), start, start, since)
         self._all[load] = one
         self._by_key |= dict.fromkeys(keys, one)  # the latest, of loads that overlap
         return True
@@ -122,10 +123,11 @@ class Loads:
         while (now := time.perf_counter()) < until:
             data = self._disk.take(one.load)
             if data is None:
-                return is_read or now - one.heard > MAX_SILENCE_S
+                return is_read or now - self._heard > MAX_SILENCE_S
+            self._heard = now
             if not self._insert(one, data):
                 return True
-            one.at, one.heard = one.at + CHUNK_TOKENS, now
+            one.at += CHUNK_TOKENS
         return False
 
     def _insert(self, one: _Loading, data: Bytes) -> bool:

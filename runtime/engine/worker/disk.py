@@ -56,5 +56,17 @@ class Disk:
         facts = (
             runner.way.name, runner.dtype_name, runner.weights_name, runner.kv_name,
             str(runner.needs.deterministic), str(sorted(runner.pool.formats.items())),
+            *_libraries(),
         )  # fmt: skip
         return self.tier(HostPages(runner.pool), facts)
+
+
+def _libraries() -> tuple[str, ...]:
+    """What computes, to the last bit."""
+    import torch
+
+    from sgc.kernels.cpu import library
+
+    kernels = library.find()
+    own = () if kernels is None else (kernels.path.name, kernels.isa.name)
+    return torch.__version__, *own

@@ -378,3 +378,17 @@ def test_a_file_is_as_the_library_reads_it(kept):
     assert sorted(found) == ["checksum", "key", "pages"]
     assert found["key"].tobytes().hex() == path.name.partition(".")[0]
     assert found["pages"].nbytes == 64 * 8
+
+
+def test_what_a_killed_engine_left_half_written_is_removed_in_the_end(tmp_path):
+    engine = DiskEngine(tmp_path / "kv")
+    left = engine.folder.path / f".{'a' * 16}.kv.tmp"
+    other = engine.folder.path / "notes.tmp"
+    for path in (left, other):
+        path.write_bytes(b"half")
+    engine.folder.refresh()
+    assert left.exists()  # another engine may be writing it
+    for path in (left, other):
+        os.utime(path, (0, 0))
+    KVFolder(engine.folder.path, 1)
+    assert (left.exists(), other.exists()) == (False, True)

@@ -48,7 +48,7 @@ def test_pages_come_back_as_they_were(dtype):
     assert not np.shares_memory(data, pages.read(np.array([7])))
 
 
-def test_what_is_computed_otherwise_has_other_keys(tmp_path):
+def test_what_is_computed_otherwise_has_other_keys(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text("{}")
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"one")
@@ -68,6 +68,9 @@ def test_what_is_computed_otherwise_has_other_keys(tmp_path):
     for changed in ("dtype_name", "weights_name", "kv_name", "way"):
         assert key(**{changed: "b"}) != same
     assert key(sure=True) != same
+    monkeypatch.setattr(torch, "__version__", "another")
+    assert key() != same
+    monkeypatch.undo()
     assert key(pool=pool_of(torch.float32, n_heads=2)) != same
     weights.write_bytes(b"two")
     assert key() != same
