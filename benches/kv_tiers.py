@@ -230,7 +230,7 @@ def _ids(draw: random.Random, n: int) -> tuple[int, ...]:
     return tuple(draw.randrange(300, 4000) for _ in range(n))
 
 
-def restarts(folder: Path, rate: float, seconds: float, reps: int) -> dict[str, Any]:
+async def restarts(folder: Path, rate: float, seconds: float, reps: int) -> dict[str, Any]:
     """The first `seconds` of each engine's life."""
     rows: dict[str, list[dict[str, Any]]] = {"none": [], "empty": [], "restarted": []}
     for rep in range(reps):
@@ -243,7 +243,7 @@ def restarts(folder: Path, rate: float, seconds: float, reps: int) -> dict[str, 
                 options += [] if name == "none" else ["--kv-dir", str(kv)]
                 seed = 2 * rep + (name == "restarted")  # it is asked other questions
                 with EmbeddedEngine(str(folder), options) as engine:
-                    row.append(asyncio.run(_serve(engine.uri, moments, seed)))
+                    row.append(await _serve(engine.uri, moments, seed))
                 print(f"  {name}: {row[-1]}", flush=True)
     return {"rate": rate, "seconds": seconds, "documents": N_DOCUMENTS, "runs": rows}
 
@@ -289,9 +289,9 @@ def main() -> None:
         found["unshared"] = about | unshared(small, options.reps)
     if "restart" in parts:
         print("the first seconds of an engine")
-        found["restart"] = about | restarts(
-            small, options.rate, options.seconds, max(1, options.reps // 3)
-        )
+        reps = max(1, options.reps // 3)
+        asked = restarts(small, options.rate, options.seconds, reps)
+        found["restart"] = about | asyncio.run(asked)
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")
 
