@@ -203,7 +203,7 @@ def check_own(path: Path) -> None:
         mode = stat.S_IMODE(status.st_mode)
         _refuse(
             f"others can use {path} (mode {mode:04o}): prompts can be read from the K and V in it",
-            f"chmod 700 {path}, or name another folder",
+            f"name another folder, which is made, or chmod 700 {path} if it is for this alone",
         )
 
 

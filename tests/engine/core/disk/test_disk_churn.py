@@ -208,6 +208,23 @@ def test_answers_are_those_without_a_cache(tmp_path, case):
     assert (engine.stats.disk_damaged_files > 0) == (case == "a damaged one")
 
 
+def test_answers_of_engines_that_share_a_folder_at_once(tmp_path):
+    rng = np.random.default_rng(11)
+    asked = requests(rng, 80)
+    right = without_cache(asked)
+    engines = [DiskEngine(tmp_path / "kv", POOL, max_bytes=60_000) for _ in range(2)]
+    for request in asked:
+        engines[rng.integers(2)].core.submit(request)
+    ids: dict[int, tuple[int, ...]] = {request.id: () for request in asked}
+    while any(engine.core.has_work for engine in engines):
+        for engine in engines:
+            engine.folder.refresh()
+            for update in engine.core.step():
+                ids[update.id] += update.new_ids
+    assert ids == {id: answer[0] for id, answer in right.items()}
+    assert sum(engine.stats.disk_loads for engine in engines) > 5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("case", CASES)
