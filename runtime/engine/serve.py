@@ -86,7 +86,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--tensor-parallel", type=_positive, default=1, help="GPUs that share the model")
     add("--weights", choices=HELD_AS, default="auto", help="int8: weights in eight bits")
     add("--kv", choices=HELD_AS, default="auto", help="int8: K and V in eight bits")
-    add("--kv-dir", type=os.path.abspath, help="a folder for evicted K and V, for later engines")
+    add("--kv-dir", type=os.path.expanduser, help="a folder for evicted K and V, for later engines")
     add("--kv-dir-size", dest="kv_dir_bytes", type=_size, default=defaults.kv_dir_bytes,
         help="how much it may hold, such as 8GiB")  # fmt: skip
     add("--threads", type=_positive, help="threads of the model's computation")

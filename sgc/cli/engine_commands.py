@@ -68,7 +68,7 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--kv", type=click.Choice(HELD_AS), default="auto", show_default=True,
               help="int8: K and V in eight bits, so that twice as many tokens fit. Needs our own "
               "kernels.")  # fmt: skip
-@click.option("--kv-dir", metavar="DIR", type=click.Path(path_type=Path, resolve_path=True),
+@click.option("--kv-dir", metavar="DIR", type=click.Path(path_type=Path),
               help="A folder for K and V that no longer fit in memory, and for what is there when "
               "the engine ends: engines on it start warm.")  # fmt: skip
 @click.option("--kv-dir-size", "kv_dir_bytes", metavar="SIZE", default="8GiB", callback=_size,

@@ -21,7 +21,7 @@ def serve(**options: Any) -> None:
     if click.get_current_context().find_root().meta.get("sgc.debug"):
         os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks
     given: dict[str, Any] = {
-        key: str(value) if isinstance(value, Path) else value
+        key: str(value.expanduser()) if isinstance(value, Path) else value
         for key, value in options.items()
         if value is not None
     }

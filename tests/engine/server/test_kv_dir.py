@@ -74,6 +74,7 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
     folder = tmp_path / "kv"
     config = parse_arguments(["--model", "fake", "--kv-dir", str(folder), "--kv-dir-size", "2GiB"])
     assert (config.kv_dir, config.kv_dir_bytes) == (str(folder), 2 << 30)
+    assert parse_arguments(["--kv-dir", "~/kv"]).kv_dir == str(Path("~/kv").expanduser())
     told = worker_config(config, check(ServerConfig(model="fake", listen="127.0.0.1:0")).source)
     assert (told["kv_dir"], told["kv_dir_bytes"]) == (str(folder), 2 << 30)
 
