@@ -97,7 +97,8 @@ class EngineCore:
         self._equipment = Equipment(self.limits, make_stop_checker, jumps)
         self._checks = check
         self._counters = Counters()
-        self._model = ModelStep(forward, vocab_size, self._counters, is_ahead=is_ahead)
+        note = None if disk is None else disk.costs.steps.note
+        self._model = ModelStep(forward, vocab_size, self._counters, is_ahead=is_ahead, note=note)
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
@@ -239,15 +240,7 @@ class EngineCore:
         if self._ran_nothing:
             return None, None
         batch = build(self._items if ahead is None else [*self._items, ahead])
-        return batch, self._run(batch, faults)
-
-    def _run(self, batch: StepBatch, faults: Faults) -> Logits:
-        before_s = self._counters.forward_s
-        logits = self._model.run(batch, faults)
-        if self._disk is not None:
-            took_s = self._counters.forward_s - before_s
-            self._disk.costs.steps.note(batch.n_tokens, took_s)
-        return logits
+        return batch, self._model.run(batch, faults)
 
     def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
         """Sends the next step after this one, if that may be done before its tokens are known."""

@@ -7,6 +7,7 @@ What runs, and what becomes of the tokens, is `core.py`'s.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -25,14 +26,21 @@ from sgc.runtime.engine.step.masks import Masks
 
 class ModelStep:
     """counters: the model's time is added to. is_ahead: whether `forward` returns before its logits
-    are there, so that the wait for them is the model's time too."""
+    are there, so that the wait for them is the model's time too. note: is told of each step's
+    positions and seconds."""
 
     def __init__(
-        self, forward: Forward, vocab_size: int, counters: Counters, *, is_ahead: bool
+        self,
+        forward: Forward,
+        vocab_size: int,
+        counters: Counters,
+        *,
+        is_ahead: bool,
+        note: Callable[[int, float], None] | None = None,
     ) -> None:
         self._forward, self._is_ahead = forward, is_ahead
         self._vocab_size, self._masks = vocab_size, Masks(vocab_size)
-        self._counters = counters
+        self._counters, self._note = counters, note
 
     def run(self, batch: StepBatch, faults: Faults) -> Logits:
         started_s = time.perf_counter()
@@ -42,7 +50,10 @@ class ModelStep:
         given = self._run(batch, faults)
         if self._is_ahead:
             self._masks.begin(constrained, faults)
-        self._counters.forward_s += time.perf_counter() - started_s
+        took_s = time.perf_counter() - started_s
+        self._counters.forward_s += took_s
+        if self._note is not None:
+            self._note(batch.n_tokens, took_s)
         return HostLogits(given) if isinstance(given, np.ndarray) else given
 
     def _run(self, batch: StepBatch, faults: Faults) -> npt.NDArray[np.float32] | Logits:
