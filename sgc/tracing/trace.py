@@ -20,7 +20,6 @@ from sgc.tracing.body import copied, refuse_changed_arguments, run_traced
 from sgc.tracing.callees import Callees, Gathers, Wanted
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.convert.source import function_of
-from sgc.tracing.operators.code.pieces import is_resumed
 from sgc.tracing.paths.apart import nests, tests_of, why_apart
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.endless import refuse_endless
@@ -44,7 +43,7 @@ from sgc.tracing.pieces.choose import (
 )
 from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
 from sgc.tracing.pieces.in_python import PiecesInPython
-from sgc.tracing.pieces.made import MAX_PIECES, Pieced, PieceFound, Sites
+from sgc.tracing.pieces.made import MAX_PIECES, Pieced, PieceFound, Sites, WrongGuess
 from sgc.tracing.recording.late_names import PLAIN_NAMES
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of
@@ -66,9 +65,8 @@ class Trace:
     _spent: TraceError | None = None  # that the budget did not suffice
     _last: TraceSession | None = None  # of the last run
     _unnamed: TraceError | None = None  # why names must be known
-    is_resumed = False  # whether the last graph is of runs before and after a piece was found
-    _may_resume = True
-    _before: Sites | None = None  # what was known when a piece was found, and runs before it stood
+    _may_guess = True
+    _unguessed: Sites | None = None  # what was known before the first guess
 
     def __init__(
         self,
@@ -117,12 +115,16 @@ class Trace:
         self.is_leaving = self.is_leaving or may
         return may
 
-    def anew(self) -> Pieced:
-        """What to raise where runs before a piece was found may be to blame: from now on each piece
-        starts the trace anew, from what was known when the first of them was found."""
-        assert self._before is not None
-        self.sites, self._may_resume = self._before, False
-        return Pieced()
+    def _guess(self) -> None:
+        """Notes what is known, before the trace goes on with what it would not know without it."""
+        if not self.sites.is_guessed:
+            self._unguessed = self.sites.copy()
+            self.sites.is_guessed = True
+
+    def take_back_guesses(self) -> None:
+        """Goes back to what was known, to go on without guesses."""
+        assert self._unguessed is not None
+        self.sites, self._may_guess = self._unguessed, False
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a short program without decisions; raises MustExplore for others."""
@@ -142,26 +144,25 @@ class Trace:
         style: Style = Style.SHORT,
         is_first: bool = True,
     ) -> Graph:
-        """The graph of a program with all its paths. is_first: a run in which a piece is found is
-        made again, and the runs before it stand; the second trace tells whether they should.
-        """
+        """The graph of a program with all its paths. is_first: it may guess, since a second trace
+        tells whether that was right."""
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
         self._stopped = self._spent = None
         while True:
             self._left = None
             nearest = self.sites.is_nearest_first
-            may_resume = is_first and self._may_resume
-            exploration = Exploration(budget, asked, is_merging, kept, nearest, may_resume)
+            exploration = Exploration(
+                budget, asked, is_merging, kept, nearest, is_first and self._may_guess,
+                lambda: self.sites.may_take and bool(self.sites.waiting),
+            )  # fmt: skip
             try:
-                graph = self._explored(exploration, is_full, report, style)
-                self.is_resumed = exploration.is_resumed
-                return graph
+                return self._explored(exploration, is_full, report, style)
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
-                if exploration.is_resumed:
-                    raise self.anew() from error
+                if self.sites.is_guessed:
+                    raise WrongGuess from error
                 if error.needs or error is self._stopped:  # no widened value is to blame
                     raise
                 is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
@@ -187,14 +188,10 @@ class Trace:
             shared = dict(first.callers), dict(first.retyped), set(first.images)
             try:
                 run(path)
-            except Pieced as pieced:
-                was_resumed = exploration.is_resumed
-                if not (isinstance(pieced, PieceFound) and exploration.take_back(mark)):
-                    if was_resumed:
-                        raise self.anew() from None
+            except PieceFound:
+                if not exploration.take_back(mark):
                     raise
-                if not was_resumed:
-                    self._before = self.sites.copy()
+                self._guess()
                 first.callers, first.retyped, first.images = shared
                 return False
             return True
@@ -237,10 +234,14 @@ class Trace:
         spent = explore(exploration, once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
+        if exploration.is_hasty:
+            self._guess()
+            self.sites.take_waiting()
+            raise Pieced
         if spent and (self.sites.forks.open() or self.sites.take_waiting()):
             raise Pieced
-        if spent and exploration.is_resumed:
-            raise self.anew()
+        if spent and self.sites.is_guessed:
+            raise WrongGuess
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
             # The graph ends there, and values before it are widened.
             self._last_stop = self._stopped
@@ -376,8 +377,9 @@ class Trace:
             if its is not None and known.is_noting:
                 known.noted = True
             elif its is not None:
-                if not is_resumed(session):
-                    known.found[its.piece.key] = its
+                if session.sites.is_guessed:
+                    raise WrongGuess
+                known.found[its.piece.key] = its
                 raise Pieced
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:

@@ -23,7 +23,7 @@ from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.paths.exploration import Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
-from sgc.tracing.pieces.made import Pieced
+from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.trace import WORK_KEPT, Trace
 from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.watch.addresses import refuse_addresses
@@ -99,6 +99,8 @@ def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Grap
             trace.callees.meet(unmet)
         except Unconverted as met:
             trace.in_place.convert(met.names)
+        except WrongGuess:
+            trace.take_back_guesses()
         except Pieced:
             pass
         except TraceError as error:
@@ -117,16 +119,18 @@ def _traced_once(trace: Trace, budget: Budget, is_full: bool, report: Report) ->
         again = trace.straight(is_silent=True, style=Style.LONG)
     except MustExplore:
         graph = _verified(trace, budget, is_full, report)
-        is_resumed, is_merging = trace.is_resumed, not report.unmerged
+        is_merging = not report.unmerged
         try:
             again = trace.explored(
                 budget, is_full, Report(), is_merging, Style.LONG, is_first=False
             )
         except TraceError as error:
-            if is_resumed:
-                raise trace.anew() from error
+            if trace.sites.is_guessed:
+                raise WrongGuess from error
             raise
-        if graph != again and is_resumed:  # runs before a piece was found do not go with the others
+        if (
+            graph != again and trace.sites.is_guessed
+        ):  # runs before a piece was found do not go with the others
             graph = _verified(trace, budget, is_full, report, is_first=False)
     refuse_changed_rest(trace.sites.outside)
     if graph != again:
@@ -145,8 +149,8 @@ def _verified(
     try:
         verify(graph)
     except VerifyError as error:
-        if trace.is_resumed:
-            raise trace.anew() from error
+        if trace.sites.is_guessed:
+            raise WrongGuess from error
         report.unmerged = str(error)
         graph = trace.explored(budget, is_full, report, is_merging=False)
     return graph

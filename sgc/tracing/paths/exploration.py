@@ -5,7 +5,7 @@ and the arms that are left. How runs take the paths is `explore.py`'s.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from sgc.core.symbols import Namer
@@ -28,6 +28,11 @@ from sgc.tracing.snapshots.snapshot import (
     unsure_names,
 )
 
+# The cost of exploring, in steps of some 4 microseconds, fitted over random programs: one step is
+# comparing a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
+REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
+COMPARED = 4  # for comparing another state of the same shape
+UNMERGED = 500  # nodes of one run, after which pieces that wait become code
 APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
 PATIENCE = 30_000  # steps, after which two such paths are widened
 
@@ -95,9 +100,10 @@ class Exploration:
         kept: Iterable[str] = (),
         is_nearest_first: bool = True,
         may_resume: bool = False,
+        has_waiting: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namer, self.is_nearest_first = Namer(), is_nearest_first
-        self._may_resume = may_resume
+        self._may_resume, self._has_waiting = may_resume, has_waiting
         self.is_merging = is_merging
         self.kept = set(kept)  # the labels of leaves that are not widened
         self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
@@ -116,7 +122,8 @@ class Exploration:
         self.blamed: set[str] = set()  # symbols that stopped a trace
         self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
         self._n_redirected = 0
-        self.is_resumed = False  # whether a run was taken back
+        self._n_nodes_before = 0  # the current run
+        self.is_hasty = False  # whether it was ended for pieces that wait
 
     # -- taking back ------------------------------------------------------------------------
 
@@ -144,7 +151,6 @@ class Exploration:
         kept, asked, unsure = mark.names
         self.kept, self.asked, self.unsure = {*kept}, {*asked}, {*unsure}  # type: ignore[arg-type]
         self.n_runs, self.n_nodes, self.work = mark.counts
-        self.is_resumed = True
         return True
 
     def _unpoint(self, segment: Segment, snapshot: Snapshot) -> None:
@@ -155,6 +161,12 @@ class Exploration:
             known[:] = [each for each in known if each is not segment]
 
     # -- finding ----------------------------------------------------------------------------
+
+    def begin(self, run: list[Segment]) -> None:
+        """Begins a run. run: its segments."""
+        self.run, self._n_nodes_before = run, self.n_nodes
+        self.n_runs += 1
+        self.work += RUN
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
@@ -258,6 +270,10 @@ class Exploration:
     def spent(self) -> str:
         """The limit of the budget that is reached; empty if none is."""
         budget = self.budget
+        n_added = self.n_nodes - self._n_nodes_before
+        if n_added > UNMERGED and self._may_resume and self._has_waiting():
+            self.is_hasty = True
+            return f"more than {UNMERGED} nodes of one path"
         if self.n_runs >= budget.runs:
             return f"more than {budget.runs} paths through the program"
         if self.n_nodes > budget.nodes:

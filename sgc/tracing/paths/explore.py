@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node
-from sgc.tracing.paths.exploration import Exploration, Mark
+from sgc.tracing.paths.exploration import BUILT, COMPARED, REPEATED, Exploration, Mark
 from sgc.tracing.paths.segments import (
     Branch,
     Goto,
@@ -35,10 +35,6 @@ from sgc.tracing.snapshots.snapshot import (
 )
 
 SPENT_EVERY = 16  # tests of one run between two checks of the budget
-# The cost of exploring, in steps of some 4 microseconds, fitted over random programs: one step is
-# comparing a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
-REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
-COMPARED = 4  # for comparing another state of the same shape
 
 
 def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str:
@@ -50,9 +46,7 @@ def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str
     while True:
         mark = exploration.mark(taken.arm)
         path = Path(exploration, taken.segments, taken.answers, taken.arm)
-        exploration.run = path.segments
-        exploration.n_runs += 1
-        exploration.work += RUN
+        exploration.begin(path.segments)
         if not once(path, mark):
             continue
         item = _next(exploration, path)

@@ -57,6 +57,10 @@ class PieceFound(Pieced):
     """Ends a run that has found a piece. Runs before it may stand."""
 
 
+class WrongGuess(Pieced):
+    """Ends a trace that cannot go on, perhaps because of what it guessed (`Sites.is_guessed`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """code: its text; args: its arguments; inputs: of each argument, the piece's input that it is
@@ -94,7 +98,8 @@ class Sites:
     random numbers whose state is known only at run time; forks: into many streams; changers: the
     program's functions that may change their arguments; valued: variables that become values of the
     graph before statements, with the files and places of these; no_code_at: lines of which nothing
-    becomes code.
+    becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
+    before exploring took too long, so that there may be other pieces without that.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -118,6 +123,7 @@ class Sites:
     changers: FoundChangers = field(default_factory=FoundChangers)
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
     no_code_at: frozenset[str] = frozenset()
+    is_guessed: bool = False
 
     def copy(self) -> Sites:
         """What is found from now on is not in the copy; pieces that run in Python are shared."""

@@ -9,8 +9,7 @@ from control_flow import agree
 
 import sgc
 from sgc.tracing import trace as trace_module
-from sgc.tracing.paths.exploration import Budget, Report
-from sgc.tracing.paths.explore import BUILT
+from sgc.tracing.paths.exploration import BUILT, Budget, Report
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.tracer import trace
 

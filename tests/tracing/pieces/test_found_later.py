@@ -9,7 +9,7 @@ import pytest
 
 import sgc
 from sgc.tracing import tracer
-from sgc.tracing.paths.exploration import Exploration, Report
+from sgc.tracing.paths.exploration import UNMERGED, Budget, Exploration, Report
 from sgc.tracing.tracer import trace
 
 
@@ -85,3 +85,13 @@ def test_runs_that_do_not_go_with_those_after_a_piece_are_made_anew(monkeypatch)
     monkeypatch.setattr(tracer, "_verified", verified)
     assert trace(in_many_arms, is_full=True) == graph
     assert n_verified == [True, False]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_path_that_does_not_merge_is_not_followed_for_long_if_pieces_wait(waits):
+    explored = Exploration(Budget(), may_resume=True, has_waiting=lambda: waits)
+    explored.n_nodes = UNMERGED + 1
+    explored.begin([])
+    assert not explored.spent()  # those are of other runs
+    explored.n_nodes += UNMERGED + 1
+    assert bool(explored.spent()) == explored.is_hasty == waits

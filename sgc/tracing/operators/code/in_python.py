@@ -22,9 +22,9 @@ from sgc.tracing.kinds.row_types import (
     annotation_of,
     plain,
 )
-from sgc.tracing.operators.code.pieces import FIXED, code_type, given_type, is_resumed
+from sgc.tracing.operators.code.pieces import FIXED, code_type, given_type
 from sgc.tracing.pieces.in_python import InPython, PiecesInPython, may_be_in_python
-from sgc.tracing.pieces.made import Pieced
+from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.pieces.owned import (
     is_changeable,
 )
@@ -58,8 +58,8 @@ def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType
     gives, may_be = _given_in_python(found, values, names)
     is_sure = may_be and (not known.is_sure or _is_sure(found.piece, gives, values))
     if not is_sure or not may_be_in_python(found.piece, names, values):
-        if is_resumed(session):
-            session.end(Pieced("the runs before it was found may be to blame"))
+        if session.sites.is_guessed:
+            session.end(WrongGuess("it takes or may give what is no data"))
         del known.found[key]
         known.refused.add(key)
         session.end(Pieced("it takes or may give what is no data"))

@@ -39,7 +39,7 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.effects.at_once import is_done_at_once
-from sgc.tracing.pieces.made import Made, Pieced
+from sgc.tracing.pieces.made import Made, Pieced, WrongGuess
 from sgc.tracing.pieces.owned import (
     is_changeable,
     is_owned,
@@ -113,7 +113,9 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
-        if why and (is_resumed(session) or session.sites.turn_round()):
+        if why and session.sites.is_guessed:
+            session.end(WrongGuess(why))
+        if why and session.sites.turn_round():
             session.end(Pieced(why))
         if why:
             hint = "change a copy of it that one variable has; or " + INTERPRET
@@ -150,18 +152,13 @@ def _owned(
 
 
 def _refuse(session: Any, key: str, why: str) -> NoReturn:
-    """Starts the trace anew without a piece; with it, if runs before it was found are to blame."""
-    if is_resumed(session):
-        session.end(Pieced(why))
+    """Starts the trace anew without a piece."""
+    if session.sites.is_guessed:
+        session.end(WrongGuess(why))
     del session.sites.pieces[key]
     session.sites.refused.add(key)
     session.end(Pieced(why))
     raise AssertionError
-
-
-def is_resumed(session: Any) -> bool:
-    """Whether a piece was found in an earlier run, and the runs before that stand."""
-    return session.path is not None and session.path.exploration.is_resumed
 
 
 def _outputs(
