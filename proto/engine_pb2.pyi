@@ -46,13 +46,14 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "cache_salt", "reusable", "run")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     PREFETCH_FIELD_NUMBER: _ClassVar[int]
+    EMBED_FIELD_NUMBER: _ClassVar[int]
     CACHE_SALT_FIELD_NUMBER: _ClassVar[int]
     REUSABLE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
@@ -62,10 +63,11 @@ class Request(_message.Message):
     score: Score
     commit: Commit
     prefetch: Prefetch
+    embed: Embed
     cache_salt: bytes
     reusable: Position
     run: ProgramRun
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ...) -> None: ...
 
 class ProgramRun(_message.Message):
     __slots__ = ("id", "remaining")
@@ -205,21 +207,29 @@ class Prefetch(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class Embed(_message.Message):
+    __slots__ = ("last",)
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    last: int
+    def __init__(self, last: _Optional[int] = ...) -> None: ...
+
 class Reply(_message.Message):
-    __slots__ = ("id", "delta", "generated", "scored", "committed", "error")
+    __slots__ = ("id", "delta", "generated", "scored", "committed", "error", "embedded")
     ID_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     GENERATED_FIELD_NUMBER: _ClassVar[int]
     SCORED_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDED_FIELD_NUMBER: _ClassVar[int]
     id: int
     delta: Delta
     generated: Generated
     scored: Scored
     committed: Committed
     error: Error
-    def __init__(self, id: _Optional[int] = ..., delta: _Optional[_Union[Delta, _Mapping]] = ..., generated: _Optional[_Union[Generated, _Mapping]] = ..., scored: _Optional[_Union[Scored, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+    embedded: Embedded
+    def __init__(self, id: _Optional[int] = ..., delta: _Optional[_Union[Delta, _Mapping]] = ..., generated: _Optional[_Union[Generated, _Mapping]] = ..., scored: _Optional[_Union[Scored, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., embedded: _Optional[_Union[Embedded, _Mapping]] = ...) -> None: ...
 
 class Delta(_message.Message):
     __slots__ = ("text",)
@@ -287,6 +297,14 @@ class ChoiceScore(_message.Message):
     before: TokenLogprob
     def __init__(self, ids: _Optional[_Iterable[int]] = ..., logprobs: _Optional[_Iterable[float]] = ..., texts: _Optional[_Iterable[str]] = ..., before: _Optional[_Union[TokenLogprob, _Mapping]] = ...) -> None: ...
 
+class Embedded(_message.Message):
+    __slots__ = ("vector", "usage")
+    VECTOR_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    vector: _containers.RepeatedScalarFieldContainer[float]
+    usage: Usage
+    def __init__(self, vector: _Optional[_Iterable[float]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+
 class Committed(_message.Message):
     __slots__ = ("usage", "gave_way")
     USAGE_FIELD_NUMBER: _ClassVar[int]
@@ -328,7 +346,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Info(_message.Message):
-    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv")
+    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size")
     ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -345,6 +363,8 @@ class Info(_message.Message):
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_FIELD_NUMBER: _ClassVar[int]
     KV_FIELD_NUMBER: _ClassVar[int]
+    POOLING_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
     engine_version: str
     model: str
     tokenizer_fingerprint: str
@@ -361,7 +381,9 @@ class Info(_message.Message):
     weights: str
     accuracy: Accuracy
     kv: str
-    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ...) -> None: ...
+    pooling: str
+    hidden_size: int
+    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ...) -> None: ...
 
 class Accuracy(_message.Message):
     __slots__ = ("tokens", "cross_entropy", "own_cross_entropy", "divergence", "equal_share")

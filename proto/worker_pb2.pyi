@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Ready(_message.Message):
-    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy", "kv")
+    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy", "kv", "hidden_size")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     POOL_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -18,6 +18,7 @@ class Ready(_message.Message):
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_FIELD_NUMBER: _ClassVar[int]
     KV_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
     error: str
     max_context: int
     pool_tokens: int
@@ -27,7 +28,8 @@ class Ready(_message.Message):
     weights: str
     accuracy: _engine_pb2.Accuracy
     kv: str
-    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ..., kv: _Optional[str] = ...) -> None: ...
+    hidden_size: int
+    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., hidden_size: _Optional[int] = ...) -> None: ...
 
 class StepInput(_message.Message):
     __slots__ = ("requests", "cancels", "flush_cache", "want_stats")
@@ -42,13 +44,14 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "embed", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     PREFETCH_FIELD_NUMBER: _ClassVar[int]
+    EMBED_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     N_REUSABLE_FIELD_NUMBER: _ClassVar[int]
     GRAMMAR_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +65,7 @@ class WorkerRequest(_message.Message):
     score: ScoreChoices
     commit: CommitTokens
     prefetch: CommitTokens
+    embed: EmbedTokens
     namespace: bytes
     n_reusable: int
     grammar: str
@@ -69,7 +73,7 @@ class WorkerRequest(_message.Message):
     free_after: int
     owner: bytes
     run: _engine_pb2.ProgramRun
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., embed: _Optional[_Union[EmbedTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ...) -> None: ...
 
 class ScoreChoices(_message.Message):
     __slots__ = ("choices",)
@@ -87,6 +91,12 @@ class CommitTokens(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class EmbedTokens(_message.Message):
+    __slots__ = ("pooling",)
+    POOLING_FIELD_NUMBER: _ClassVar[int]
+    pooling: str
+    def __init__(self, pooling: _Optional[str] = ...) -> None: ...
+
 class StepOutput(_message.Message):
     __slots__ = ("updates", "stats", "flushed", "flushed_tokens")
     UPDATES_FIELD_NUMBER: _ClassVar[int]
@@ -100,7 +110,7 @@ class StepOutput(_message.Message):
     def __init__(self, updates: _Optional[_Iterable[_Union[Update, _Mapping]]] = ..., stats: _Optional[_Union[_engine_pb2.Stats, _Mapping]] = ..., flushed: bool = ..., flushed_tokens: _Optional[int] = ...) -> None: ...
 
 class Update(_message.Message):
-    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error", "logprobs", "prompt_logprobs", "by_pattern", "n_over", "gave_way")
+    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error", "logprobs", "prompt_logprobs", "by_pattern", "n_over", "gave_way", "embedding")
     ID_FIELD_NUMBER: _ClassVar[int]
     NEW_IDS_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +125,7 @@ class Update(_message.Message):
     BY_PATTERN_FIELD_NUMBER: _ClassVar[int]
     N_OVER_FIELD_NUMBER: _ClassVar[int]
     GAVE_WAY_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_FIELD_NUMBER: _ClassVar[int]
     id: int
     new_ids: _containers.RepeatedScalarFieldContainer[int]
     final: bool
@@ -129,7 +140,8 @@ class Update(_message.Message):
     by_pattern: bool
     n_over: int
     gave_way: bool
-    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ..., logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., by_pattern: bool = ..., n_over: _Optional[int] = ..., gave_way: bool = ...) -> None: ...
+    embedding: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ..., logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., by_pattern: bool = ..., n_over: _Optional[int] = ..., gave_way: bool = ..., embedding: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ChoiceLogprobs(_message.Message):
     __slots__ = ("logprobs",)

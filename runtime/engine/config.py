@@ -15,7 +15,8 @@ from typing import Any
 from sgc.errors import UsageError
 from sgc.runtime.engine.disk.folder import own_folder
 from sgc.runtime.engine.model.models import ModelSource, resolve
-from sgc.runtime.engine.names import StepOptions
+from sgc.runtime.engine.model.pooling_files import pooling_of
+from sgc.runtime.engine.names import Pooling, StepOptions
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
@@ -41,7 +42,7 @@ MAX_OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig(StepOptions):
-    """The server's options. metrics, http: `[host:]port` or "off"."""
+    """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -50,6 +51,7 @@ class ServerConfig(StepOptions):
     tls_key: str | None = None
     metrics: str = "off"
     http: str = "off"
+    pooling: str = "auto"
     exit_with_parent: bool = False
 
 
@@ -63,6 +65,7 @@ class Checked:
     scraped: Address | None
     http: Address | None
     source: ModelSource
+    pooling: Pooling
 
 
 def check(config: ServerConfig) -> Checked:
@@ -82,7 +85,8 @@ def check(config: ServerConfig) -> Checked:
             hint="leave them out",
         )
     _check_kv_dir(config)
-    return Checked(config, address, security, scraped, http, source)
+    pooling = pooling_of(source.folder, config.pooling)
+    return Checked(config, address, security, scraped, http, source, pooling)
 
 
 def _check_kv_dir(config: ServerConfig) -> None:

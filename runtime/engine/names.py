@@ -18,6 +18,28 @@ POOLINGS = (LAST_TOKEN, MEAN, FIRST_TOKEN)  # which hidden states an embedding i
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
 
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """How embeddings are made. name: one of `POOLINGS`, or empty if there are none, and `refusal`
+    says why. said_by: what decided it. warning: of what the folder asks for beside it."""
+
+    name: str = LAST_TOKEN
+    said_by: str = "the default"
+    refusal: str = ""
+    warning: str = ""
+
+    @property
+    def line(self) -> str:
+        """What an engine says of it at its start."""
+        if self.refusal:
+            return f"embeddings: none: {self.refusal}"
+        what = "the mean of all tokens" if self.name == MEAN else f"the {self.name} token"
+        return f"embeddings: {what} ({self.said_by})"
+
+
+DEFAULT_POOLING = Pooling()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
@@ -27,8 +49,8 @@ class StepOptions:
     held; "auto" is in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu".
     attention: the kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine
     may take. tensor_parallel: processes, and GPUs, that compute the model together. kv_dir: a
-    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. pooling: one of POOLINGS; "auto"
-    is the folder's (`pooling_files.py`). check: verify the engine's invariants after every step.
+    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. check: verify the engine's
+    invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -51,7 +73,6 @@ class StepOptions:
     tensor_parallel: int = 1
     kv_dir: str | None = None
     kv_dir_bytes: int = KV_DIR_BYTES
-    pooling: str = "auto"
     check: bool = False
 
 

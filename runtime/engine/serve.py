@@ -17,7 +17,15 @@ from pathlib import Path
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
-from sgc.runtime.engine.names import ATTENTION, DTYPES, HELD_AS, POLICIES, size_of
+from sgc.runtime.engine.names import (
+    ATTENTION,
+    DTYPES,
+    HELD_AS,
+    LAST_TOKEN,
+    MEAN,
+    POLICIES,
+    size_of,
+)
 from sgc.runtime.engine.worker import process as worker_process
 
 
@@ -91,6 +99,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
         help="how much it may hold, such as 8GiB")  # fmt: skip
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")
+    add("--pooling", choices=("auto", LAST_TOKEN, MEAN), default=defaults.pooling,
+        help="what embeddings are made of; auto: the folder's, else the last token")  # fmt: skip
     add("--check", action="store_true", help="check the engine's invariants after every step")
     add("--token-file", type=Path, help="tokens, one a line (else $SGC_TOKEN, one)")
     add("--tls-cert", type=Path, help="PEM certificate chain")

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked
-from sgc.runtime.engine.model.models import ModelSource
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
@@ -50,10 +49,10 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         ready = chat and await _first(link.connect(), stop.wait())
         if ready is None:
             return 0
-        _warn(chat, tokenizer, ready.vocab_size)
+        _warn(checked, chat, tokenizer, ready.vocab_size)
         if ready.HasField("accuracy"):
             print(accuracy_line(ready), file=sys.stderr)
-        facts, shared = _assemble(source, ready, chat, tokenizer, link)
+        facts, shared = _assemble(checked, ready, chat, tokenizer, link)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         await server.start(facts, shared)
@@ -64,6 +63,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
             if metrics_url:
                 print(f"metrics on {metrics_url}", file=sys.stderr)
             if http_url:
+                print(checked.pooling.line, file=sys.stderr)
                 print(f"HTTP on {http_url}", file=sys.stderr)
             print(f"listening on {target}", file=sys.stderr, flush=True)
             garbage.collect_seldom()
@@ -84,18 +84,18 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
 
 
 def _assemble(
-    source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
+    checked: Checked, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
     most = most_frame_bytes(tokenizer, limits.max_positions)
-    limits = replace(limits, max_frame_bytes=most)
-    facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
+    limits = replace(limits, max_frame_bytes=most, pooling=checked.pooling)
+    facts = EngineFacts(checked.source.name, ready, chat, tokenizer, limits)
     return facts, Shared(tokenizer, link, limits)
 
 
-def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
+def _warn(checked: Checked, chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
     unknown = [str(i) for i in tokenizer.eos_ids if i >= vocab_size]
-    notes = list(chat.notes)
+    notes = [*chat.notes, *filter(None, [checked.pooling.warning])]
     if unknown:
         notes.append(
             f"end-of-sequence ids {', '.join(unknown)} are not in the vocabulary of {vocab_size} "

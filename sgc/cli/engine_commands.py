@@ -75,6 +75,9 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
               show_default=True, help="How much that folder may hold.")  # fmt: skip
 @click.option("--deterministic", is_flag=True, help="A request's reply does not depend on what "
               "runs beside it, on chunks or on cache hits. Needs our own kernels.")  # fmt: skip
+@click.option("--pooling", type=click.Choice(["auto", "last", "mean"]), default="auto",
+              show_default=True, help="What embeddings are made of: the last token, or the mean of "
+              "all; auto: as the folder says, else the last.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,

@@ -14,6 +14,7 @@ from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.native.api import NativeApi
 from sgc.runtime.engine.http.openai.api import OpenAIApi
+from sgc.runtime.engine.http.openai.embedding_api import EmbeddingApi
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.site import application, serving
 from sgc.runtime.engine.server.listen import Address, Security
@@ -38,7 +39,11 @@ async def serving_http(
     if most is not None:
         most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
     bodies = BodyReader(connections, max_string_bytes=most)
-    apis = (OpenAIApi(facts, runs, bodies), NativeApi(facts, shared, runs, bodies))
+    apis = (
+        OpenAIApi(facts, runs, bodies),
+        EmbeddingApi(facts, runs, bodies),
+        NativeApi(facts, shared, runs, bodies),
+    )
     routes = [route for api in apis for route in api.routes()]
     app = application(routes, security, connections, OPEN_PATHS)
     async with serving(app, connections, address, tls) as url:

@@ -26,7 +26,10 @@ _CODES = {
 
 
 class HttpError(Exception):
-    """param: the field at fault, if any; code: a short name for programs."""
+    """param: the field at fault, if any; code: a short name for programs. request_id: of the
+    engine's request that it is about, if any."""
+
+    request_id: int | None = None
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:
         super().__init__(message)

@@ -51,7 +51,9 @@ class Runs:
             async for frame in session.frames():
                 for reply in frame.replies:
                     if reply.HasField("error"):
-                        raise error_of(reply.error)
+                        error = error_of(reply.error)
+                        error.request_id = reply.id
+                        raise error
                     n_logprobs += _n_logprobs(reply.generated)
                     if n_logprobs > MAX_LOGPROBS:
                         raise _too_many_logprobs()
@@ -65,11 +67,18 @@ class Runs:
 
     async def finals(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Generated]:
         """The final reply to each request, when all have finished; raises HttpError."""
-        found: dict[int, pb.Generated] = {}
+        return [reply.generated for reply in await self._last(requests, domain)]
+
+    async def embedded(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Embedded]:
+        """As `finals`, of requests for embeddings."""
+        return [reply.embedded for reply in await self._last(requests, domain)]
+
+    async def _last(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Reply]:
+        found: dict[int, pb.Reply] = {}
         async with aclosing(self.replies(requests, domain)) as replies:
             async for reply in replies:
-                if reply.HasField("generated"):
-                    found[reply.id] = reply.generated
+                if not reply.HasField("delta"):
+                    found[reply.id] = reply
         return [found[request.id] for request in requests]
 
 

@@ -20,6 +20,7 @@ N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
          "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
          "num_local_experts", "n_routed_experts")  # fmt: skip
+CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # Other files that libraries read.
 OTHERS = ("tokenizer_config.json", "chat_template.json", "special_tokens_map.json",
           "added_tokens.json")  # fmt: skip
@@ -31,6 +32,7 @@ def check_files(folder: Path) -> None:
     config = read_json(folder / "config.json")
     if not config:
         raise LoadError(f"{folder / 'config.json'} is empty", hint=AGAIN)
+    _refuse_classifier(folder / "config.json", config)
     headers = read_headers(folder)
     for values in (config, *(part for part in config.values() if isinstance(part, dict))):
         _check_sizes(folder / "config.json", values, headers)
@@ -51,6 +53,17 @@ def refuse_adapter(folder: Path) -> None:
             f"{folder} holds an adapter ({ADAPTER}), which this engine does not apply",
             hint="merge it into its base model, and save that",
         )
+
+
+def _refuse_classifier(path: Path, config: Json) -> None:
+    for name in config.get("architectures") or ():
+        if str(name).endswith(CLASSIFIERS):
+            raise LoadError(
+                f"{path} says {str(name)[:80]}, a model that classifies, such as a cross-encoder; "
+                "this engine runs models that generate text",
+                hint="for scores and ranks, give a causal model or an embedder: they are cosines "
+                "of embeddings",
+            )
 
 
 def _check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:

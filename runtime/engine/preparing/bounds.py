@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
     RANGES,
@@ -38,7 +39,8 @@ MAX_REMAINING = 1 << 24  # tokens of a program
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """The limits of one engine; max_context and pool_tokens come from the loaded model."""
+    """The limits of one engine; max_context and pool_tokens come from the loaded model,
+    and pooling from its folder."""
 
     max_context: int
     pool_tokens: int
@@ -50,6 +52,7 @@ class ServerLimits:
     max_silence_s: float = 300.0  # of a session without unfinished requests
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
+    pooling: Pooling = DEFAULT_POOLING
 
     @property
     def max_positions(self) -> int:

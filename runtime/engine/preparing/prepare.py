@@ -85,6 +85,11 @@ def check_least(
     check_positions(n_least, limits, is_least=True)
 
 
+def is_cut(request: pb.Request) -> bool:
+    """Whether a prompt that is too long is cut, and not refused."""
+    return request.WhichOneof("kind") == "embed" and request.embed.HasField("last")
+
+
 def texts_of(request: pb.Request) -> list[str]:
     """The text of each segment of the prompt. Protobuf copies a text at every access."""
     return [segment.text.text for segment in request.prompt.segments]
@@ -143,7 +148,8 @@ def _work(
 ) -> wpb.WorkerRequest:
     kind = request.WhichOneof("kind")
     if kind is None:
-        raise invalid("the request has no kind: expected generate, score, commit or prefetch")
+        expected = "generate, score, commit, prefetch or embed"
+        raise invalid(f"the request has no kind: expected {expected}")
     segments = checked_segments(request.prompt, limits)
     if kind == "score":
         check_choices(request.score.choices, request.prompt)
@@ -151,8 +157,9 @@ def _work(
         check_heads(request.commit.heads, request.prompt)
     texts = [each.text for each in segments if isinstance(each, Text)]
     n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
-    check_least(texts, tokenizer, limits, n_ids)
-    if kind != "generate":
+    if not is_cut(request):
+        check_least(texts, tokenizer, limits, n_ids)
+    if kind not in ("generate", "embed"):
         _check_alone(segments, tokenizer, limits)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
@@ -161,6 +168,8 @@ def _work(
         work = _score(segments, request.score.choices, tokenizer, limits, go_on)
     elif kind == "commit":
         work = _commit(segments, request.commit, tokenizer, limits, go_on)
+    elif kind == "embed":
+        work = _embed(segments, request.embed, tokenizer, limits)
     else:
         ids = tokenizer.encode_commit(segments, HEADS_AHEAD, go_on)
         check_positions(len(ids), limits)
@@ -194,6 +203,21 @@ def _commit(
     ids = tokenizer.encode_commit(segments, commit.heads, go_on)
     check_positions(len(ids), limits)
     return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())
+
+
+def _embed(
+    segments: list[Text | Ids], asked: pb.Embed, tokenizer: Tokenizer, limits: ServerLimits
+) -> wpb.WorkerRequest:
+    if limits.pooling.refusal:
+        raise invalid(limits.pooling.refusal)
+    last = asked.last if asked.HasField("last") else None
+    if last == 0:
+        raise invalid("an embedding needs one token at least, and last is 0")
+    ids = tokenizer.encode_whole(segments, last)
+    if not ids:
+        raise invalid("the text to embed is empty, and this model puts no token around it")
+    check_positions(len(ids), limits, "the text to embed")
+    return wpb.WorkerRequest(tokens=ids, embed=wpb.EmbedTokens(pooling=limits.pooling.name))
 
 
 def _generate(

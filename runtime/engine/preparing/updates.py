@@ -56,6 +56,16 @@ class _PrefetchHandler(_Handler):
     kind = "prefetch"
 
 
+class _EmbedHandler(_Handler):
+    kind = "embed"
+
+    def _progress(self, update: wpb.Update) -> None:
+        if update.final:
+            embedded = self._replies.finish(self._id, self.kind, update).embedded
+            embedded.vector.extend(update.embedding)
+            embedded.usage.CopyFrom(update.usage)
+
+
 class _ScoreHandler(_Handler):
     kind = "score"
 
@@ -151,6 +161,8 @@ def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpd
         return _ScoreHandler(replies, prepared, tokenizer)
     if kind == "prefetch":
         return _PrefetchHandler(replies, prepared)
+    if kind == "embed":
+        return _EmbedHandler(replies, prepared)
     return _Handler(replies, prepared)
 
 

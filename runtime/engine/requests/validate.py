@@ -9,7 +9,6 @@ import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.request import (
-    Embed,
     EngineError,
     EngineRequest,
     Generate,
@@ -29,7 +28,6 @@ class Limits:
     max_context: int
     pool_tokens: int
     vocab_size: int
-    no_embeddings: str = ""  # why there are none
 
     @property
     def longest(self) -> int:
@@ -42,8 +40,6 @@ def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
     message = _bad_tokens(request, limits.vocab_size)
     if isinstance(request.kind, Generate):
         message = message or _bad_sampling(request.kind, limits.vocab_size)
-    elif isinstance(request.kind, Embed):
-        message = message or limits.no_embeddings
     if message:
         return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
     message = _too_long(request, limits)

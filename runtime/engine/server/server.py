@@ -177,5 +177,7 @@ def info_of(facts: EngineFacts) -> pb.Info:
         device=ready.device,
         weights=ready.weights,
         kv=ready.kv,
+        pooling=facts.limits.pooling.name,
+        hidden_size=ready.hidden_size,
         accuracy=ready.accuracy if ready.HasField("accuracy") else None,
     )

@@ -19,6 +19,7 @@ from sgc.runtime.engine.preparing.bounds import RequestError, invalid
 from sgc.runtime.engine.preparing.prepare import (
     Dropped,
     Prepared,
+    is_cut,
     n_chars,
     prepare_all,
     texts_of,
@@ -142,7 +143,7 @@ class Session:
             if size <= INLINE_CHARS:
                 small.append(request)
                 n_small += size
-            elif problem := too_long(texts, self._shared.tokenizer, self._shared.limits):
+            elif problem := self._problem_of(request, texts):
                 self._drop(request.id)
                 self._refuse(request.id, problem)
             else:
@@ -152,6 +153,11 @@ class Session:
             self._submit_all(small, self._prepare(small), self._actives(small))
         else:
             self._prepare_on_thread(small, n_small)
+
+    def _problem_of(self, request: pb.Request, texts: list[str]) -> RequestError | None:
+        if is_cut(request):
+            return None
+        return too_long(texts, self._shared.tokenizer, self._shared.limits)
 
     def _admit(self, request: pb.Request) -> bool:
         limits = self._shared.limits

@@ -54,6 +54,17 @@ def read_json(path: Path) -> Json:
     return value
 
 
+def read_objects(path: Path) -> list[Json] | None:
+    """The JSON objects of a list in a file, None if there is no such file; raises `LoadError`."""
+    data = read_bytes(path)
+    if data is None:
+        return None
+    value = _parsed(data, path)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        refuse(path, "it does not hold a list of JSON objects")
+    return value
+
+
 def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
     """A file's content, None if there is no such file; raises `LoadError`."""
     try:
@@ -81,23 +92,28 @@ def open_file(path: Path) -> BinaryIO:
 
 def parse_object(data: bytes, path: Path) -> Json:
     """The JSON object in a file's bytes; raises `LoadError`."""
+    value = _parsed(data, path)
+    if not isinstance(value, dict):
+        refuse(path, "it does not hold a JSON object")
+    return value
+
+
+def _parsed(data: bytes, path: Path) -> Any:
     try:
         value = json.loads(data.decode("utf-8"))
     except RecursionError as error:
         raise _too_deep(path) from error
     except ValueError as error:
         raise LoadError(f"{path} is not valid JSON ({error})", hint=AGAIN) from error
-    if not isinstance(value, dict):
-        refuse(path, "it does not hold a JSON object")
-    if not is_shallow(value):
+    if isinstance(value, dict | list) and not is_shallow(value):
         raise _too_deep(path)
     return value
 
 
-def is_shallow(value: Json) -> bool:
+def is_shallow(value: Json | list[Any]) -> bool:
     """Whether it is nested no more than `MAX_DEPTH` levels deep."""
-    objects: list[Json] = [value]
-    lists: list[list[Any]] = []
+    objects: list[Json] = [value] if isinstance(value, dict) else []
+    lists: list[list[Any]] = [value] if isinstance(value, list) else []
     for _ in range(MAX_DEPTH):
         below = list(chain(chain.from_iterable(lists), *(each.values() for each in objects)))
         if _NESTING.isdisjoint(map(type, below)):  # no Python loop, as a vocabulary is large

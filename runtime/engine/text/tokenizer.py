@@ -72,7 +72,7 @@ class Tokenizer:
         self.added_tokens: dict[int, str] = {i: t.content for i, t in added.items()}
         self.special_ids = frozenset(token.id for token in self._specials)
         self.special_tokens = tuple(token.content for token in self._specials)
-        self.prefix_ids = self._beginning()
+        self.prefix_ids, self.suffix_ids = self._around()
         self.vocab_size: int = self._first.get_vocab_size(with_added_tokens=True)
 
     @property
@@ -136,6 +136,20 @@ class Tokenizer:
                 ids.extend(self._encode_run(segment, at_start))
                 at_start = False
         return ids
+
+    def encode_whole(self, segments: Segments, last: int | None = None) -> list[int]:
+        """The ids of a prompt that nothing follows: with what the tokenizer puts at its end, which
+        ids may bring themselves. last: how many count, of the last ones; the beginning-of-sequence
+        token stays."""
+        ids = self.encode_prompt(segments)
+        brings_end = bool(segments) and isinstance(segments[-1], Ids)
+        n_end = len(self.suffix_ids)
+        if not (brings_end and n_end and tuple(ids[-n_end:]) == self.suffix_ids):
+            ids += self.suffix_ids
+        if last is None or len(ids) <= last:
+            return ids
+        n_start = len(self.prefix_ids) if last > len(self.prefix_ids) else 0
+        return ids[:n_start] + ids[n_start + len(ids) - last :]
 
     def encode_choices(
         self, segments: Segments, choices: Sequence[str], go_on: GoOn = always
@@ -236,8 +250,9 @@ class Tokenizer:
             return self._first_plain
         return _plain(files_of.build(self._files, self._next_spec))
 
-    def _beginning(self) -> tuple[int, ...]:
-        """The ids that the post-processor puts before every text (BOS); those after it are ignored.
+    def _around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that the post-processor puts before every text (BOS), and those after it, which
+        only texts that nothing follows have.
 
         With a tokenizer.json the configuration's `add_bos_token` is ignored, as in transformers.
         """
@@ -246,8 +261,8 @@ class Tokenizer:
         dressed = self._first.encode(probe, add_special_tokens=True).ids
         for start in range(len(dressed) - len(bare) + 1):
             if dressed[start : start + len(bare)] == bare:
-                return tuple(dressed[:start])
-        return ()
+                return tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
+        return (), ()
 
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:

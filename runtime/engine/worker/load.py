@@ -53,6 +53,7 @@ class Facts:
     device: str
     weights: str
     kv: str
+    hidden_size: int
     accuracy: Accuracy | None = None
 
 
@@ -122,7 +123,7 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
         breaks=kinds.breaks,
     )
     max_context = config.max_context or FAKE_MAX_CONTEXT
-    facts = Facts("fake", "cpu", "fake", "fake")
+    facts = Facts("fake", "cpu", "fake", "fake", model.hidden_size)
     disk = Disk(config, None).tier(model, ("fake",))
     return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts, disk=disk)
 
@@ -142,6 +143,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
             runner.device_name,
             runner.weights_name,
             runner.kv_name,
+            runner.hidden_size,
             runner.accuracy,
         ),
         runner.gather_pages,

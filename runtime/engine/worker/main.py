@@ -166,6 +166,7 @@ def _ready(loaded: Loaded) -> wpb.Ready:
         device=facts.device,
         weights=facts.weights,
         kv=facts.kv,
+        hidden_size=facts.hidden_size,
         accuracy=None if facts.accuracy is None else _accuracy(facts.accuracy),
     )
 

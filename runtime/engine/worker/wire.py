@@ -18,6 +18,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.requests.logprobs import TokenLogprob
 from sgc.runtime.engine.requests.request import (
     Commit,
+    Embed,
     EngineRequest,
     Generate,
     LogprobsAsked,
@@ -96,7 +97,7 @@ def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
 
 def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None) -> EngineRequest:
     """The core's request. constraint: the message's compiled grammar."""
-    kind: Generate | Score | Commit | Prefetch
+    kind: Generate | Score | Commit | Prefetch | Embed
     match message.WhichOneof("kind"):
         case "generate":
             kind = _read_sampling(message.generate.SerializeToString())
@@ -107,6 +108,8 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
             kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
         case "prefetch":
             kind = Prefetch()
+        case "embed":
+            kind = Embed(message.embed.pooling)
         case _:
             kind = Commit()
     return EngineRequest(
@@ -169,6 +172,7 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
         _set_logprob(message.logprobs.add(), each)
     for each in update.prompt_logprobs:
         _set_logprob(message.prompt_logprobs.add(), each)
+    message.embedding.extend(update.embedding)
     if update.usage is not None:
         _set_usage(message.usage, update.usage)
     if update.error is not None:

@@ -102,8 +102,6 @@ def test_what_is_not_finite_fails_alone(lab, pooling) -> None:
 
 
 def test_refusals(lab) -> None:
-    core = lab.make_core(pool=32, no_embeddings="this engine gives no embeddings: a reason")
-    assert "a reason" in lab.drive(core, [lab.request(1, [5], Embed("last"))])[1].last.error.message
     core = lab.make_core(pool=32)
     found = lab.drive(core, [lab.request(n, range(3, 3 + n), Embed("mean")) for n in (0, 32, 33)])
     assert found[0].last.error.code == pb.ERROR_CODE_INVALID_ARGUMENT

@@ -56,6 +56,8 @@ class OpenAIApi:
             "created": self._started,
             "owned_by": "sgc",
             "max_model_len": self._facts.limits.max_positions,
+            "pooling": self._facts.limits.pooling.name or None,
+            "embedding_size": self._facts.ready.hidden_size,
         }
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:

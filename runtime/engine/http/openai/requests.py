@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ class Completions:
 
 def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     """Raises HttpError."""
-    fields = _checked(body, CHAT, facts)
+    fields = checked(body, CHAT, facts)
     logprobs = fields.integer("top_logprobs") if fields.boolean("logprobs") else None
     n_most = facts.limits.max_positions
     if logprobs is not None:
@@ -93,10 +94,11 @@ def _continues_last(fields: Fields) -> bool:
 
 def text_completions(body: Json, facts: EngineFacts) -> Completions:
     """Raises HttpError."""
-    fields = _checked(body, COMPLETION, facts)
+    fields = checked(body, COMPLETION, facts)
     sampling = _sampling(fields, fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS))
     logprobs = _legacy_logprobs(fields)
-    prompts = _prompts(fields)
+    prompts = prompts_of(fields, "prompt")
+    sampling_of.check_completions(len(prompts))
     made = [sampling_of.prompt_of(prompt, facts) for prompt in prompts]
     is_echoed = fields.boolean("echo")
     _ask_logprobs(sampling, logprobs, 0 if is_echoed else None)
@@ -104,9 +106,15 @@ def text_completions(body: Json, facts: EngineFacts) -> Completions:
     return _completions(fields, made, sampling, logprobs, False, echoed)
 
 
-def _checked(body: Json, known: frozenset[str], facts: EngineFacts) -> Fields:
+def checked(
+    body: Json,
+    known: frozenset[str],
+    facts: EngineFacts,
+    refused: Mapping[str, Refused] = REFUSED,
+) -> Fields:
+    """Raises HttpError for fields that are not known, and for another model."""
     fields = Fields(body)
-    fields.check_known(known, REFUSED)
+    fields.check_known(known, refused)
     model = fields.text("model")
     if not model:
         raise bad(f"model is missing; this engine serves {facts.model!r}", "model")
@@ -164,14 +172,13 @@ def _ask_logprobs(sampling: pb.Sampling, n_top: int | None, start: int | None) -
             sampling.logprobs.start = start
 
 
-def _prompts(fields: Fields) -> list[Prompt]:
+def prompts_of(fields: Fields, name: str) -> list[Prompt]:
     """A text, a list of texts, token ids, or a list of such lists."""
-    given = fields.get("prompt")
+    given = fields.get(name)
     found: Any = given if isinstance(given, list) and not (given and is_ids(given)) else [given]
     if not found or not all(isinstance(each, str) or is_ids(each) for each in found):
         expected = "a text, a list of texts, token ids, or a list of lists of token ids"
-        raise bad(f"prompt must be {expected}", "prompt", "invalid_type")
-    sampling_of.check_completions(len(found))
+        raise bad(f"{name} must be {expected}", name, "invalid_type")
     return list(found)
 
 
