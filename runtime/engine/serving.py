@@ -11,7 +11,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         ready = chat and await _first(link.connect(), stop.wait())
         if ready is None:
             return 0
-        _warn(checked, chat, tokenizer, ready.vocab_size)
+        _warn(chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
         if ready.HasField("accuracy"):
             print(accuracy_line(ready), file=sys.stderr)
         facts, shared = _assemble(checked, ready, chat, tokenizer, link)
@@ -93,9 +93,9 @@ def _assemble(
     return facts, Shared(tokenizer, link, limits)
 
 
-def _warn(checked: Checked, chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
+def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] = ()) -> None:
     unknown = [str(i) for i in tokenizer.eos_ids if i >= vocab_size]
-    notes = [*chat.notes, *filter(None, [checked.pooling.warning])]
+    notes = [*chat.notes, *filter(None, more)]
     if unknown:
         notes.append(
             f"end-of-sequence ids {', '.join(unknown)} are not in the vocabulary of {vocab_size} "

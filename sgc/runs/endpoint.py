@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +89,20 @@ class Endpoint:
         """Makes the backend compute and cache a text."""
         shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
 
+    def embed(self, texts: Sequence[str], normalize: bool = True) -> list[list[float]]:
+        """Returns a vector of each text, of length one if `normalize`. Of our own engine only."""
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError("embed takes a list of texts", hint="embed([text])[0] is that of one")
+        ask = getattr(self.backend, "embed", None)
+        if ask is None:
+            model = self.get_model_name()
+            raise UsageError(
+                f"{model} gives no embeddings here: only our own engine does, over gRPC",
+                hint="start one with `sgc serve`, or use the provider's own client",
+            )
+        found = shared.run(ask(list(texts)))
+        return [_of_length_one(vector) if normalize else list(vector) for vector in found]
+
     def get_server_info(self) -> dict[str, Any]:
         """Returns the server's description of itself, `tokenizer_path` included."""
         ask = getattr(self.backend, "server_info", None)
@@ -108,6 +124,11 @@ class Endpoint:
 
     def __exit__(self, *exc: object) -> None:
         self.shutdown()
+
+
+def _of_length_one(vector: Sequence[float]) -> list[float]:
+    length = math.hypot(*vector) or 1.0
+    return [number / length for number in vector]
 
 
 class ChatOverride(Wrapping):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +47,7 @@ from sgc.runtime.executor.interface.backend import (
     Prompt,
     Sampling,
     Scored,
+    TextRun,
     TokenRun,
     Usage,
 )
@@ -169,6 +170,13 @@ class EngineBackend(Backend):
         """Counters of the engine since it started."""
         stats: pb.Stats = await self._unary("GetStats", pb.StatsRequest())
         return stats
+
+    async def embed(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """A vector of each text, as the model gives them (docs/embeddings.md)."""
+        prompts = [(TextRun(wire.checked_text(text, "a text to embed")),) for text in texts]
+        asked = [wire.request_of(prompt, embed=pb.Embed()) for prompt in prompts]
+        replies = await asyncio.gather(*(self._ask(request) for request in asked))
+        return [tuple(_expected(reply, "embedded").embedded.vector) for reply in replies]
 
     async def flush_cache(self) -> int:
         """Drops every cached prefix that no running request uses; returns the tokens freed."""
