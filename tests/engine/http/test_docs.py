@@ -1,4 +1,4 @@
-"""The examples of docs/http.md say what it says they do."""
+"""The examples of docs/http.md and docs/embeddings.md say what it says they do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 
 from sgc.runtime.engine.launch import EmbeddedEngine
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = ("http.md", "embeddings.md")
 URL = "http://127.0.0.1:30000"
 
 
@@ -25,22 +26,25 @@ def tiny(http_engine: Any) -> Iterator[Any]:
         yield type(http_engine)(engine)
 
 
-def followed_by(language: str, other: str) -> list[tuple[str, str]]:
+def followed_by(page: str, language: str, other: str) -> list[tuple[str, str]]:
+    text = (DOCS / page).read_text(encoding="utf-8")
     block = r"\n((?:(?!```).)*)```"
-    return re.findall(f"```{language}{block}\n```{other}{block}", TEXT, flags=re.DOTALL)
+    return re.findall(f"```{language}{block}\n```{other}{block}", text, flags=re.DOTALL)
 
 
-def test_the_python_prints_what_is_shown(tiny: Any) -> None:
-    ((code, shown),) = followed_by("python", "")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_prints_what_is_shown(tiny: Any, page: str) -> None:
+    ((code, shown),) = followed_by(page, "python", "")
     printed = io.StringIO()
     with redirect_stdout(printed):
-        exec(compile(code.replace(URL, tiny.url), "docs/http.md", "exec"), {"__name__": "docs"})
+        exec(compile(code.replace(URL, tiny.url), page, "exec"), {"__name__": "docs"})
     assert printed.getvalue() == shown
 
 
-def test_the_commands_answer_what_is_shown(tiny: Any) -> None:
-    pairs = followed_by("sh", "json")
-    assert len(pairs) == 2
+@pytest.mark.parametrize(("page", "n"), [(PAGES[0], 2), (PAGES[1], 1)])
+def test_the_commands_answer_what_is_shown(tiny: Any, page: str, n: int) -> None:
+    pairs = followed_by(page, "sh", "json")
+    assert len(pairs) == n
     for command, shown in pairs:
         words = shlex.split(command)
         path, data = words[2].removeprefix(URL), words[words.index("-d") + 1]
@@ -51,4 +55,10 @@ def said(reply: Any) -> Any:
     """What does not depend on when it was asked."""
     if "choices" in reply:
         return reply["object"], reply["choices"], reply["usage"]["completion_tokens"]
+    if "results" in reply:
+        results = [
+            {**each, "relevance_score": round(each["relevance_score"], 2)}
+            for each in reply["results"]
+        ]
+        return results, reply["scored_by"], reply["usage"]["prompt_tokens"]
     return reply["text"], reply["output_ids"], reply["meta_info"]["finish_reason"]
