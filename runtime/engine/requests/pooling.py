@@ -40,10 +40,11 @@ class Pooled:
         begins again at 0. Raises NotFinite."""
         if not np.isfinite(hidden).all():
             raise NotFinite("the model gave hidden states that are not finite numbers")
-        total = hidden.sum(0, dtype=np.float64)
-        is_anew = start == 0 or self._sum is None
-        self._sum = total if is_anew else self._sum + total
-        self._n = len(hidden) if is_anew else self._n + len(hidden)
+        if start == 0 or self._sum is None:
+            self._sum, self._n = np.zeros(hidden.shape[1]), 0
+        for row in hidden:  # one by one, so that it is the same however the prompt was cut
+            self._sum += row
+        self._n += len(hidden)
 
     @property
     def vector(self) -> tuple[float, ...]:

@@ -70,7 +70,8 @@ def key_of(work: Work) -> tuple[int, int]:
 
 
 def _n_uncached(work: Work) -> int:
-    return max(0, work.n_matchable - work.wait.n_known)
+    """Of those that are cached, too, a request may have to run some, such as all for a mean."""
+    return len(work.tokens) - work.wait.n_known
 
 
 class _Owned:

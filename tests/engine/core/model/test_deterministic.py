@@ -15,7 +15,8 @@ import transformers
 from sgc.kernels.cpu import library
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 from sgc.runtime.engine.model.ways import deterministic_runner, runner_factories
-from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams
+from sgc.runtime.engine.names import POOLINGS
+from sgc.runtime.engine.requests.request import Embed, EngineRequest, Generate, SamplingParams
 from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 499
@@ -33,7 +34,7 @@ def make_model(name: str = "Qwen2", **changes: Any) -> Any:
 
 
 def make_requests(rng: np.random.Generator, n: int) -> list[EngineRequest]:
-    """Prompts of 1 to 400 tokens, many of which begin alike; greedy and drawn."""
+    """Prompts of 1 to 400 tokens, many of which begin alike; greedy, drawn and embedded."""
     trunks = [rng.integers(1, VOCAB, size) for size in (70, 200, 330)]
     requests = []
     for i in range(n):
@@ -42,7 +43,8 @@ def make_requests(rng: np.random.Generator, n: int) -> list[EngineRequest]:
             trunk = trunks[i % 3]
             prompt = np.concatenate([trunk[: int(rng.integers(1, len(trunk)))], prompt])
         params = SamplingParams(temperature=float(rng.choice([0, 0.8, 1.3])), seed=i)
-        kind = Generate(max_tokens=int(rng.integers(1, 24)), params=params)
+        generate = Generate(max_tokens=int(rng.integers(1, 24)), params=params)
+        kind = Embed(POOLINGS[i % 3]) if i % 5 == 4 else generate
         requests.append(EngineRequest(i, prompt, kind))
     return requests
 
@@ -56,7 +58,7 @@ def replies(runner: ModelRunner, requests: list[EngineRequest], **options: Any) 
     while core.has_work:
         for update in core.step():
             assert update.error is None
-            found[update.id] += update.new_ids
+            found[update.id] += [*update.new_ids, *update.embedding]
     return found
 
 

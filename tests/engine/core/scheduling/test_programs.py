@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import virtual_clock as vc
 
-from sgc.runtime.engine.requests.request import EngineRequest, Generate, ProgramRun
+from sgc.runtime.engine.requests.request import (
+    Commit,
+    Embed,
+    EngineRequest,
+    Generate,
+    ProgramRun,
+)
 from sgc.runtime.engine.scheduling import programs, turns
 
 N_OUT = 8
@@ -208,3 +214,14 @@ def test_owners_share_by_what_they_were_served(core, monkeypatch) -> None:
                 served[owner] += n_out[owner]
                 submit(owner)
     assert served[b"long"] < 1.5 * served[b"short"], served
+
+
+def test_a_mean_is_charged_for_all_that_it_runs(core, monkeypatch) -> None:
+    """Though all of it is cached: 60 positions are run each time, about as long as one token."""
+    monkeypatch.setattr(turns, "GRACE", 10**9)
+    prompt = np.arange(3, 63)
+    order_of(core, [EngineRequest(0, prompt, Commit())])
+    means = [EngineRequest(i, prompt, Embed("mean"), owner=b"means") for i in range(1, 9)]
+    lasts = [EngineRequest(10 + i, prompt, Embed("last"), owner=b"lasts") for i in range(8)]
+    order = order_of(core, [*means, *lasts])
+    assert max(order.index(last.id) for last in lasts) < order.index(means[2].id)
