@@ -46,6 +46,7 @@ from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, PieceFound, Sites, WrongGuess
 from sgc.tracing.recording.late_names import PLAIN_NAMES
 from sgc.tracing.session import TraceSession
+from sgc.tracing.snapshots.leaves import begin_young
 from sgc.tracing.told_arguments import schemas_of
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract
 from sgc.tracing.watch.guards import guards_of
@@ -197,6 +198,7 @@ class Trace:
             return True
 
         def run(path: Path) -> None:
+            begin_young()
             session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers
@@ -250,7 +252,7 @@ class Trace:
             self._cut(exploration, spent, is_full)
             report.deopt = spent
         elif self._left is not None:
-            if takes_first(exploration):
+            if exploration.takes_first:
                 raise self._left
             report.deopt = self._left.message
         refuse_endless(exploration.entry, self.function)
@@ -277,7 +279,7 @@ class Trace:
             if nests(exploration) and self._last is not None:  # their depth may be an argument's
                 self._spent.needs = self._last.numbers_tested(tests_of(exploration))
             raise self._spent
-        if takes_first(exploration):
+        if exploration.takes_first:
             raise TraceError(
                 f"{self.function.name} has {spent}, and a join that takes the first children, "
                 "which the interpreter could not go on from",
@@ -392,8 +394,3 @@ class Trace:
 
 _LOST_ORDER = "the order of a set is seen, which the set in a compiled program would not have"
 _LOST_ORDER_HINT = "go over sorted(xs), or use a list or dict in its place; or " + INTERPRET
-
-
-def takes_first(exploration: Exploration) -> bool:
-    """Whether a join takes the first children: the interpreter might take others."""
-    return any(node.op == "join_first" for each in exploration.segments for node in each.nodes)

@@ -267,6 +267,11 @@ class Exploration:
         widened = (segment.widened for segment in self.run if segment.widened is not None)
         return {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
 
+    @property
+    def takes_first(self) -> bool:
+        """Whether a join takes the first children: the interpreter might take others."""
+        return any(node.op == "join_first" for each in self.segments for node in each.nodes)
+
     def spent(self) -> str:
         """The limit of the budget that is reached; empty if none is."""
         budget = self.budget
