@@ -70,8 +70,10 @@ class Runs:
         return [reply.generated for reply in await self._last(requests, domain)]
 
     async def embedded(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Embedded]:
-        """As `finals`, of requests for embeddings."""
-        return [reply.embedded for reply in await self._last(requests, domain)]
+        """As `finals`, of requests for embeddings; there may be more than a session has at once."""
+        n = self._shared.limits.max_in_flight
+        parts = [requests[at : at + n] for at in range(0, len(requests), n)]
+        return [reply.embedded for part in parts for reply in await self._last(part, domain)]
 
     async def _last(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Reply]:
         found: dict[int, pb.Reply] = {}

@@ -103,6 +103,7 @@ class ModelRunner:
         self.pool = self.new_pool(n_pages)
         head = model.get_output_embeddings()
         self.vocab_size, self.hidden_size = int(head.out_features), int(head.in_features)
+        self.has_head = bool(getattr(model, "has_head", True))  # else it only makes embeddings
         self.max_context = max_context_of(self.config)
         self.way = way
         self.needs = needs

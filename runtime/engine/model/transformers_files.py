@@ -18,6 +18,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.model.model_files import refuse_adapter
+from sgc.runtime.engine.model.pooling_files import MODULES
 from sgc.runtime.engine.model.runner import UnsupportedModel
 from sgc.runtime.engine.model.transformers_model import ATTENTION
 from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
@@ -63,8 +64,21 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
             reason = f"tensors that it puts together do not fit or are missing ({_named(unfit)})"
         raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
     model, found = loaded
+    if _lacks_only_its_head(Path(folder), model, found["missing_keys"]):
+        model.get_output_embeddings().weight = model.get_input_embeddings().weight
+        model.has_head = False
+        found = {**found, "missing_keys": set()}
     _check_weights(folder, model, found, headers)
     return model
+
+
+def _lacks_only_its_head(folder: Path, model: Any, missing: Iterable[str]) -> bool:
+    """Whether it was saved to make embeddings. Something must say so: a model that generates may
+    not lose its head unnoticed."""
+    is_body = all(str(name).endswith("Model") for name in model.config.architectures or [""])
+    head = model.get_output_embeddings()
+    names = {f"{name}.weight" for name, module in model.named_modules() if module is head}
+    return set(missing) == names and (is_body or (folder / MODULES).is_file())
 
 
 class _Report(logging.Filter):

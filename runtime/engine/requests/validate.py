@@ -28,6 +28,7 @@ class Limits:
     max_context: int
     pool_tokens: int
     vocab_size: int
+    no_generation: str = ""  # why there is none
 
     @property
     def longest(self) -> int:
@@ -38,6 +39,8 @@ class Limits:
 def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
     """Why the request can never succeed; None if it can."""
     message = _bad_tokens(request, limits.vocab_size)
+    if isinstance(request.kind, Generate | Score):
+        message = message or limits.no_generation
     if isinstance(request.kind, Generate):
         message = message or _bad_sampling(request.kind, limits.vocab_size)
     if message:

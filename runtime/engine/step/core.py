@@ -64,7 +64,7 @@ class EngineCore:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
     requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
     logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
-    is evicted, and has what others kept.
+    is evicted, and has what others kept. no_generation: why nothing but embeddings is given.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class EngineCore:
         lookup: bool = True,
         is_ahead: bool = False,
         disk: DiskTier | None = None,
+        no_generation: str = "",
     ) -> None:
         self.is_ahead = is_ahead
         self._disk = disk
-        self.limits = Limits(max_context, pool_tokens, vocab_size)
+        self.limits = Limits(max_context, pool_tokens, vocab_size, no_generation)
         self.max_waiting = max_waiting
         self._forward = forward
         self._equipment = Equipment(self.limits, make_stop_checker, jumps)

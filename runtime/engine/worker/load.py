@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # torch is imported only for real models
     from sgc.runtime.engine.model.runner import ModelRunner, Needs
 
 
+NO_HEAD = "this model was saved without its head (lm_head), so it gives embeddings only"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig(StepOptions):
     """model_folder: None for the fake model. eos_ids: the fake model's end tokens."""
@@ -78,6 +81,7 @@ class _Model:
     later: Callable[[], bool] | None = None
     is_ahead: bool = False
     disk: DiskTier | None = None
+    has_head: bool = True
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -108,6 +112,7 @@ def load(config: WorkerConfig) -> Loaded:
         lookup=not model.is_ahead if config.lookup is None else config.lookup,
         is_ahead=model.is_ahead,
         disk=model.disk,
+        no_generation="" if model.has_head else NO_HEAD,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
 
@@ -149,6 +154,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         runner.gather_pages,
         runner.is_ahead,
         disk.tier_of(runner),
+        runner.has_head,
     )
 
 

@@ -11,7 +11,7 @@ from engine.core.model.test_fused import COMMON, make_model
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.model.ways import fused_runner, runner_factories
 from sgc.runtime.engine.names import POOLINGS
-from sgc.runtime.engine.requests.request import Commit, Embed, Generate
+from sgc.runtime.engine.requests.request import Commit, Embed, Generate, Score
 
 VOCAB = COMMON["vocab_size"]
 RNG = np.random.default_rng(3)
@@ -107,3 +107,11 @@ def test_refusals(lab) -> None:
     assert found[0].last.error.code == pb.ERROR_CODE_INVALID_ARGUMENT
     assert found[32].last.error is None
     assert found[33].last.error.code == pb.ERROR_CODE_CONTEXT_EXCEEDED
+
+
+def test_a_model_without_a_head_only_embeds(lab) -> None:
+    core = lab.make_core(no_generation="it has no head")
+    kinds = (Generate(3), Generate(0), Score(((5,),)), Embed("last"), Commit())
+    found = lab.drive(core, [lab.request(i, [5, 6], kind) for i, kind in enumerate(kinds)])
+    errors = [found[i].last.error for i in range(5)]
+    assert [error and error.message for error in errors] == ["it has no head"] * 3 + [None] * 2

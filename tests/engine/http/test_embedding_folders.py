@@ -188,13 +188,39 @@ def test_a_head_for_classification_is_refused_by_name(folder: Path, tmp_path: Pa
         resolve(str(tmp_path))
 
 
-def test_a_model_saved_without_its_head_is_whole_if_that_is_its_table(tmp_path: Path) -> None:
-    """As embedders are saved; their tensors lack the prefix of the model's body."""
-    model = make_model("Llama", {"tie_word_embeddings": True})
-    model.model.save_pretrained(tmp_path)
+def save_body(folder: Path, name: str, is_tied: bool, architecture: str) -> Any:
+    """As embedders are saved; the tensors lack the prefix of the model's body."""
+    model = make_model(name, {"tie_word_embeddings": is_tied})
+    model.model.save_pretrained(folder)
+    saved = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(saved | {"architectures": [architecture]}))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "is_tied", "architecture", "has_modules"),
+    [
+        ("Llama", True, "LlamaForCausalLM", False),
+        ("Mistral", False, "MistralModel", False),
+        ("Qwen3", False, "Qwen3ForCausalLM", True),
+    ],
+)
+def test_a_model_without_its_head_gives_hidden_states(
+    tmp_path: Path, name: str, is_tied: bool, architecture: str, has_modules: bool
+) -> None:
+    model = save_body(tmp_path, name, is_tied, architecture)
+    if has_modules:
+        write_layout(tmp_path, {"pooling_mode_lasttoken": True})
     runner = load_model(str(tmp_path), pool_tokens=16)
+    assert runner.has_head == is_tied
     tokens, pages = np.arange(5, 15), np.arange(10)
     with torch.inference_mode():
         right = model.model(input_ids=torch.from_numpy(tokens)[None]).last_hidden_state[0]
     found = runner.hidden(flatten([Row(tokens, 0, pages, pages)]))
     np.testing.assert_allclose(found, right.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_head_is_not_lost_unnoticed(tmp_path: Path) -> None:
+    save_body(tmp_path, "Qwen3", False, "Qwen3ForCausalLM")
+    with pytest.raises(LoadError, match=r"1 missing \(lm_head\.weight\)"):
+        load_model(str(tmp_path), pool_tokens=16)

@@ -54,6 +54,15 @@ def test_a_text_its_ids_and_lists_of_them_are_the_same(
     assert all(data[0].embedding == found[0][0].embedding for data in found)
 
 
+def test_as_many_texts_as_openai_takes(client: OpenAI) -> None:
+    texts = [f"text {i}" for i in range(2048)]
+    found = client.embeddings.create(model="fake", input=texts).data
+    assert [each.index for each in found] == list(range(2048))
+    for at in (0, 1023, 1024, 2047):
+        (alone,) = client.embeddings.create(model="fake", input=texts[at]).data
+        assert found[at].embedding == alone.embedding
+
+
 def test_dimensions_are_cut_and_the_rest_is_of_length_one(
     client: OpenAI, tokenizer: Tokenizer
 ) -> None:
@@ -153,7 +162,7 @@ SOME: dict[str, dict[str, Any]] = {
         (EMBED, {"input": [1, -1]}, "input", "input must be a text"),
         (EMBED, {"input": ["x", [99999]]}, "input[1]", "token id 99999"),
         (EMBED, {"input": [99999]}, "input", "token id 99999"),
-        (EMBED, {"input": ["x"] * 1025}, "input", "1025 texts, of at most 1024"),
+        (EMBED, {"input": ["x"] * 2049}, "input", "2049 texts, of at most 2048"),
         (EMBED, {"encoding_format": "int8"}, "encoding_format", "float or base64"),
         (EMBED, {"encoding_format": 1}, "encoding_format", "must be a text"),
         (EMBED, {"dimensions": 17}, "dimensions", "from 1 to 16"),

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from property_tests import examples
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers, processors
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.text.literal import SpecialFinder, SpecialToken
@@ -301,3 +303,38 @@ def test_loading_imports_neither_torch_nor_transformers() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_text_without_an_end_token_is_a_prompt(
+    kind: str, tokenizer_of: TokenizerOf
+) -> None:
+    ours = tokenizer_of(kind)
+    assert ours.suffix_ids == ()
+    assert ours.encode_whole([Text("The dog")]) == ours.encode_prompt([Text("The dog")])
+
+
+def test_a_whole_text_has_what_the_tokenizer_puts_around_it(tmp_path: Path) -> None:
+    backend = Backend(
+        models.WordLevel({"<s>": 0, "</s>": 1, **{c: i + 2 for i, c in enumerate("abcd")}})
+    )
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.add_special_tokens(["<s>", "</s>"])
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    backend.save(str(tmp_path / "tokenizer.json"))
+    ours = load_tokenizer(tmp_path)
+    assert (ours.prefix_ids, ours.suffix_ids) == ((0,), (1,))
+    for text in ("a b c d", "", "a </s>"):
+        assert ours.encode_whole([Text(text)]) == backend.encode(text).ids
+    assert ours.encode_prompt([Text("a b")]) == [0, 2, 3]
+    assert ours.encode_whole([Ids((2, 3))]) == ours.encode_whole([Ids((2, 3, 1))]) == [0, 2, 3, 1]
+    for last, ids in (
+        (9, [0, 2, 3, 4, 1]),
+        (5, [0, 2, 3, 4, 1]),
+        (3, [0, 4, 1]),
+        (2, [0, 1]),
+        (1, [1]),
+    ):
+        assert ours.encode_whole([Text("a b c")], last) == ids

@@ -15,7 +15,7 @@ from sgc.runtime.engine.http.openai.requests import Prompt, checked, prompts_of
 from sgc.runtime.engine.preparing.bounds import MAX_SALT_BYTES
 from sgc.runtime.engine.server.server import EngineFacts
 
-MAX_TEXTS = sampling_of.MAX_COMPLETIONS  # a request of the engine each
+MAX_TEXTS = 2048  # as OpenAI's; a request of the engine each
 WHOLE_CONTEXT = -1  # of `truncate_prompt_tokens`
 _SHARED = frozenset({"model", "user", "truncate_prompt_tokens", "add_special_tokens", "cache_salt"})
 EMBEDDINGS = _SHARED | {"input", "encoding_format", "dimensions", "normalize"}
