@@ -34,7 +34,7 @@ def distance(found, right) -> float:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("name", ["Llama", "Qwen2"])
 @pytest.mark.parametrize("way", [lambda model: runner_factories(model)[0], lambda _: fused_runner])
 def test_vectors_are_those_of_transformers(lab, name, dtype, way) -> None:
     own, model = make_model(name, {}, dtype), make_model(name, {}, dtype)

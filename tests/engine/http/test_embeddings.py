@@ -55,7 +55,7 @@ def test_a_text_its_ids_and_lists_of_them_are_the_same(
 
 
 def test_as_many_texts_as_openai_takes(client: OpenAI) -> None:
-    texts = [f"text {i}" for i in range(2048)]
+    texts = [f"{i}" for i in range(2048)]
     found = client.embeddings.create(model="fake", input=texts).data
     assert [each.index for each in found] == list(range(2048))
     for at in (0, 1023, 1024, 2047):
@@ -85,7 +85,7 @@ def test_vectors_as_the_model_gives_them(ask: Callable[..., Any], tokenizer: Tok
 def test_a_text_that_is_too_long_is_refused_or_cut(
     ask: Callable[..., Any], tokenizer: Tokenizer
 ) -> None:
-    long = "a cat and a dog. " * 3000
+    long = "a cat and a dog. " * 1200
     body = {"model": "fake", "input": ["short", long]}
     for text in (long, "x y " * 2000):
         refused = ask("/v1/embeddings", {**body, "input": ["short", text]})

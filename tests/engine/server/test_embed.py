@@ -55,7 +55,7 @@ def test_the_engine_says_how_it_embeds(engine: EmbeddedEngine) -> None:
 
 
 def test_more_texts_than_a_session_may_have_requests(endpoint: Endpoint) -> None:
-    found = endpoint.embed([f"{i}" for i in range(1500)])
+    found = endpoint.embed([f"{i}" for i in range(1100)])
     assert found[7] == endpoint.embed(["7"])[0]
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from engine.core.fuzz.engine_play import Played
 from engine.core.fuzz.engine_requests import Answer
 
-from sgc.runtime.engine.requests.request import EngineRequest, Score
+from sgc.runtime.engine.names import LAST_TOKEN
+from sgc.runtime.engine.requests.request import Embed, EngineRequest, Score
 
 
 def assert_right(
@@ -22,6 +23,7 @@ def assert_right(
         assert last is not None, "a request was forgotten"
         assert tuple(played.outcomes[r.id].ids) == right[r.id].ids, f"request {r.id}"
         assert (last.finish_reason, last.matched, last.matched_id) == right[r.id].ending
+        assert last.embedding == right[r.id].embedding
         assert len(last.choices) == len(right[r.id].choices)
         for got, expected in zip(last.choices, right[r.id].choices, strict=True):
             np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9)
@@ -49,7 +51,8 @@ def assert_counted(requests: Sequence[EngineRequest], played: Played) -> None:
 
 
 def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
-    """Each position of the prompts, however many have it; a last one again for its logits."""
+    """Each position of the prompts, however many have it; a last one again for its logits, and
+    all for a mean."""
     prompts: set[tuple] = set()
     n_own = 0  # what every request runs itself
     for r in requests:
@@ -58,6 +61,8 @@ def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
         n_own += isinstance(r.kind, Score) or bool(played.outcomes[r.id].ids)
         n_own += max(0, len(played.outcomes[r.id].ids) - 1)
         n_own += _n_of_choices(r)
+        if isinstance(r.kind, Embed):
+            n_own += 1 if r.kind.pooling == LAST_TOKEN else len(tokens)
     assert played.core.stats().counters.positions_run <= len(prompts) + n_own, (
         "a position was run twice"
     )

@@ -55,11 +55,18 @@ class Watched:
         self.n_run = 0
 
     def run(self, batch):
+        self._note(batch)
+        return self._model.run(batch)
+
+    def hidden(self, batch):
+        self._note(batch)
+        return self._model.hidden(batch)
+
+    def _note(self, batch) -> None:
         assert 0 < batch.n_tokens <= self._setup.chunk
         if self._setup.faults and self._rng.random() < self._setup.faults:
             raise Fault
         self.n_run += batch.n_tokens
-        return self._model.run(batch)
 
 
 @dataclass

@@ -9,8 +9,10 @@ import numpy as np
 from engine.core.conftest import Letters, Naive, letter
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.names import POOLINGS
 from sgc.runtime.engine.requests.request import (
     Commit,
+    Embed,
     EngineRequest,
     Generate,
     ProgramRun,
@@ -39,6 +41,8 @@ def make_requests(seed: int, n: int = 20) -> list[EngineRequest]:
         n_reusable = int(rng.integers(0, len(prompt) + 3)) if rng.integers(0, 4) == 0 else None
         tokens = np.array(prompt, np.int64)
         kind = _kind(rng)
+        if i % 10 == 9:
+            kind = Embed(POOLINGS[int(of_programs.integers(0, len(POOLINGS)))])
         owner, run = OWNERS[of_programs.integers(0, len(OWNERS))], _run(of_programs)
         requests.append(EngineRequest(i, tokens, kind, space, n_reusable, owner, run))
     return requests
@@ -106,6 +110,7 @@ class Answer:
     ids: tuple[int, ...] = ()
     ending: tuple = (pb.FINISH_REASON_UNSPECIFIED, "", None)
     choices: tuple = ()
+    embedding: tuple[float, ...] = ()
 
 
 def right_answers(requests: Sequence[EngineRequest]) -> dict[int, Answer]:
@@ -120,6 +125,8 @@ def _right_answer(naive: Naive, request: EngineRequest) -> Answer:
         return Answer(tuple(ids), _ending(kind, ids))
     if isinstance(kind, Score):
         return Answer(choices=tuple(map(tuple, naive.score(request.tokens, kind))))
+    if isinstance(kind, Embed):
+        return Answer(embedding=naive.embed(request.tokens, kind))
     return Answer()
 
 

@@ -16,7 +16,7 @@ from other_caches import CACHES
 from tests_support import one_in
 
 from sgc.runtime.engine.names import POLICIES
-from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Score
+from sgc.runtime.engine.requests.request import Commit, Embed, EngineRequest, Generate, Score
 
 SEEDS = range(6)
 each_seed = pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def tight(seed: int) -> int:
 
 def test_the_requests_are_of_all_kinds_and_their_answers_differ() -> None:
     kinds = [r.kind for seed in SEEDS for r in asked(seed)]
-    assert {type(kind) for kind in kinds} == {Generate, Score, Commit}
+    assert {type(kind) for kind in kinds} == {Generate, Score, Commit, Embed}
     generates = [kind for kind in kinds if isinstance(kind, Generate)]
     assert any(kind.params.has_penalties for kind in generates)
     assert any(kind.stop for kind in generates)

@@ -14,7 +14,8 @@ from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.model.ways import packed_runner, transformers_runner
 
 TOKENS = np.arange(3, 40)
-FAMILIES = list({name: (name, changes) for name, changes in reversed(UNDERSTOOD)}.values())
+NAMES = ("Llama", "Qwen3", "GPT2", "OPT", "Gemma3Text", "Cohere", "Qwen3Moe")
+FAMILIES = list({name: (name, changes) for name, changes in UNDERSTOOD if name in NAMES}.values())
 ALL_WAYS = [*OUR_WAYS, packed_runner, transformers_runner]
 
 
@@ -49,7 +50,7 @@ def test_hidden_states_are_the_models_own(name, changes, way) -> None:
 
 
 @pytest.mark.parametrize("way", ALL_WAYS)
-@pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("name", ["Llama", "Qwen2"])
 def test_in_bfloat16_they_are_as_near_to_exact_as_the_models_own(name, way) -> None:
     exact = own_hidden(make_model(name, {}, torch.bfloat16).float())
     own = own_hidden(make_model(name, {}, torch.bfloat16))
