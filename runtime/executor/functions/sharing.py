@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
+from enum import Enum, auto
 from fractions import Fraction
 from functools import cached_property
 from re import Match, Pattern
@@ -31,6 +32,14 @@ _FIXED = (
 
 class Several(list[Any]):
     """The values that code returns for several variables; only nodes that take items out see it."""
+
+
+class Holding(Enum):
+    """Whether a function's result has all that is in its arguments, or they all that is in it."""
+
+    UNKNOWN = auto()
+    RESULT = auto()
+    ARGUMENTS = auto()
 
 
 class Sharing:
@@ -58,23 +67,30 @@ class Sharing:
         args: Iterable[Any],
         originals: Mapping[int, Any] | None = None,
         node: Node | None = None,
+        holding: Holding = Holding.UNKNOWN,
     ) -> None:
         """Notes what the result of a function shares with its arguments.
 
         originals: if the function was given copies, what each container in them is a copy of; node:
-        that made the result.
+        that made the result; holding: which of result and arguments surely has the other, so that
+        it need not be gone through: it may have grown in many turns of a loop.
         """
-        found = changeable([result])
-        if not found:
-            return
-        self._note_shared(found, args, originals)
+        if holding is Holding.RESULT:
+            given = changeable(args)
+            found = given | _itself([result])
+        else:
+            found = changeable([result])
+            if not found:
+                return
+            given = found | _itself(args) if holding is Holding.ARGUMENTS else changeable(args)
+        self._note_shared(found, given, originals)
         if node is not None and id(result) in found:
             self.note_display(node, result)
 
     def _note_shared(
-        self, found: dict[int, Any], args: Iterable[Any], originals: Mapping[int, Any] | None
+        self, found: dict[int, Any], among: dict[int, Any], originals: Mapping[int, Any] | None
     ) -> None:
-        given = changeable(args).keys()
+        given = among.keys()
         copied = {id((originals or {})[key]) for key in found.keys() & (originals or {}).keys()}
         if not self._changed.keys().isdisjoint(found.keys() & given | copied):
             raise refused(next(iter(found.values())))  # a later node has run first
@@ -125,23 +141,36 @@ def refused(value: Any) -> ProgramError:
     )
 
 
+_FIXED_OR_SEVERAL = (*_FIXED, Several)
+
+
+def _itself(values: Iterable[Any]) -> dict[int, Any]:
+    """Those of some values that are mutable objects, without what is in them, by id."""
+    return {id(value): value for value in values if _is_changeable(value)}
+
+
+def _is_changeable(value: Any) -> bool:
+    """Whether a value is itself a mutable object."""
+    record = record_of(type(value))
+    if record is not None:
+        return not (record.is_tuple or record.is_frozen or record.is_enum)
+    return not isinstance(value, (*_FIXED_OR_SEVERAL, tuple, frozenset))
+
+
 def changeable(values: Iterable[Any]) -> dict[int, Any]:
     """The mutable objects in some values, by id."""
     found: dict[int, Any] = {}
     queue = list(values)
     while queue:
         value = queue.pop()
-        if isinstance(value, (*_FIXED, Several)) or id(value) in found:
+        if isinstance(value, _FIXED_OR_SEVERAL) or id(value) in found:
             continue
+        if _is_changeable(value):
+            found[id(value)] = value
         record = record_of(type(value))
         if record is not None:
-            if not (record.is_tuple or record.is_frozen or record.is_enum):
-                found[id(value)] = value
             queue += held_parts(record, value)
-            continue
-        if not isinstance(value, (tuple, frozenset)):
-            found[id(value)] = value
-        if isinstance(value, Mapping):
+        elif isinstance(value, Mapping):
             queue += value.values()
         elif isinstance(value, Iterable):
             queue += value

@@ -17,6 +17,7 @@ from sgc.runtime.executor.functions.list_functions import LIST_EVALUATORS
 from sgc.runtime.executor.functions.number_functions import NUMBER_EVALUATORS
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.functions.regex_functions import REGEX_EVALUATORS
+from sgc.runtime.executor.functions.sharing import Holding
 from sgc.runtime.executor.functions.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.functions.value_functions import VALUE_EVALUATORS
 from sgc.runtime.executor.interface.failures import forget_frames
@@ -72,6 +73,9 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 
 # Their result replaces the list that is their first argument.
 TAKES_PLACE = frozenset({"push", "put", "insert", "without", "removed"})
+HOLDING = dict.fromkeys(TAKES_PLACE, Holding.RESULT) | dict.fromkeys(
+    ("item", "get", "as", "named", "smallest", "largest"), Holding.ARGUMENTS
+)
 PUTS_TOGETHER = frozenset({"join", "concat", "push", "plus", "put", "insert"})
 
 
@@ -87,7 +91,7 @@ def _compute(run: Run, node: Node) -> tuple[Any, ...]:
         raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
     if run.context.sharing is not None:
         given = args[1:] if fn in TAKES_PLACE else args
-        run.context.sharing.note(value, given, node=node)
+        run.context.sharing.note(value, given, node=node, holding=HOLDING.get(fn, Holding.UNKNOWN))
     return (value,)
 
 

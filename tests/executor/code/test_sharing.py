@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from typing import Any
 
@@ -11,6 +12,9 @@ from tests_support import results
 import sgc
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.functions import sharing as sharing_module
 from sgc.runtime.executor.functions.sharing import Sharing, key_of
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
@@ -80,3 +84,32 @@ def test_what_may_change_and_does_not_may_be_shared(level, scripted):
         options, backend = RunOptions(seed=1), scripted(lambda *_, reply=reply: reply)
         found = compiled.run_once(arguments, options, backend)
         assert results(found) == results(grouped.run_once(arguments, options, backend))
+
+
+def test_work_grows_with_the_turns_of_a_loop_and_not_with_their_square(monkeypatch):
+    """What a list holds already is not gone through for each item that it is given or asked for."""
+
+    @sgc.function
+    def program(s, rows: list[list[str]]):
+        kept = []
+        for row in rows:
+            if len(row) > 1:
+                kept.append([row[0], *row])
+        s += f"{len(kept)}"
+        return kept
+
+    graph, n_looked_at = program.compile().graph, []
+
+    def looked_at(kind, before=sharing_module.record_of):
+        n_looked_at.append(kind)
+        return before(kind)
+
+    monkeypatch.setattr(sharing_module, "record_of", looked_at)
+    counts = []
+    for n in (50, 100, 200):
+        del n_looked_at[:]
+        rows = [["a", str(i)] for i in range(n)]
+        result = asyncio.run(run_graph(graph, ScriptedBackend(lambda *_: ""), {"rows": rows}))
+        assert result.ret_value == [["a", *row] for row in rows]
+        counts.append(len(n_looked_at))
+    assert counts[2] - counts[1] < 2.2 * (counts[1] - counts[0]), counts
