@@ -255,7 +255,8 @@ class Trace:
             if exploration.takes_first:
                 raise self._left
             report.deopt = self._left.message
-        refuse_endless(exploration.entry, self.function)
+        if not self._max_turns:  # else a run ends with TurnsExceeded
+            refuse_endless(exploration.entry, self.function)
         blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
         return self._graph(first, blocks)
 

@@ -152,6 +152,8 @@ def test_a_program_that_never_ends_is_refused(is_testing):
     with pytest.raises(TraceError, match="never ends") as caught:
         trace(program)
     assert "bound" in caught.value.hint
+    bounded = sgc.function(max_turns=3)(program.python)
+    assert len(trace(bounded).blocks) > 1
 
 
 def test_explain_tells_of_a_bound_that_only_compiled_runs_have():
