@@ -85,7 +85,7 @@ class FakeModel:
         sums = np.cumsum(_mix(batch.token_ids, batch.positions), dtype=np.uint64)
         starts = batch.row_starts[:-1]
         before_row = np.concatenate([np.zeros(1, np.uint64), sums])[starts]
-        first = batch.positions[starts]
+        first = np.diff(batch.page_starts) - np.diff(batch.row_starts)
         # The page before the row's first new one; rows that start a sequence have none.
         previous = batch.pages[np.maximum(batch.page_starts[:-1] + first - 1, 0)]
         base = np.where(first > 0, self._prefix[previous], np.uint64(0))
@@ -99,8 +99,9 @@ class FakeModel:
     def _context_hashes(self, batch: FlatBatch, wanted: Ints) -> Hashes:
         """One hash per wanted token, of all pages it attends to."""
         rows = np.searchsorted(batch.row_starts, wanted, side="right") - 1
-        n_read = batch.positions[wanted] + 1
         starts = batch.page_starts[rows]
+        # All pages of a row but those of the new tokens behind the wanted one.
+        n_read = batch.page_starts[rows + 1] - starts - (batch.row_starts[rows + 1] - wanted) + 1
         read = ranges(starts, n_read)
         numbers = _scramble(self._prefix[batch.pages[read]])
         ends = np.cumsum(n_read)

@@ -21,15 +21,17 @@ from sgc.runtime.engine.requests.draws import Draw
 class Row:
     """A run of new tokens of one sequence.
 
-    pages: [start + n_tokens], one for every position of the sequence up to the last new one; the
+    pages: [start + n_tokens], one for every token of the sequence up to the last new one; the
     new tokens' K/V go to the last n_tokens of them. logits_at: [n_logits], the new tokens whose
-    logits are wanted, counted from the row's first.
+    logits are wanted, counted from the row's first. shift: by how much a new token's position is
+    below its index in the sequence (`requests/joined.py`).
     """
 
     tokens: Ints
     start: int
     pages: Ints
     logits_at: Ints
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +137,13 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
     pages = _join([row.pages for row in rows])
     # Each new token's index among its row's new tokens.
     within = np.arange(row_starts[-1]) - np.repeat(row_starts[:-1], n_tokens)
-    positions = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
+    indices = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
+    shifts = [row.shift for row in rows]
     n_logits = [len(row.logits_at) for row in rows]
     return FlatBatch(
         token_ids=_join([row.tokens for row in rows]),
-        positions=positions,
-        slots=pages[positions + np.repeat(page_starts[:-1], n_tokens)],
+        positions=indices - np.repeat(shifts, n_tokens) if any(shifts) else indices,
+        slots=pages[indices + np.repeat(page_starts[:-1], n_tokens)],
         row_starts=row_starts,
         pages=pages,
         page_starts=page_starts,

@@ -13,6 +13,7 @@ from sgc.runtime.engine.cache.radix import Node
 from sgc.runtime.engine.ints import IntBuffer, Ints
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.guesses import Guesses
+from sgc.runtime.engine.requests.joined import Joins, shift_of
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.pooling import Pooled
@@ -121,7 +122,8 @@ class EngineRequest:
 
     owner: whose it is; by the policy `program` owners take turns. n_reusable: later requests begin
     with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
-    all of them and the generated ones.
+    all of them and the generated ones. joins: parts of the prompt that are encoded side by
+    side; base: the namespace of what has none.
     """
 
     id: int
@@ -131,6 +133,8 @@ class EngineRequest:
     n_reusable: int | None = None
     owner: bytes = b""
     run: ProgramRun | None = None
+    joins: Joins = ()
+    base: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +259,17 @@ class Work:
     keys: tuple[tuple[Node, int], ...] = ()  # its keys in `InFlight`
     followers: list[tuple[int, Work]] = field(default_factory=list)
     was_delayed: bool = False  # a prefetch has lengthened one of its steps (`prefetch_queue.py`)
+    n_gathered: int = 0  # computed for its joins, in other sequences
+    is_part: bool = False  # whether it computes a part of another request's join
+    n_joined: int = field(init=False)  # tokens up to the end of its last join
+    shift: int = field(init=False)  # of the positions after them
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must run even if cached
 
     def __post_init__(self) -> None:
         self.n_prompt = len(self.request.tokens)
+        joins = self.request.joins
+        self.n_joined, self.shift = (joins[-1].end, shift_of(joins)) if joins else (0, 0)
         kind = self.request.kind
         is_generate = isinstance(kind, Generate) and kind.max_tokens > 0
         self.wants_logits = is_generate or isinstance(kind, Score)

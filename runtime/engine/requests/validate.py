@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.requests.joined import problem_with as problem_with_joins
 from sgc.runtime.engine.requests.request import (
     EngineError,
     EngineRequest,
@@ -39,6 +40,8 @@ class Limits:
 def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
     """Why the request can never succeed; None if it can."""
     message = _bad_tokens(request, limits.vocab_size)
+    if request.joins:
+        message = message or problem_with_joins(request.joins, 0, len(request.tokens))
     if isinstance(request.kind, Generate | Score):
         message = message or limits.no_generation
     if isinstance(request.kind, Generate):

@@ -16,6 +16,7 @@ theorem 3.1).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from sgc.runtime.engine.cache.radix import Match, Node
 from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import Branch
-from sgc.runtime.engine.requests.request import Generate, State, Work
+from sgc.runtime.engine.requests.request import EngineError, Generate, State, Work
+from sgc.runtime.engine.scheduling.gathers import Gathers
 from sgc.runtime.engine.scheduling.inflight import InFlight
 from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
 from sgc.runtime.engine.scheduling.loads import Loads
@@ -40,7 +42,7 @@ class Scheduler:
     """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
     running one computes their next positions. headroom_tokens: pages first kept free for each
     running request; later, as many as requests generated on average. lookup: makes guesses. loads:
-    of prefixes that are on disk."""
+    of prefixes that are on disk. gathers: of joined contexts."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Scheduler:
         headroom_tokens: int = 32,
         lookup: Lookup | None = None,
         loads: Loads | None = None,
+        gathers: Gathers | None = None,
     ) -> None:
         self.cache = cache
         self.chunk_tokens = chunk_tokens
@@ -65,7 +68,7 @@ class Scheduler:
         self.n_preempted = 0
         self._headroom = float(headroom_tokens)
         self._lookup = lookup
-        self.loads = loads
+        self.loads, self.gathers = loads, gathers
 
     def add(self, work: Work) -> None:
         self.waiting.add(work)
@@ -79,6 +82,23 @@ class Scheduler:
             self.waiting.grown(one.work, one.start, one.end)
         for work in woken:
             self.waiting.wake(work)
+
+    def take_gathered(self) -> Iterator[tuple[Work, EngineError]]:
+        """Wakes the requests whose joins are cached now; yields those that could not be."""
+        if not self.gathers:
+            return
+        for work, error in self.gathers.take(self._make_room):
+            if error is not None:
+                yield work, error
+            else:
+                self.pins.pin(work)
+                self.waiting.wake(work)
+
+    def _make_room(self) -> bool:
+        if self._may_unpin():
+            self.pins.unpin_last()
+            return True
+        return bool(self.running)
 
     def admit(self, now: float) -> list[Work]:
         """Moves waiting requests to running, as far as memory and `max_running` allow."""
@@ -208,7 +228,8 @@ class Scheduler:
         self.cache.check(held, *own)
         self.inflight.check(self.running)
         self.waiting.check()
-        self.cache.check_locks(len(self.running) + len(self.pins))
+        n_locks = 0 if self.gathers is None else self.gathers.n_locks
+        self.cache.check_locks(len(self.running) + len(self.pins) + n_locks)
         orders = [work.order for work in self.running]
         assert orders == sorted(set(orders))
         for work in self.running:
@@ -233,12 +254,15 @@ class Scheduler:
             self.pins.unpin_last()
         if self.cache.n_available < need:
             tree.unlock(node)
-            assert self.running, "a request that fits the pool was not admitted to an idle engine"
+            assert self.running or self.gathers, (
+                "a request that fits the pool was not admitted to an idle engine"
+            )
             return False
         work.node, work.n_published, work.n_computed = node, match.length, match.length
         work.pages = IntBuffer(tree.path_pages(node))
         if work.cached_tokens is None:
-            work.cached_tokens = min(match.length, work.n_prompt)  # may hold forced text
+            cached = min(match.length, work.n_prompt)  # may hold forced text
+            work.cached_tokens = max(0, cached - work.n_gathered)
         self.waiting.admit(work)
         work.wait.has_loaded = False
         self.pins.unpin(work)
@@ -272,6 +296,9 @@ class Scheduler:
         tokens = work.tokens.view[: work.n_matchable]
         while True:
             match = self.cache.match(tokens, work.request.namespace)
+            if self.gathers is not None and self.gathers.begin(work, match):
+                self._park(work)
+                return None
             if match.length == len(tokens):
                 return match
             leaders = self.inflight.at(match, tokens.item(match.length))

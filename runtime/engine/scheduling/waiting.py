@@ -38,6 +38,11 @@ def _by_arrival(work: Work) -> tuple[int]:
     return (work.order,)
 
 
+def _resuming(work: Work) -> tuple[bool, int]:
+    """Parts of joins first: what others wait for holds memory."""
+    return (not work.is_part, work.order)
+
+
 def _scrambled(work: Work) -> tuple[int]:
     """splitmix64 of the arrival order."""
     z = (work.order + 1) * 0x9E3779B97F4A7C15 % 2**64
@@ -59,7 +64,7 @@ class WaitingQueue:
         self._known = self._order if isinstance(self._order, ByPrefix | ByProgram) else None
         self._programs = self._order if isinstance(self._order, ByProgram) else None
         self._by_arrival = Heap(_by_arrival)
-        self._preempted = Heap(_by_arrival)
+        self._preempted = Heap(_resuming)
         self._turns = Turns()
 
     def __len__(self) -> int:

@@ -111,7 +111,7 @@ class StepsAhead:
             return
         works = [batch.sampled[n][0] for n in going]
         rows = [
-            Row(_UNKNOWN, len(work.tokens), np.append(work.pages.view, page), FIRST)
+            Row(_UNKNOWN, len(work.tokens), np.append(work.pages.view, page), FIRST, work.shift)
             for work, page in zip(works, pages, strict=True)
         ]
         following = StepBatch(flatten(rows), (), (), (), {})

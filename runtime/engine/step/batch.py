@@ -73,7 +73,7 @@ class _Builder:
         if work.decoding.logprobs is not None:
             logits_at = np.concatenate([self._log(work, end), logits_at])
         tokens = work.tokens.view[work.n_computed : end]
-        self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
+        self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift))
         if not is_whole:
             return
         if isinstance(work.request.kind, Generate):
@@ -102,7 +102,7 @@ class _Builder:
             tokens = np.concatenate([tokens, np.array(guesses, np.int64)])
             logits_at = np.arange(len(tokens))
             self.guesses[work] = guesses
-        self.rows.append(Row(tokens, len(pages) - len(tokens), pages, logits_at))
+        self.rows.append(Row(tokens, len(pages) - len(tokens), pages, logits_at, work.shift))
         self.sampled.append((work, self.n_logits))
         self.n_logits += len(tokens)
 
@@ -119,7 +119,7 @@ class _Builder:
         pages = np.concatenate([work.pages.view, *branch.pages_before(), branch.pages.view])
         start = work.n_prompt + branch.depth + part.start
         logits_at = np.array(wanted, np.int64)
-        self.rows.append(Row(branch.tokens[part.start : end], start, pages, logits_at))
+        self.rows.append(Row(branch.tokens[part.start : end], start, pages, logits_at, work.shift))
         self.n_logits += len(wanted)
 
 

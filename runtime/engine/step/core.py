@@ -38,6 +38,7 @@ from sgc.runtime.engine.requests.request import (
     Work,
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
+from sgc.runtime.engine.scheduling.gathers import Gathers, settled
 from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.loads import Loads
 from sgc.runtime.engine.scheduling.lookup import Lookup
@@ -52,6 +53,7 @@ from sgc.runtime.engine.step.generation import final_update, grow, grow_run
 from sgc.runtime.engine.step.model_step import ModelStep
 
 if TYPE_CHECKING:  # its libraries are imported only where there is one
+    from sgc.runtime.engine.disk.pages import PageBytes
     from sgc.runtime.engine.disk.tier import DiskTier
 
 
@@ -64,7 +66,8 @@ class EngineCore:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
     requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
     logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
-    is evicted, and has what others kept. no_generation: why nothing but embeddings is given.
+    is evicted, and has what others kept. no_generation: why nothing but embeddings is given. pages:
+    what is joined is copied in them; without them, joined prompts are computed as others are.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class EngineCore:
         is_ahead: bool = False,
         disk: DiskTier | None = None,
         no_generation: str = "",
+        pages: PageBytes | None = None,
     ) -> None:
         self.is_ahead = is_ahead
         self._disk = disk
@@ -119,6 +123,7 @@ class EngineCore:
                 headroom_tokens=headroom_tokens,
                 lookup=Lookup(cache, chunk_tokens, longest) if lookup else None,
                 loads=None if disk is None else Loads(cache, disk),
+                gathers=None if pages is None else Gathers(cache, self._orders, pages),
             )
 
         self._new_scheduler = new_scheduler
@@ -161,18 +166,21 @@ class EngineCore:
     def submit(self, request: EngineRequest) -> None:
         """Accepts or refuses a request; the next `step` returns the refusal."""
         self._counters.requests += 1
-        if isinstance(request.kind, Commit | Prefetch) and len(request.tokens) == 0:
-            # Later text may change its only token, so there is nothing to cache.
+        is_joined = isinstance(request.kind, Prefetch) and request.joins
+        if is_joined or (isinstance(request.kind, Commit | Prefetch) and not len(request.tokens)):
+            # Later text may change its only token, so there is nothing to cache. A prefetch must
+            # hold nobody up, and parts of joins would.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
-        work = Work(request, next(self._orders), Times(time.monotonic()), IntBuffer(request.tokens))
+        work: Work | None = None
         try:
             error = self._refusal(request)
             if error is None:
+                work = self._work(request)
                 self._begin(work)
         except BaseException as problem:  # only this request fails: nothing is shared yet
             error = error_of(problem)
-        if error is not None:
+        if error is not None or work is None:
             self._outbox.append(Update(request.id, final=True, error=error))
         elif isinstance(request.kind, Prefetch):
             self._outbox += self.prefetches.add(work)
@@ -180,6 +188,13 @@ class EngineCore:
             work.was_delayed = self.prefetches.has_run
             self._live[request.id] = work
             self.scheduler.add(work)
+
+    def _work(self, request: EngineRequest) -> Work:
+        if request.joins:
+            can_join = self.scheduler.gathers is not None
+            request = settled(request, self.limits.pool_tokens if can_join else 0)
+        times = Times(time.monotonic())
+        return Work(request, next(self._orders), times, IntBuffer(request.tokens))
 
     def _begin(self, work: Work) -> None:
         """Sets the request up; tokens that its constraint forces at once run with the prompt."""
@@ -230,6 +245,7 @@ class EngineCore:
             self._items = begun.items
             return begun.batch, begun.logits
         self.scheduler.take_loaded()
+        self._gather()
         self._admit()
         self._items = self.scheduler.choose()
         # Unsent updates count too: a prefetch must not delay them.
@@ -241,6 +257,18 @@ class EngineCore:
             return None, None
         batch = build(self._items if ahead is None else [*self._items, ahead])
         return batch, self._model.run(batch, faults)
+
+    def _gather(self) -> None:
+        """Goes on with joined contexts: their parts are requests of the core's own."""
+        for work, error in self.scheduler.take_gathered():
+            self._end(work, Update(work.request.id, final=True, error=error))
+        if self.scheduler.gathers is None:
+            return
+        for part in self.scheduler.gathers.take_dropped():
+            self._forget(part)
+        for part in self.scheduler.gathers.take_new():
+            self._live[part.request.id] = part
+            self.scheduler.waiting.wake(part)
 
     def _draw_ahead(self, ahead: StepsAhead, batch: StepBatch, logits: Logits) -> Drawn | None:
         """Sends the next step after this one, if that may be done before its tokens are known."""
@@ -274,7 +302,8 @@ class EngineCore:
     def reset(self, message: str) -> None:
         """Ends every request and starts with an empty cache; the last resort."""
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
-        lost = [*self._live, *self.prefetches.ids()]
+        lost = [i for i, work in self._live.items() if not work.is_part]
+        lost += self.prefetches.ids()
         self._outbox += [Update(i, final=True, error=error) for i in lost]
         self._live.clear()
         self._items = []
@@ -401,8 +430,11 @@ class EngineCore:
     def _end(self, work: Work, update: Update) -> None:
         if update.choices:
             self.scheduler.publish_choices(work)
-        self._outbox.append(update)  # first, so that it is sent whatever happens next
+        if not work.is_part:
+            self._outbox.append(update)  # first, so that it is sent whatever happens next
         self._forget(work, update.usage)
+        if work.is_part and self.scheduler.gathers is not None:
+            self.scheduler.gathers.end(work, update.error)
 
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
         """Removes a request and counts its usage. usage: its final one; None if it ended early."""

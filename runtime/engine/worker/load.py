@@ -22,6 +22,7 @@ from sgc.runtime.engine.worker.disk import Disk
 from sgc.runtime.engine.worker.intake import Compile
 
 if TYPE_CHECKING:  # torch is imported only for real models
+    from sgc.runtime.engine.disk.pages import PageBytes
     from sgc.runtime.engine.disk.tier import DiskTier
     from sgc.runtime.engine.model.runner import ModelRunner, Needs
 
@@ -82,6 +83,7 @@ class _Model:
     is_ahead: bool = False
     disk: DiskTier | None = None
     has_head: bool = True
+    pages: PageBytes | None = None
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -113,6 +115,7 @@ def load(config: WorkerConfig) -> Loaded:
         is_ahead=model.is_ahead,
         disk=model.disk,
         no_generation="" if model.has_head else NO_HEAD,
+        pages=model.pages,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
 
@@ -130,7 +133,9 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
     max_context = config.max_context or FAKE_MAX_CONTEXT
     facts = Facts("fake", "cpu", "fake", "fake", model.hidden_size)
     disk = Disk(config, None).tier(model, ("fake",))
-    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, facts, disk=disk)
+    return _Model(
+        model, tokenizer.vocab_size, max_context, pool_tokens, facts, disk=disk, pages=model
+    )
 
 
 def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
@@ -155,7 +160,17 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         runner.is_ahead,
         disk.tier_of(runner),
         runner.has_head,
+        _pages_of(runner) if config.tensor_parallel == 1 else None,
     )
+
+
+def _pages_of(runner: ModelRunner) -> PageBytes | None:
+    """Its pages, where they can be copied."""
+    if str(runner.pool.device) != "cpu":
+        return None
+    from sgc.runtime.engine.cache.page_bytes import HostPages
+
+    return HostPages(runner.pool)
 
 
 def _runner(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> ModelRunner:

@@ -1,0 +1,135 @@
+"""Joined contexts: parts of a prompt that are encoded side by side (parallel context windows).
+
+Each part of a join sees what comes before the join, and itself; what follows the join sees all of
+it. Every part begins at the position where the join begins, and what follows goes on after the
+longest part. So the K and V of a part are those that it has in another sequence: what comes before
+the join, and the part. Parts may have joins of their own.
+
+Sources: SGLang's `concate_and_append`; Ratner et al., "Parallel Context Windows" (2023).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sgc.runtime.engine.ints import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tokens up to `end`, with the joins in them."""
+
+    end: int
+    joins: tuple[Join, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Parts that follow each other from `start` on."""
+
+    start: int
+    parts: tuple[Part, ...]
+
+    @property
+    def end(self) -> int:
+        return self.parts[-1].end
+
+    def spans(self) -> Iterator[tuple[int, Part]]:
+        """Each part with its first token."""
+        start = self.start
+        for part in self.parts:
+            yield start, part
+            start = part.end
+
+
+Joins = tuple[Join, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The sequence that holds a part: what comes before its join, and the part."""
+
+    tokens: Ints
+    joins: Joins
+
+
+def shift_of(joins: Joins) -> int:
+    """By how much the position of what follows the joins is below its index."""
+    return sum(
+        (join.end - join.start) - max(_extent(start, part) for start, part in join.spans())
+        for join in joins
+    )
+
+
+def _extent(start: int, part: Part) -> int:
+    return part.end - start - shift_of(part.joins)
+
+
+def parts_of(tokens: Ints, joins: Joins) -> list[Alone]:
+    """The sequences that hold the parts of the last join: what comes before it, and a part."""
+    join, before = joins[-1], joins[:-1]
+    return [
+        Alone(
+            np.concatenate([tokens[: join.start], tokens[start : part.end]]),
+            before + tuple(_moved(each, start - join.start) for each in part.joins),
+        )
+        for start, part in join.spans()
+    ]
+
+
+def _moved(join: Join, by: int) -> Join:
+    parts = (
+        Part(part.end - by, tuple(_moved(each, by) for each in part.joins)) for part in join.parts
+    )
+    return Join(join.start - by, tuple(parts))
+
+
+def without_last(joins: Joins, n_tokens: int) -> Joins:
+    """The joins, with the last of `n_tokens` tokens outside of them: it is run again for its
+    logits, and sees all parts."""
+    if not joins or joins[-1].end < n_tokens:
+        return joins
+    *parts, last = joins[-1].parts
+    start = parts[-1].end if parts else joins[-1].start
+    if last.end - 1 > start:
+        parts.append(Part(last.end - 1, without_last(last.joins, n_tokens)))
+    return joins[:-1] + ((replace(joins[-1], parts=tuple(parts)),) if parts else ())
+
+
+def namespace_of(namespace: bytes, joins: Joins) -> bytes:
+    """The namespace in which what holds these joins is cached: its K and V are of no other text."""
+    if not joins:
+        return namespace
+    return b"joined " + hashlib.sha256(repr(joins).encode()).digest() + namespace
+
+
+def problem_with(joins: Joins, start: int, end: int) -> str:
+    """What is wrong with the joins of tokens `start` to `end`; empty if nothing is."""
+    for join in joins:
+        if not join.parts:
+            return "a join has no parts"
+        if not start <= join.start <= join.end <= end:
+            return f"a join of tokens {join.start} to {join.end} is not within {start} to {end}"
+        for first, part in join.spans():
+            if part.end <= first:
+                return f"a part of a join ends at token {part.end} and begins at {first}"
+            if problem := problem_with(part.joins, first, part.end):
+                return problem
+        start = join.end
+    return ""
+
+
+def n_held(n_tokens: int, joins: Joins) -> int:
+    """The most pages that gathering the joins of a prompt takes: its parts' and the copies."""
+    if not joins:
+        return n_tokens
+    join = joins[-1]
+    parts = sum(
+        n_held(join.start + part.end - start, joins[:-1] + part.joins)
+        for start, part in join.spans()
+    )
+    return n_tokens + parts
