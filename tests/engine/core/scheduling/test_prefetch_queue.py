@@ -218,9 +218,16 @@ def test_answers_and_waits_are_those_without_them(seed: int) -> None:
 
     class Failing:
         def run(self, batch):
+            self._fail()
+            return model.run(batch)
+
+        def hidden(self, batch):
+            self._fail()
+            return model.hidden(batch)
+
+        def _fail(self):
             if rng.random() < faults:
                 raise Fault
-            return model.run(batch)
 
     core = make_core(
         forward=Failing(), pool=160, vocab=SMALL, chunk_tokens=int(rng.integers(1, 40)),
