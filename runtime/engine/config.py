@@ -16,7 +16,7 @@ from sgc.errors import UsageError
 from sgc.runtime.engine.disk.folder import own_folder
 from sgc.runtime.engine.model.models import ModelSource, resolve
 from sgc.runtime.engine.model.pooling_files import pooling_of
-from sgc.runtime.engine.names import Pooling, StepOptions
+from sgc.runtime.engine.names import AUTO, Pooling, StepOptions
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
@@ -42,7 +42,9 @@ MAX_OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig(StepOptions):
-    """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`."""
+    """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`.
+    tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
+    chat template says."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -52,6 +54,8 @@ class ServerConfig(StepOptions):
     metrics: str = "off"
     http: str = "off"
     pooling: str = "auto"
+    tool_format: str = AUTO
+    reasoning_format: str = AUTO
     exit_with_parent: bool = False
 
 

@@ -15,6 +15,10 @@ KV_CLOSING_S = 20.0  # how long the end of an engine may take to write there
 HELD_AS = ("auto", "int8")  # weights, K and V
 LAST_TOKEN, FIRST_TOKEN, MEAN = "last", "first", "mean"
 POOLINGS = (LAST_TOKEN, MEAN, FIRST_TOKEN)  # which hidden states an embedding is made of
+AUTO, OFF = "auto", "off"
+TOOL_FORMATS = ("hermes", "llama3", "mistral")  # how models write tool calls
+REASONING = ("think", "seed:think", "reasoning")  # names of the tags around a model's reasoning
+TOOL_FORMAT_NAMES, REASONING_NAMES = (AUTO, *TOOL_FORMATS), (AUTO, *REASONING, OFF)
 IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 
 

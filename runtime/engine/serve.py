@@ -24,6 +24,8 @@ from sgc.runtime.engine.names import (
     LAST_TOKEN,
     MEAN,
     POLICIES,
+    REASONING_NAMES,
+    TOOL_FORMAT_NAMES,
     size_of,
 )
 from sgc.runtime.engine.worker import process as worker_process
@@ -107,6 +109,10 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--tls-key", type=Path, help="PEM private key")
     add("--metrics", default=defaults.metrics, help="Prometheus metrics: [host:]port, or off")
     add("--http", default=defaults.http, help="OpenAI's and SGLang's HTTP: [host:]port, or off")
+    add("--tool-format", choices=TOOL_FORMAT_NAMES, default=defaults.tool_format,
+        help="how the model writes tool calls; auto: as its chat template does")  # fmt: skip
+    add("--reasoning-format", choices=REASONING_NAMES, default=defaults.reasoning_format,
+        help="the tag around the model's reasoning; off: none is split off")  # fmt: skip
     add(
         "--exit-with-parent",
         action="store_true",

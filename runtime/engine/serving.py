@@ -26,6 +26,7 @@ from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.template import PLAIN
 from sgc.runtime.engine.text.template_child import start_probe
+from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
@@ -40,7 +41,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
     link = WorkerLink(worker, 0.0 if config.kv_dir is None else KV_CLOSING_S)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
-    target, probe = "", None
+    target, probe, renderer = "", None, None
     try:
         probe = start_probe(source.tokenizer_folder)
         tokenizer = load_tokenizer(source.tokenizer_folder)
@@ -52,7 +53,8 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         _warn(chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
         if ready.HasField("accuracy"):
             print(accuracy_line(ready), file=sys.stderr)
-        facts, shared = _assemble(checked, ready, chat, tokenizer, link)
+        renderer = None if probe is None or not chat.from_model else Renderer(probe.template)
+        facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         await server.start(facts, shared)
@@ -78,18 +80,34 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
     finally:
         if probe is not None:
             probe.close()
+        if renderer is not None:
+            renderer.close()
         await link.close()
         if target and checked.address.path is not None:
             checked.address.path.unlink(missing_ok=True)
 
 
 def _assemble(
-    checked: Checked, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
+    checked: Checked,
+    ready: Any,
+    chat: Any,
+    tokenizer: Tokenizer,
+    link: WorkerLink,
+    renderer: Renderer | None,
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
     most = most_frame_bytes(tokenizer, limits.max_positions)
     limits = replace(limits, max_frame_bytes=most, pooling=checked.pooling)
-    facts = EngineFacts(checked.source.name, ready, chat, tokenizer, limits)
+    facts = EngineFacts(
+        checked.source.name,
+        ready,
+        chat,
+        tokenizer,
+        limits,
+        renderer,
+        checked.config.tool_format,
+        checked.config.reasoning_format,
+    )
     return facts, Shared(tokenizer, link, limits)
 
 

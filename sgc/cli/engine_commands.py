@@ -10,11 +10,14 @@ import click
 from sgc.cli.main import debug_option
 from sgc.runtime.engine.names import (
     ATTENTION,
+    AUTO,
     DEFAULT_POLICY,
     DTYPES,
     HELD_AS,
     MEMORY_FRACTION,
     POLICIES,
+    REASONING_NAMES,
+    TOOL_FORMAT_NAMES,
     size_of,
 )  # fmt: skip
 
@@ -83,6 +86,12 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="OpenAI's and SGLang's HTTP APIs beside gRPC. Not loopback: a token is "
               "required.")  # fmt: skip
+@click.option("--tool-format", type=click.Choice(TOOL_FORMAT_NAMES), default=AUTO,
+              show_default=True, help="How the model writes tool calls; auto: as its chat template "
+              "does.")  # fmt: skip
+@click.option("--reasoning-format", type=click.Choice(REASONING_NAMES), default=AUTO,
+              show_default=True, help="The tag around the model's reasoning; auto: the one that "
+              "its chat template names; off: none is split off.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the engine's invariants after every step.")
 @debug_option
 def serve_command(**options: Any) -> None:

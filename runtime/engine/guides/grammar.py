@@ -23,7 +23,8 @@ from sgc.runtime.engine.guides.python_regex import PatternError, literal, transl
 
 MAX_REGEX_CHARS = 8 * 1024
 MAX_SCHEMA_CHARS = 64 * 1024
-MAX_GRAMMAR_CHARS = 16 * 1024
+MAX_GRAMMAR_CHARS = 16 * 1024  # outside its schemas
+MAX_GRAMMAR_SCHEMAS_CHARS = 128 * 1024  # of all of them
 
 # Limits for compiling and following one constraint; found by fuzzing, see docs/generation.md.
 LIMITS: Mapping[str, int] = {
@@ -73,11 +74,19 @@ def _of_schema(text: str) -> Grammar:
 
 
 def _of_grammar(text: str) -> Grammar:
+    own, schemas = _apart(text)
+    n_own, n_schemas = sum(map(len, own)), len(text) - sum(map(len, own))
+    if n_own > MAX_GRAMMAR_CHARS or n_schemas > MAX_GRAMMAR_SCHEMAS_CHARS:
+        raise ConstraintError(
+            f"the grammar has {n_own} characters, of at most {MAX_GRAMMAR_CHARS}, and {n_schemas} "
+            f"of %json schemas, of at most {MAX_GRAMMAR_SCHEMAS_CHARS}"
+        )
     for what, pattern, limit in _COSTLY:
-        if len(pattern.findall(text)) > limit:
+        if sum(len(pattern.findall(part)) for part in own) > limit:
             raise ConstraintError(f"the grammar has over {limit} {what}; write a simpler one")
     if not _EBNF.search(text):
-        return Grammar(_lark(_with_schemas(text)))
+        texts = [*map(json.dumps, schemas), ""]
+        return Grammar(_lark("".join(map("".join, zip(own, texts, strict=True)))))
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
     try:
@@ -94,9 +103,9 @@ _COSTLY = (
 )
 
 
-def _with_schemas(text: str) -> str:
-    """The grammar, with its `%json` schemas checked and prepared like any JSON schema."""
-    parts, at = [], 0
+def _apart(text: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """The grammar around its `%json` schemas, and these, checked and prepared like any schema."""
+    own, schemas, at = [], [], 0
     for found in re.finditer(r"%json\s*(?=\{)", text):
         if found.start() < at:
             continue
@@ -104,16 +113,16 @@ def _with_schemas(text: str) -> str:
             _, end = json.JSONDecoder().raw_decode(text, found.end())
         except (ValueError, RecursionError) as error:
             raise ConstraintError(f"a %json of the grammar is not valid JSON: {error}") from error
-        schema = json.loads(_of_schema(text[found.end() : end]).body)["json_schema"]
-        parts += [text[at : found.end()], json.dumps(schema)]
+        own.append(text[at : found.end()])
+        schemas.append(json.loads(_of_schema(text[found.end() : end]).body)["json_schema"])
         at = end
-    return "".join([*parts, text[at:]])
+    return [*own, text[at:]], schemas
 
 
 _MAKERS = {
     "regex": (_of_regex, MAX_REGEX_CHARS),
     "json_schema": (_of_schema, MAX_SCHEMA_CHARS),
-    "grammar": (_of_grammar, MAX_GRAMMAR_CHARS),
+    "grammar": (_of_grammar, MAX_GRAMMAR_CHARS + MAX_GRAMMAR_SCHEMAS_CHARS),
 }
 _NAMES = {"regex": "the regex", "json_schema": "the JSON schema", "grammar": "the grammar"}
 

@@ -7,7 +7,7 @@ hangs up cancels its handler), unfinished requests are cancelled and their pages
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
 from sgc.proto import engine_pb2 as pb
@@ -16,6 +16,7 @@ from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import Shared
 
+Follow = Callable[[pb.Reply], pb.Request | None]
 _WITHOUT_TOKEN = b"http"
 """Whose requests those are that have no token: a session for each is an owner for each, and by the
 policy `program` they would go in the order in which they came."""
@@ -34,9 +35,10 @@ class Runs:
             session.fail_all(reason)
 
     async def replies(
-        self, requests: Sequence[pb.Request], domain: bytes
+        self, requests: Sequence[pb.Request], domain: bytes, follow: Follow | None = None
     ) -> AsyncGenerator[pb.Reply]:
-        """Deltas and final replies as they come. domain: of the client's token.
+        """Deltas and final replies as they come. domain: of the client's token. follow: gives the
+        request that goes on after a reply, if one does, with the id of the one that ended.
 
         Raises HttpError at the first error, and if all replies together have more log-probabilities
         than one request may have.
@@ -46,7 +48,8 @@ class Runs:
         session = Session(self._shared, domain, _WITHOUT_TOKEN)
         self._sessions.add(session)
         n_logprobs = 0
-        reading = asyncio.create_task(session.read(_once(requests)))
+        asked = _Asked(requests, goes_on=follow is not None)
+        reading = asyncio.create_task(session.read(asked.frames()))
         try:
             async for frame in session.frames():
                 for reply in frame.replies:
@@ -57,6 +60,8 @@ class Runs:
                     n_logprobs += _n_logprobs(reply.generated)
                     if n_logprobs > MAX_LOGPROBS:
                         raise _too_many_logprobs()
+                    if follow is not None:
+                        asked.took(reply, follow(reply))
                     yield reply
             await reading
         finally:
@@ -96,5 +101,26 @@ def _too_many_logprobs() -> HttpError:
     )
 
 
-async def _once(requests: Sequence[pb.Request]) -> AsyncIterator[pb.ClientFrame]:
-    yield pb.ClientFrame(requests=requests)
+class _Asked:
+    """The frames that a session reads: the first requests, and those that follow on replies."""
+
+    def __init__(self, requests: Sequence[pb.Request], goes_on: bool) -> None:
+        self._n_open = len(requests) if goes_on else 0
+        self._frames: asyncio.Queue[pb.ClientFrame | None] = asyncio.Queue()
+        self._frames.put_nowait(pb.ClientFrame(requests=requests))
+        self._close_at_end()
+
+    async def frames(self) -> AsyncIterator[pb.ClientFrame]:
+        while (frame := await self._frames.get()) is not None:
+            yield frame
+
+    def took(self, reply: pb.Reply, more: pb.Request | None) -> None:
+        if more is not None:
+            self._frames.put_nowait(pb.ClientFrame(requests=[more]))
+        elif not reply.HasField("delta"):
+            self._n_open -= 1
+            self._close_at_end()
+
+    def _close_at_end(self) -> None:
+        if not self._n_open:
+            self._frames.put_nowait(None)

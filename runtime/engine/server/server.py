@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.message_check import MessageCheck
@@ -27,6 +28,7 @@ from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.server.token_check import TokenCheck
 from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.engine.text.template import Chat
+from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied
 
@@ -48,13 +50,20 @@ OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """The facts that GetInfo returns."""
+    """The facts that GetInfo returns.
+
+    renderer: of the model's own chat template; None if it has none. tool_format, reasoning_format:
+    of the HTTP face, as options name them.
+    """
 
     model: str
     ready: wpb.Ready
     chat: Chat
     tokenizer: Tokenizer
     limits: ServerLimits
+    renderer: Renderer | None = None
+    tool_format: str = AUTO
+    reasoning_format: str = AUTO
 
 
 class EngineServicer(engine_pb2_grpc.EngineServicer):

@@ -17,9 +17,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-Message = dict[str, str]
-Render = Callable[[Sequence[Message], bool], str]  # messages, add_generation_prompt
+Message = dict[str, Any]
+Render = Callable[..., str]
+"""Takes messages and add_generation_prompt, then perhaps tools and further values."""
 
 SYSTEM, USER, USER2, REPLY, TOOL = "QsysQ", "QuserQ", "QnextQ", "QreplyQ", "QtoolQ"
 THOUGHT = "QthoughtQ"
@@ -33,7 +35,11 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A probed template; `default_system` is used if a conversation has no system message."""
+    """A probed template; `default_system` is used if a conversation has no system message.
+
+    calls: what the template makes of `CALL` (`template_tools.py`); "" if it has no place for tools.
+    reasoning: the first of `REASONING` that the template names; "" if it names none.
+    """
 
     roles: Mapping[str, Role]
     default_system: str = ""
@@ -41,6 +47,8 @@ class Chat:
     prefix_stable: bool = True
     fingerprint: str = ""
     notes: tuple[str, ...] = field(default=())
+    calls: str = ""
+    reasoning: str = ""
 
 
 class ProbeError(Exception):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sgc.runtime.engine.process import child, garbage
 from sgc.runtime.engine.text.json_files import content_of, read_bytes, read_json, refuse
 from sgc.runtime.engine.text.template import PLAIN, Chat, ProbeError, Role, fingerprint, probe
+from sgc.runtime.engine.text.template_tools import calls_of, reasoning_of
 
 CPU_LIMIT_S = 5
 WALL_LIMIT_S = 20.0
@@ -30,6 +31,11 @@ class TemplateSource:
     source: str
     bos: str
     eos: str
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """As templates name them."""
+        return {"bos_token": self.bos, "eos_token": self.eos}
 
 
 def read_template(folder: Path) -> TemplateSource | None:
@@ -58,7 +64,7 @@ class RunningProbe:
     """A probe running in a child process."""
 
     def __init__(self, template: TemplateSource) -> None:
-        self._template = template
+        self.template = template
         self._process = subprocess.Popen(
             child.python_module(__name__),
             stdin=subprocess.PIPE,
@@ -68,7 +74,7 @@ class RunningProbe:
 
     def result(self) -> Chat:
         """The probed chat; the plain format, with a note, if the template cannot be used."""
-        t = self._template
+        t = self.template
         request = json.dumps({"source": t.source, "bos": t.bos, "eos": t.eos}).encode()
         try:
             answer, _ = self._process.communicate(request, timeout=WALL_LIMIT_S)
@@ -98,21 +104,21 @@ def probe_here(template: TemplateSource) -> Chat:
     """Probes in this process, without limits; raises `ProbeError`."""
     from sgc.runtime.engine.text.template_render import renderer
 
-    tokens = {"bos_token": template.bos, "eos_token": template.eos}
-    return probe(renderer(template.source, tokens), template.bos)
+    render = renderer(template.source, template.tokens)
+    reasoning = reasoning_of(template.source)
+    return replace(probe(render, template.bos), calls=calls_of(render), reasoning=reasoning)
 
 
 def _from_json(value: dict[str, Any], digest: str) -> Chat:
-    roles = {name: Role(prefix, suffix) for name, (prefix, suffix) in value["roles"].items()}
-    return Chat(
-        roles, value["default_system"], prefix_stable=value["prefix_stable"], fingerprint=digest
-    )
+    roles = {name: Role(prefix, suffix) for name, (prefix, suffix) in value.pop("roles").items()}
+    return Chat(roles, **value, fingerprint=digest)
 
 
-def _limit_self() -> None:
+def limit_self(cpu_s: int) -> None:
+    """Bounds this process's processor time, memory and files."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
 
@@ -120,7 +126,7 @@ def _limit_self() -> None:
 def main() -> None:
     garbage.collect()
     request = json.load(sys.stdin)
-    _limit_self()
+    limit_self(CPU_LIMIT_S)
     answer: dict[str, Any]
     try:
         chat = probe_here(TemplateSource(**request))
@@ -131,6 +137,8 @@ def main() -> None:
             "roles": {name: [role.prefix, role.suffix] for name, role in chat.roles.items()},
             "default_system": chat.default_system,
             "prefix_stable": chat.prefix_stable,
+            "calls": chat.calls,
+            "reasoning": chat.reasoning,
         }
     json.dump(answer, sys.stdout)
 

@@ -7,7 +7,7 @@ Python's internals, but does not limit time or memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,10 +33,16 @@ def renderer(source: str, tokens: dict[str, str]) -> Render:
     except Exception as error:
         raise ProbeError(f"the template cannot be compiled: {error}") from error
 
-    def render(messages: Sequence[Message], add_generation_prompt: bool) -> str:
+    def render(
+        messages: Sequence[Message],
+        add_generation_prompt: bool,
+        tools: Sequence[Any] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> str:
         values: dict[str, Any] = {
+            **(more or {}),
             "messages": [dict(message) for message in messages],
-            "tools": None,
+            "tools": tools,
             "documents": None,
             "add_generation_prompt": add_generation_prompt,
             **tokens,

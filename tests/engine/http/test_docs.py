@@ -1,4 +1,4 @@
-"""The examples of docs/http.md and docs/embeddings.md say what it says they do."""
+"""The examples of these pages say what they say they do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from sgc.runtime.engine.launch import EmbeddedEngine
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-PAGES = ("http.md", "embeddings.md")
+PAGES = ("http.md", "embeddings.md", "tool_calls.md")
 URL = "http://127.0.0.1:30000"
 
 

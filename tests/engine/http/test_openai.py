@@ -219,7 +219,7 @@ def test_special_tokens_in_a_message_are_text(client: OpenAI) -> None:
         ({"temperature": 101}, openai.BadRequestError, None),
         ({"max_tokens": 0}, openai.BadRequestError, "max_tokens"),
         ({"messages": [{"role": "user", "content": "x " * 9000}]}, openai.BadRequestError, None),
-        ({"tools": [{"type": "function"}]}, openai.BadRequestError, "tools"),
+        ({"tools": [{"type": "function"}]}, openai.BadRequestError, "tools[0].function"),
         ({"extra_body": {"colour": 1}}, openai.BadRequestError, "colour"),
         ({"stop": ""}, openai.BadRequestError, None),
     ],

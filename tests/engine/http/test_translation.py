@@ -31,6 +31,7 @@ class WithBos:
     """What is asked of a tokenizer whose prompts begin with token 1."""
 
     prefix_ids = (1,)
+    special_tokens = ()
 
     def least_tokens(self, text: str) -> int:
         return -(-len(text) // 10)

@@ -20,6 +20,7 @@ from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
+from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.server import EngineFacts
 
 
@@ -30,6 +31,7 @@ class OpenAIApi:
         self._bodies = bodies
         self._texts = TokenTexts(facts.tokenizer)
         self._started = int(time.time())
+        self._lane = Lane("chats")
 
     def routes(self) -> list[Any]:
         return [
@@ -62,7 +64,10 @@ class OpenAIApi:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await self._bodies.read(request)
-        return await self._answer(request, asked_of.chat_completions(body, self._facts))
+        asked = await self._lane.run(  # the chat template may have to render it
+            request.protocol, lambda _: asked_of.chat_completions(body, self._facts)
+        )
+        return await self._answer(request, asked)
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await self._bodies.read(request)
@@ -73,16 +78,21 @@ class OpenAIApi:
     ) -> web.StreamResponse:
         replies = Replies(asked, self._facts.model, self._texts)
         has_rows = asked.logprobs is not None
-        if not asked.stream:
-            found = await self._runs.finals(asked.requests, request[DOMAIN])
-            return json_text(await rendered(lambda: dumps(replies.whole(found)), has_rows))
-        async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
-            return await respond(request, chunks)
+        if asked.stream:
+            async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
+                return await respond(request, chunks)
+        async with aclosing(self._replies(replies, request[DOMAIN])) as found:
+            async for _ in found:
+                pass
+        return json_text(await rendered(lambda: dumps(replies.whole()), has_rows))
+
+    def _replies(self, writer: Replies, domain: bytes) -> AsyncGenerator[pb.Reply]:
+        return self._runs.replies(writer.begin(), domain, writer.follow)
 
     async def _chunks(
         self, asked: asked_of.Completions, writer: Replies, domain: bytes
     ) -> AsyncGenerator[str]:
-        async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
+        async with aclosing(self._replies(writer, domain)) as replies:
             async for reply in replies:
                 has_rows = asked.logprobs is not None and reply.HasField("generated")
                 chunks = partial(_dumped, writer, reply)

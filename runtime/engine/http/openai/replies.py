@@ -10,12 +10,17 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import Json
 from sgc.runtime.engine.http.openai.requests import Completions
 from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
+from sgc.runtime.engine.http.turns.turn import Turn, message_of
 
 _Logprobs = Sequence[pb.TokenLogprob]
 
 
 class Replies:
-    """Writes the replies to one HTTP request; all carry the same id and creation time."""
+    """Writes the replies to one HTTP request; all carry the same id and creation time.
+
+    `begin` gives the engine's first requests; `follow` takes each reply and may give another
+    request; then `chunks` writes what that reply added, or at the end `whole` everything.
+    """
 
     def __init__(self, asked: Completions, model: str, texts: TokenTexts) -> None:
         self._asked = asked
@@ -23,25 +28,35 @@ class Replies:
         prefix = "chatcmpl-" if asked.is_chat else "cmpl-"
         self._head = {"id": prefix + secrets.token_hex(12), "created": int(time.time())}
         self._model = model
-        self._usages: dict[int, pb.Usage] = {}
+        self._turns = [Turn(asked.plan, request) for request in asked.requests]
+        self._said: list[list[Json]] = [[] for _ in self._turns]
         self._begun: set[int] = set()
 
-    def whole(self, found: Sequence[pb.Generated]) -> Json:
-        choices = [self._choice(i, generated) for i, generated in enumerate(found)]
-        self._usages = {i: generated.usage for i, generated in enumerate(found)}
+    def begin(self) -> list[pb.Request]:
+        return [turn.ask() for turn in self._turns]
+
+    def follow(self, reply: pb.Reply) -> pb.Request | None:
+        """Takes a reply, and gives the request that goes on with its completion, if any."""
+        turn = self._turns[reply.id]
+        more = turn.take(reply)
+        if not self._asked.stream:
+            self._said[reply.id] += turn.deltas()
+        return more
+
+    def whole(self) -> Json:
+        choices = [self._choice(i) for i in range(len(self._turns))]
         kind = "chat.completion" if self._asked.is_chat else "text_completion"
         return {**self._reply(kind, choices), "usage": self.usage()}
 
     def chunks(self, reply: pb.Reply) -> list[Json]:
         """The chunks of a stream for one reply of the engine."""
+        turn = self._turns[reply.id]
         made = [] if reply.id in self._begun else self._beginning(reply.id)
         self._begun.add(reply.id)
-        if reply.HasField("delta"):
-            return [*made, self._text_chunk(reply.id, reply.delta.text)]
-        generated = reply.generated
-        self._usages[reply.id] = generated.usage
-        logprobs = self._logprobs(reply.id, generated)
-        return [*made, self._chunk(reply.id, "", logprobs, _finish(generated))]
+        made += [self._chunk(reply.id, delta, None, None) for delta in turn.deltas()]
+        if turn.finish is None:
+            return made
+        return [*made, self._chunk(reply.id, {}, self._logprobs(reply.id), turn.finish)]
 
     def usage_chunk(self) -> Json:
         """The last chunk, where usage is asked for."""
@@ -50,11 +65,12 @@ class Replies:
     def usage(self) -> Json:
         """A prompt counts once, however many completions it has."""
         n_prompt = n_cached = first = 0
+        usages = [turn.usage for turn in self._turns]
         for ask in self._asked.asks:
-            n_prompt += self._usages[first].prompt_tokens
-            n_cached += self._usages[first].cached_tokens
+            n_prompt += usages[first].prompt_tokens
+            n_cached += usages[first].cached_tokens
             first += ask.n
-        n_completion = sum(usage.completion_tokens for usage in self._usages.values())
+        n_completion = sum(usage.completion_tokens for usage in usages)
         return {
             "prompt_tokens": n_prompt,
             "completion_tokens": n_completion,
@@ -71,15 +87,15 @@ class Replies:
         kind = "chat.completion.chunk" if self._asked.is_chat else "text_completion"
         return self._reply(kind, choices)
 
-    def _choice(self, index: int, generated: pb.Generated) -> Json:
+    def _choice(self, index: int) -> Json:
         shared = {
             "index": index,
-            "logprobs": self._logprobs(index, generated),
-            "finish_reason": _finish(generated),
+            "logprobs": self._logprobs(index),
+            "finish_reason": self._turns[index].finish,
         }
+        message = message_of(self._said[index])
         if not self._asked.is_chat:
-            return {**shared, "text": self._echo(index) + generated.text}
-        message = {"role": "assistant", "content": generated.text, "refusal": None}
+            return {**shared, "text": self._echo(index) + message["content"]}
         return {**shared, "message": message}
 
     def _beginning(self, index: int) -> list[Json]:
@@ -89,17 +105,14 @@ class Replies:
             choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
             return [self._with_usage(self._stream_reply([choice]))]
         echo = self._echo(index)
-        return [self._text_chunk(index, echo)] if echo else []
+        return [self._chunk(index, {"content": echo}, None, None)] if echo else []
 
-    def _text_chunk(self, index: int, text: str) -> Json:
-        return self._chunk(index, text, None, None)
-
-    def _chunk(self, index: int, text: str, logprobs: Json | None, finish: str | None) -> Json:
+    def _chunk(self, index: int, delta: Json, logprobs: Json | None, finish: str | None) -> Json:
         choice: Json = {"index": index, "logprobs": logprobs, "finish_reason": finish}
         if self._asked.is_chat:
-            choice["delta"] = {"content": text} if text else {}
+            choice["delta"] = delta
         else:
-            choice["text"] = text
+            choice["text"] = delta.get("content", "")
         return self._with_usage(self._stream_reply([choice]))
 
     def _with_usage(self, chunk: Json) -> Json:
@@ -113,16 +126,18 @@ class Replies:
 
     # Log-probabilities.
 
-    def _logprobs(self, index: int, generated: pb.Generated) -> Json | None:
+    def _logprobs(self, index: int) -> Json | None:
         if self._asked.logprobs is None:
             return None
-        shown = self._shown(generated)
+        texts = self._turns[index].texts
+        shown = [row for generated in texts for row in self._shown(generated)]
         if self._asked.is_chat:
             return {"content": [self._entry(each) for each in shown], "refusal": None}
         n_echoed = len(self._echo(index))
-        rows = [*generated.prompt_logprobs, *shown]
+        prompt = [row for generated in texts for row in generated.prompt_logprobs]
+        rows = [*prompt, *shown]
         offsets = [
-            *self._texts.prompt_offsets([each.id for each in generated.prompt_logprobs], n_echoed),
+            *self._texts.prompt_offsets([each.id for each in prompt], n_echoed),
             *self._texts.offsets([each.id for each in shown], n_echoed),
         ]
         return {
@@ -158,10 +173,6 @@ class Replies:
         for each in found.top:
             tops.setdefault(self._texts.text_of(each), _logprob(each))
         return tops or None
-
-
-def _finish(generated: pb.Generated) -> str:
-    return "length" if generated.finish_reason == pb.FINISH_REASON_LENGTH else "stop"
 
 
 def _logprob(found: pb.TokenLogprob) -> float | None:

@@ -13,13 +13,17 @@ from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused, is_ids
 from sgc.runtime.engine.http.openai.chat import chat_prompt
 from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
+from sgc.runtime.engine.http.turns.formats import form_of, tag_of
+from sgc.runtime.engine.http.turns.planning import plan_of
+from sgc.runtime.engine.http.turns.tools import read_tools
+from sgc.runtime.engine.http.turns.turn import PLAIN, Plan
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_COMPLETION_TOKENS = 16
 IGNORED = frozenset(
     {"user", "store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"}
-    | {"safety_identifier", "parallel_tool_calls"}
+    | {"safety_identifier"}
 )
 _SHARED = (
     NAMES
@@ -29,14 +33,12 @@ _SHARED = (
 )
 # As in vLLM and SGLang: whether the reply continues the last message or begins a new one.
 _GOING_ON = frozenset({"continue_final_message", "add_generation_prompt"})
-CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON
+_CALLING = frozenset({"tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs"})
+CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON | _CALLING
 COMPLETION = _SHARED | {"prompt", "echo"}
-_NO_TOOLS = "this engine calls no tools; ask for JSON with response_format"
 REFUSED: dict[str, Refused] = {
-    "tools": (_NO_TOOLS,),
-    "tool_choice": (_NO_TOOLS, "none", "auto"),
-    "functions": (_NO_TOOLS,),
-    "function_call": (_NO_TOOLS, "none", "auto"),
+    "functions": ("send tools",),
+    "function_call": ("send tool_choice", "none", "auto"),
     "audio": ("this engine gives text",),
     "modalities": ("this engine gives text", ["text"]),
     "prediction": ("this engine has no use for it",),
@@ -56,7 +58,8 @@ class Completions:
     """The engine requests of one HTTP request.
 
     requests: n per prompt; their ids are their indexes. logprobs: None, or the number of top
-    log-probabilities. prompts: the prompts to echo before each completion.
+    log-probabilities. prompts: the prompts to echo before each completion. plan: of each reply to a
+    chat.
     """
 
     asks: tuple[Ask, ...]
@@ -66,6 +69,7 @@ class Completions:
     include_usage: bool
     logprobs: int | None
     prompts: tuple[Prompt, ...] = ()
+    plan: Plan = PLAIN
 
 
 def chat_completions(body: Json, facts: EngineFacts) -> Completions:
@@ -79,8 +83,18 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None)
-    prompt = chat_prompt(fields.get("messages"), facts, _continues_last(fields))
-    return _completions(fields, [(prompt, 0)], sampling, logprobs, True)
+    going_on = _continues_last(fields)
+    fields.object("chat_template_kwargs")
+    form = form_of(facts)
+    tools = read_tools(fields, form)
+    if going_on and tools is not None:
+        raise bad("continue_final_message and tools are both given", "continue_final_message")
+    told = [function.told for function in tools.told] if tools is not None else []
+    messages, values = fields.get("messages"), fields.get("chat_template_kwargs")
+    prompt = chat_prompt(messages, facts, going_on, told, values)
+    tag = tag_of(facts)
+    plan = plan_of(prompt, sampling, tools, form, tag, facts.tokenizer, going_on)
+    return _completions(fields, [(prompt, 0)], sampling, logprobs, True, plan=plan)
 
 
 def _continues_last(fields: Fields) -> bool:
@@ -189,6 +203,7 @@ def _completions(
     logprobs: int | None,
     is_chat: bool,
     echoed: tuple[Prompt, ...] = (),
+    plan: Plan = PLAIN,
 ) -> Completions:
     n_draws = fields.integer("n", 1, 1, MAX_N)
     salt = fields.text("cache_salt").encode()
@@ -207,6 +222,7 @@ def _completions(
         options.boolean("include_usage"),
         logprobs,
         echoed,
+        plan,
     )
 
 

@@ -1,0 +1,111 @@
+"""Reads a conversation's messages, with calls and their results, into what chat templates take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sgc.runtime.engine.http.errors import Json, bad
+from sgc.runtime.engine.http.fields import Fields, Refused
+
+MAX_MESSAGES = 4096
+_ROLES = {"developer": "system"}
+_NOT_CALLING: Refused = ("only an assistant's message has calls",)
+_REFUSED: dict[str, Refused] = {
+    "function_call": ("send tool_calls",),
+    "audio": ("this engine takes text",),
+    "refusal": ("chat templates have no place for it; say it in the content",),
+    "annotations": ("chat templates have no place for them",),
+    "name": ("chat templates have no place for it; say it in the content",),
+    "tool_calls": _NOT_CALLING,
+    "tool_call_id": ("only a tool's message has one",),
+    "reasoning_content": ("only an assistant's message has it",),
+    "reasoning": ("only an assistant's message has it",),
+}
+_OWN = {
+    "assistant": frozenset({"tool_calls", "reasoning_content", "reasoning"}),
+    "tool": frozenset({"tool_call_id", "name"}),
+}
+
+
+def read_messages(given: Any, roles: list[str]) -> list[Json]:
+    """The messages as templates take them: content as a text, arguments as objects.
+
+    roles: those that the model's template has. Raises HttpError.
+    """
+    if not isinstance(given, list) or not given:
+        raise bad("messages must be a list of at least one message", "messages", "invalid_type")
+    if len(given) > MAX_MESSAGES:
+        raise bad(f"messages: {len(given)}, of at most {MAX_MESSAGES}", "messages")
+    return [_message(message, f"messages[{i}]", roles) for i, message in enumerate(given)]
+
+
+def _message(message: Any, where: str, roles: list[str]) -> Json:
+    if not isinstance(message, dict):
+        raise bad(f"{where} must be an object with role and content", where, "invalid_type")
+    fields = Fields(message, f"{where}.")
+    role = fields.text("role")
+    role = _ROLES.get(role, role)
+    if role not in roles:
+        known = ", ".join(roles)
+        raise bad(f"{where}.role must be one of {known}; found {role[:80]!r}", f"{where}.role")
+    own = _OWN.get(role, frozenset())
+    refused = {name: why for name, why in _REFUSED.items() if name not in own}
+    fields.check_known({"role", "content"} | own, refused)
+    calls = _calls(fields) if role == "assistant" else []
+    found: Json = {"role": role, "content": _content(fields, f"{where}.content", bool(calls))}
+    if calls:
+        found["tool_calls"] = calls
+    for name in ("tool_call_id", "name", "reasoning_content"):
+        if text := fields.text(name):
+            found[name] = text
+    if text := fields.text("reasoning"):
+        found.setdefault("reasoning_content", text)
+    return found
+
+
+def _calls(fields: Fields) -> list[Json]:
+    given, where = fields.get("tool_calls"), f"{fields.where}tool_calls"
+    if given is not None and not isinstance(given, list):
+        raise bad(f"{where} must be a list of calls", where, "invalid_type")
+    return [_call(each, f"{where}[{i}]") for i, each in enumerate(given or ())]
+
+
+def _call(call: Any, where: str) -> Json:
+    if not isinstance(call, dict):
+        raise bad(f"{where} must be an object with id and function", where, "invalid_type")
+    fields = Fields(call, f"{where}.")
+    fields.check_known({"id", "type", "function", "index"}, {})
+    if fields.text("type", "function") != "function":
+        raise bad(f"{where}.type must be function", f"{where}.type")
+    function = fields.object("function")
+    function.check_known({"name", "arguments"}, {})
+    name, at = function.text("name"), f"{function.where}arguments"
+    if not name:
+        raise bad(f"{function.where}name is missing", f"{function.where}name", "invalid_type")
+    try:
+        arguments = json.loads(function.text("arguments") or "{}")
+    except (ValueError, RecursionError) as error:
+        raise bad(f"{at} must be the text of a JSON object: {error}", at) from error
+    if not isinstance(arguments, dict):
+        raise bad(f"{at} must be the text of a JSON object", at)
+    made = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return {**made, "id": fields.text("id")} if "id" in fields else made
+
+
+def _content(fields: Fields, where: str, may_lack: bool) -> str:
+    content = fields.get("content")
+    if not isinstance(content, list):
+        if content is None and not may_lack:
+            raise bad(f"{where} is missing", where, "invalid_type")
+        return fields.text("content")
+    parts = []
+    for i, part in enumerate(content):
+        inner = Fields(part if isinstance(part, dict) else {}, f"{where}[{i}].")
+        if inner.get("type") != "text":
+            found = str(inner.get("type"))[:40]
+            message = f"{where}[{i}]: this engine takes parts of type text, found {found}"
+            raise bad(message, f"{where}[{i}].type", "unsupported_parameter")
+        inner.check_known({"type", "text"}, {})
+        parts.append(inner.text("text"))
+    return "".join(parts)

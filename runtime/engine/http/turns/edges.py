@@ -1,0 +1,28 @@
+"""Text without the white space at its edges, while it grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Edges:
+    """starts_bare: whether white space at the beginning is left out."""
+
+    starts_bare: bool = False
+    _held: str = ""
+
+    def feed(self, text: str) -> str:
+        """The text that can be sent: white space at its end is held back."""
+        text = self._held + text
+        if self.starts_bare:
+            text = text.lstrip()
+        bare = text.rstrip()
+        self._held = text[len(bare) :]
+        self.starts_bare = self.starts_bare and not bare
+        return bare
+
+    def rest(self) -> str:
+        """What was held back, where it belongs to the text."""
+        held, self._held = self._held, ""
+        return held

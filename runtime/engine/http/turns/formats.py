@@ -1,0 +1,129 @@
+"""How model families write tool calls: one table, in which the chat template's own rendering of a
+call is looked up.
+
+Every form is a text around each call's name and arguments, which are JSON. Families that write
+special tokens or XML between name and arguments are not in the table, and are refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sgc.runtime.engine.names import AUTO, OFF, TOOL_FORMATS
+from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.text.template import Chat
+from sgc.runtime.engine.text.template_tools import ARGUMENT, NAME, VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """text: where calls begin, in generated text. opens: what then stands before the first call, if
+    it is not generated itself."""
+
+    text: str
+    opens: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFormat:
+    """triggers: the first also opens calls that must be made. only_first: a trigger counts only at
+    the beginning of a reply. begins, ends: of all calls; before, between, after: of one."""
+
+    name: str
+    triggers: tuple[Trigger, ...]
+    before: str
+    between: str
+    after: str
+    separator: str
+    begins: str = ""
+    ends: str = ""
+    only_first: bool = False
+
+    def written(self, calls: list[tuple[str, str]]) -> str:
+        """Calls in a conversation; of each its name and its arguments as JSON."""
+        each = (
+            self.before + json.dumps(name, ensure_ascii=False)[1:-1] + self.between + given
+            + self.after
+            for name, given in calls
+        )  # fmt: skip
+        return self.triggers[0].opens + self.begins + self.separator.join(each) + self.ends
+
+
+_NAMED = '{"name": "'
+HERMES = CallFormat(
+    "hermes",
+    (Trigger("<tool_call>", "<tool_call>\n"),),
+    _NAMED,
+    '", "arguments": ',
+    "}",
+    separator="\n</tool_call>\n<tool_call>\n",
+    ends="\n</tool_call>",
+)
+LLAMA3 = CallFormat(
+    "llama3",
+    (Trigger(_NAMED, ""), Trigger("<|python_tag|>", "<|python_tag|>")),
+    _NAMED,
+    '", "parameters": ',
+    "}",
+    separator="; ",
+    only_first=True,
+)
+MISTRAL = CallFormat(
+    "mistral",
+    (Trigger("[TOOL_CALLS]", "[TOOL_CALLS]"),),
+    _NAMED,
+    '", "arguments": ',
+    "}",
+    separator=", ",
+    begins="[",
+    ends="]",
+)
+_ALL = (HERMES, LLAMA3, MISTRAL)
+FORMATS: Mapping[str, CallFormat] = dict(zip(TOOL_FORMATS, _ALL, strict=True))
+
+# What tells a family that is known and not supported, in its rendering of a call.
+_OTHERS: Mapping[str, str] = {
+    "<|channel|>": "gpt-oss (harmony)",
+    "<function=": "XML (Qwen3-Coder)",
+    "[ARGS]": "newer Mistral ([ARGS])",
+    "<｜tool": "DeepSeek",
+    "<arg_key>": "GLM",
+}
+
+
+def form_of(facts: EngineFacts) -> CallFormat | str:
+    """The form of the model's calls, or why there is none."""
+    return FORMATS.get(facts.tool_format) or found_in(facts.chat)
+
+
+def tag_of(facts: EngineFacts) -> str:
+    """The tag around the model's reasoning; "" if none is split off. A tag of special tokens, which
+    no text shows, is none."""
+    tag = facts.reasoning_format
+    if tag == AUTO:
+        tag = facts.chat.reasoning
+    is_seen = tag and tag != OFF and f"</{tag}>" not in facts.tokenizer.special_tokens
+    return tag if is_seen else ""
+
+
+def found_in(chat: Chat) -> CallFormat | str:
+    """The form of the calls that the template writes, or the reason why there is none. A template
+    without tools is given Hermes' form, with instructions of our own."""
+    if not chat.calls:
+        return HERMES
+    given = json.dumps({ARGUMENT: VALUE})
+    for form in FORMATS.values():
+        ahead, found, _ = chat.calls.partition(form.before + NAME + form.between + given)
+        mark = form.triggers[0].text
+        if found and mark in chat.calls:
+            gap = ahead.rpartition(mark)[2]
+            is_same = not form.begins or gap.strip() != form.begins
+            return form if is_same else replace(form, begins=gap)
+    other = next((name for mark, name in _OTHERS.items() if mark in chat.calls), "unknown")
+    known = ", ".join(FORMATS)
+    return (
+        f"this model's chat template writes tool calls in a form that this engine does not follow "
+        f"({other}); it follows {known}, and --tool-format names one"
+    )
