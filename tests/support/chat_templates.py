@@ -130,3 +130,22 @@ XML = """{%- if tools %}{%- for tool in tools %}{{- tool.function.name }}{%- end
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
 """
+# As Qwen 3's: past reasoning is left out, and a switch closes it at once.
+THINKING = """{%- for message in messages %}
+    {%- if message.role == "assistant" %}
+        {%- set said = message.content.split('</think>')[-1].lstrip('\\n') %}
+        {%- if loop.last and message.reasoning_content %}
+            {%- set said = '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' + said %}
+        {%- endif %}
+        {{- '<|im_start|>assistant\\n' + said + '<|im_end|>\\n' }}
+    {%- else %}
+        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\\n\\n</think>\\n\\n' }}
+    {%- endif %}
+{%- endif %}
+"""

@@ -5,29 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from chat_templates import LLAMA3, MISTRAL, QWEN, XML
+from scripted_turns import ASKED, TOOLS, asked, end_of, play, templated
 
-from sgc.proto import engine_pb2 as pb
-from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.http.errors import HttpError
-from sgc.runtime.engine.http.openai.requests import chat_completions
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
 from sgc.runtime.engine.http.turns.formats import FORMATS, HERMES, CallFormat, found_in
 from sgc.runtime.engine.http.turns.masks import Masks
-from sgc.runtime.engine.http.turns.turn import Turn, message_of
-from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.server import EngineFacts
-from sgc.runtime.engine.text.template_child import TemplateSource, probe_here
+from sgc.runtime.engine.text.template_child import TemplateSource
 from sgc.runtime.engine.text.template_worker import Renderer, RenderError
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
-LIMITS = ServerLimits(4096, 4096, 2048)
-ASKED = [{"role": "user", "content": "Weather?"}]
-TOOL = {"name": "get", "parameters": {"type": "object", "properties": {"city": {}}}}
-TOOLS = [{"type": "function", "function": TOOL}]
 CALL = {"type": "function", "function": {"name": "get", "arguments": '{"city": "<|im_end|>"}'}}
 HISTORY = [
     *ASKED,
@@ -39,55 +30,8 @@ HISTORY = [
 @pytest.fixture(scope="module")
 def models(tokenizer: Tokenizer) -> Iterator[dict[str, EngineFacts]]:
     """The facts of a model with each template."""
-    made = {}
-    for name, source in (("qwen", QWEN), ("llama", LLAMA3), ("mistral", MISTRAL), ("xml", XML)):
-        template = TemplateSource(source, "<s>", "</s>")
-        chat = probe_here(template)
-        made[name] = EngineFacts(
-            "m", wpb.Ready(), chat, tokenizer, LIMITS, renderer=Renderer(template)
-        )
-    yield made
-    for facts in made.values():
-        assert facts.renderer is not None
-        facts.renderer.close()
-
-
-def asked(facts: EngineFacts, **more: Any) -> Any:
-    body = {"model": "m", "messages": ASKED, "max_tokens": 100, "temperature": 0, **more}
-    return chat_completions(body, facts)
-
-
-def play(facts: EngineFacts, script: list[str], piece: int = 0, **more: Any) -> tuple[Any, ...]:
-    """The message, its finish reason, and each request, for a model that goes on as scripted; each
-    generation ends at a stop. piece: characters of a delta; 0: not streamed."""
-    found = asked(facts, tools=TOOLS, **more)
-    turn = Turn(found.plan, found.requests[0])
-    request, requests, deltas = turn.ask(), [], []
-    left = list(script)
-    while request is not None:
-        requests.append(request)
-        text = left.pop(0)
-        sampling = request.generate.sampling
-        hits = [(text.index(stop), stop) for stop in sampling.stop if stop in text]
-        at, matched = min(hits, default=(len(text), ""))
-        if text[at + len(matched) :]:
-            left.insert(0, text[at + len(matched) :])
-        text = text[:at]
-        for i in range(0, len(text) if piece else 0, piece or 1):
-            assert turn.take(pb.Reply(delta=pb.Delta(text=text[i : i + piece]))) is None
-            deltas += turn.deltas()
-        generated = pb.Generated(text=text, tail=text, matched=matched, matched_id=-1)
-        generated.usage.completion_tokens = 1
-        generated.usage.prompt_tokens = 10
-        generated.finish_reason = pb.FINISH_REASON_STOP
-        request = turn.take(pb.Reply(generated=generated))
-        deltas += turn.deltas()
-    assert left == []
-    return message_of(deltas), turn, requests
-
-
-def end_of(request: pb.Request) -> str:
-    return "".join(segment.text.text for segment in request.prompt.segments)[-60:]
+    with templated(tokenizer, qwen=QWEN, llama=LLAMA3, mistral=MISTRAL, xml=XML) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", ["qwen", "llama", "mistral"])
@@ -127,7 +71,7 @@ def test_the_template_renders_tools_and_history(models: dict[str, EngineFacts], 
 def test_text_then_a_call(models: dict[str, EngineFacts], piece: int) -> None:
     call = '{"name": "get", "arguments": {"city": "}\\""}}\n</tool_call>'
     script = ["Let me see.\n", "<tool_call>", call]
-    message, turn, requests = play(models["qwen"], ["".join(script[:2]), call], piece)
+    message, turn, requests = play(models["qwen"], ["".join(script[:2]), call], piece, tools=TOOLS)
     assert message["content"] == "Let me see."
     assert message["tool_calls"][0]["function"] == {
         "name": "get",
@@ -144,7 +88,9 @@ def test_text_then_a_call(models: dict[str, EngineFacts], piece: int) -> None:
 
 def test_text_without_a_call_is_whole(models: dict[str, EngineFacts]) -> None:
     for piece in (0, 1, 3):
-        message, turn, requests = play(models["qwen"], [" It is <tool sunny. \n"], piece)
+        message, turn, requests = play(
+            models["qwen"], [" It is <tool sunny. \n"], piece, tools=TOOLS
+        )
         assert message["content"] == " It is <tool sunny. \n"
         assert "tool_calls" not in message
         assert turn.finish == "stop"
@@ -153,19 +99,19 @@ def test_text_without_a_call_is_whole(models: dict[str, EngineFacts]) -> None:
 
 def test_llama_calls_at_the_beginning_alone(models: dict[str, EngineFacts]) -> None:
     call = '{"name": "get", "parameters": {"city": "Rome"}}'
-    message, turn, requests = play(models["llama"], ['{"name": "', call])
+    message, turn, requests = play(models["llama"], ['{"name": "', call], tools=TOOLS)
     assert message["tool_calls"][0]["function"]["arguments"] == '{"city": "Rome"}'
     assert not end_of(requests[1]).endswith('{"name": "')
     assert turn.finish == "tool_calls"
     text = 'Such as {"name": "Bo"}'
     for piece in (0, 2):
-        message, turn, _ = play(models["llama"], [text], piece)
+        message, turn, _ = play(models["llama"], [text], piece, tools=TOOLS)
         assert (message["content"], turn.finish) == (text, "stop")
 
 
 def test_calls_that_must_be_are_opened_in_the_prompt(models: dict[str, EngineFacts]) -> None:
     two = '[{"name": "get", "arguments": {"city": 1}}, {"name": "get", "arguments": {"city": 2}}]'
-    message, turn, requests = play(models["mistral"], [two], tool_choice="required")
+    message, turn, requests = play(models["mistral"], [two], tools=TOOLS, tool_choice="required")
     assert [call["function"]["arguments"] for call in message["tool_calls"]] == [
         '{"city": 1}',
         '{"city": 2}',
@@ -173,7 +119,9 @@ def test_calls_that_must_be_are_opened_in_the_prompt(models: dict[str, EngineFac
     assert all(len(call["id"]) == 9 for call in message["tool_calls"])
     assert end_of(requests[0]).endswith("[TOOL_CALLS]")
     assert turn.finish == "tool_calls"
-    hermes = play(models["qwen"], ['{"name": "get", "arguments": {}}'], tool_choice="required")
+    hermes = play(
+        models["qwen"], ['{"name": "get", "arguments": {}}'], tools=TOOLS, tool_choice="required"
+    )
     assert end_of(hermes[2][0]).endswith("<tool_call>\n")
 
 

@@ -76,7 +76,14 @@ class Replies:
             "completion_tokens": n_completion,
             "total_tokens": n_prompt + n_completion,
             "prompt_tokens_details": {"cached_tokens": n_cached},
+            **self._details(),
         }
+
+    def _details(self) -> Json:
+        if not self._asked.plan.tag:
+            return {}
+        n_reasoning = sum(turn.n_reasoning for turn in self._turns)
+        return {"completion_tokens_details": {"reasoning_tokens": n_reasoning}}
 
     # Parts.
 

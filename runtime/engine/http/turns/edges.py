@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Edges:
-    """starts_bare: whether white space at the beginning is left out."""
+    """starts_bare, ends_bare: whether white space at the beginning, or the end, is left out."""
 
     starts_bare: bool = False
+    ends_bare: bool = False
     _held: str = ""
 
     def feed(self, text: str) -> str:
@@ -17,7 +18,7 @@ class Edges:
         text = self._held + text
         if self.starts_bare:
             text = text.lstrip()
-        bare = text.rstrip()
+        bare = text.rstrip() if self.ends_bare else text
         self._held = text[len(bare) :]
         self.starts_bare = self.starts_bare and not bare
         return bare

@@ -78,12 +78,14 @@ class Turn:
         self._maybe = ""
         self._past: set[str] = set()  # of triggers and tags, those that turned out to be text
         self._stops: list[str] = []  # our own, of the request that runs
-        self._thought, self._said = Edges(starts_bare=True), Edges()
+        self._thought = Edges(starts_bare=True, ends_bare=True)
+        self._said = Edges(ends_bare=plan.form is not None)
         self._has_said = False
         self._calls: CallText | None = None
         self._deltas: list[Json] = []
         self.finish: str | None = None
         self.usage = pb.Usage()
+        self.n_reasoning = 0  # tokens
         self.texts: list[pb.Generated] = []  # what was generated as text, for log-probabilities
 
     def ask(self) -> pb.Request:
@@ -102,7 +104,7 @@ class Turn:
         generated = reply.generated
         self._read(generated.text[self._n_read :])
         self._n_read = 0
-        self._count(generated.usage)
+        self._count(generated)
         return self._after(generated)
 
     def deltas(self) -> list[Json]:
@@ -126,13 +128,12 @@ class Turn:
         """Leaves OPEN once the beginning tells whether it is reasoning."""
         self._maybe += text
         bare, opens = self._maybe.lstrip(), self._plan.opens
-        if bare.startswith(opens):
-            self._part = Part.THINKING
-            return bare[len(opens) :]
-        if opens.startswith(bare):
+        if opens.startswith(bare) and bare != opens:
             return ""
-        self._part = Part.TEXT
-        return self._maybe
+        text, self._maybe = self._maybe, ""
+        is_reasoning = bare.startswith(opens)
+        self._part = Part.THINKING if is_reasoning else Part.TEXT
+        return bare[len(opens) :] if is_reasoning else text
 
     def _say(self, text: str) -> None:
         if self._plan.text_grammar and not self._has_said:  # it may be the trigger
@@ -141,14 +142,16 @@ class Turn:
                 self._maybe = text
                 return
         self._has_said = self._has_said or bool(text.strip())
-        may_call = self._plan.form is not None or self._said.starts_bare
-        self._tell("content", self._said.feed(text) if may_call else text)
+        self._tell("content", self._said.feed(text))
 
     def _tell(self, name: str, text: str) -> None:
         if text:
             self._deltas.append({name: text})
 
-    def _count(self, usage: pb.Usage) -> None:
+    def _count(self, generated: pb.Generated) -> None:
+        usage = generated.usage
+        if self._part is Part.THINKING:
+            self.n_reasoning += usage.completion_tokens
         if not self._n_parts:
             self.usage.CopyFrom(usage)
         else:
@@ -204,7 +207,7 @@ class Turn:
 
     def _after_reasoning(self, generated: pb.Generated) -> pb.Request | None:
         self._extend(generated, self._plan.closes, is_literal=False)
-        self._said = Edges(starts_bare=True)
+        self._said.starts_bare = True
         self._part, self._past, self._maybe = Part.TEXT, set(), ""
         if self._plan.must_call:
             assert self._plan.form is not None
