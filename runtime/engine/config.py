@@ -44,13 +44,14 @@ MAX_OPTIONS = {
 class ServerConfig(StepOptions):
     """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`.
     tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
-    chat template says."""
+    chat template says. served_model_name: what clients call the model; None is its own name."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
     token_file: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    served_model_name: str | None = None
     metrics: str = "off"
     http: str = "off"
     pooling: str = "auto"
@@ -75,6 +76,7 @@ class Checked:
 def check(config: ServerConfig) -> Checked:
     """Checks the options before anything is started; raises `SgcError`."""
     check_ranges(config)
+    check_name(config.served_model_name)
     address = parse_address(config.listen)
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)
@@ -102,6 +104,14 @@ def _check_kv_dir(config: ServerConfig) -> None:
             hint="leave one of them out",
         )
     own_folder(Path(config.kv_dir))
+
+
+def check_name(name: str | None) -> None:
+    """Raises `UsageError` for a name that no client could send."""
+    if name is not None and not (name.isprintable() and 0 < len(name.strip()) == len(name) <= 200):
+        raise UsageError(
+            f"--served-model-name: expected 1 to 200 printable characters, found {name[:80]!r}"
+        )
 
 
 def check_ranges(config: ServerConfig) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
@@ -30,6 +31,9 @@ from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
+
+if TYPE_CHECKING:
+    from sgc.runtime.engine.metrics.scraping import Scraping
 
 T = TypeVar("T")
 _Site = contextlib.AbstractAsyncContextManager[str]
@@ -59,8 +63,9 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         target = bind(server.grpc, checked.address, security)
         await server.start(facts, shared)
         async with (
-            _http(checked, facts, shared) as http_url,
-            _metrics(checked, facts, shared) as metrics_url,
+            _scraping(checked, facts, shared) as scraping,
+            _http(checked, facts, shared, scraping) as http_url,
+            _metrics(checked, scraping) as metrics_url,
         ):
             if metrics_url:
                 print(f"metrics on {metrics_url}", file=sys.stderr)
@@ -99,7 +104,7 @@ def _assemble(
     most = most_frame_bytes(tokenizer, limits.max_positions)
     limits = replace(limits, max_frame_bytes=most, pooling=checked.pooling)
     facts = EngineFacts(
-        checked.source.name,
+        checked.config.served_model_name or checked.source.name,
         ready,
         chat,
         tokenizer,
@@ -136,23 +141,38 @@ def accuracy_line(ready: wpb.Ready) -> str:
     )
 
 
-def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
+@contextlib.asynccontextmanager
+async def _scraping(
+    checked: Checked, facts: EngineFacts, shared: Shared
+) -> AsyncIterator[Scraping | None]:
+    """What answers scrapes within the block; None if there is no HTTP, or no package for it."""
+    is_wanted = checked.scraped is not None or checked.http is not None
+    if not is_wanted or importlib.util.find_spec("prometheus_client") is None:
+        yield None
+        return
+    from sgc.runtime.engine.metrics.scraping import scraping
+
+    with scraping(shared.stats, info_of(facts), shared.tally) as found:
+        yield found
+
+
+def _metrics(checked: Checked, scraping: Scraping | None) -> _Site:
     """Serves the metrics within the block; yields their URL, or "" if they are off."""
-    if checked.scraped is None:
+    if checked.scraped is None or scraping is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.metrics.http import serving_metrics
 
-    asked = (shared.stats, info_of(facts), shared.tally)
-    return serving_metrics(checked.scraped, checked.security, _tls(checked), *asked)
+    return serving_metrics(checked.scraped, checked.security, _tls(checked), scraping)
 
 
-def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
+def _http(checked: Checked, facts: EngineFacts, shared: Shared, scraping: Scraping | None) -> _Site:
     """Serves OpenAI's and SGLang's HTTP APIs within the block; yields the URL, or "" if off."""
     if checked.http is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.http.app import serving_http
 
-    return serving_http(checked.http, checked.security, _tls(checked), facts, shared)
+    security, tls = checked.security, _tls(checked)
+    return serving_http(checked.http, security, tls, facts, shared, scraping)
 
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:

@@ -33,6 +33,8 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.command("serve")
 @click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
               "Without it the default model.")  # fmt: skip
+@click.option("--served-model-name", metavar="NAME", help="What clients call the model; by default "
+              "its own name.")  # fmt: skip
 @click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
               help="HOST:PORT or unix:PATH. Not loopback: a token is required.")  # fmt: skip
 @click.option("--token-file", type=click.Path(path_type=Path), help="File of tokens, one a "

@@ -8,19 +8,45 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from aiohttp import web
+
+from sgc.runtime.engine.http import openapi
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
+from sgc.runtime.engine.http.errors import HttpError
+from sgc.runtime.engine.http.native import requests as native_fields
 from sgc.runtime.engine.http.native.api import NativeApi
+from sgc.runtime.engine.http.openai import embeddings as embedding_fields
+from sgc.runtime.engine.http.openai import requests as openai_fields
 from sgc.runtime.engine.http.openai.api import OpenAIApi
 from sgc.runtime.engine.http.openai.embedding_api import EmbeddingApi
+from sgc.runtime.engine.http.openai.tokens_api import DETOKENIZE, TOKENIZE, TokensApi
+from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.running import Runs
-from sgc.runtime.engine.http.site import application, serving
+from sgc.runtime.engine.http.site import Handler, application, serving
 from sgc.runtime.engine.server.listen import Address, Security
-from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.server.server import EngineFacts, engine_version
 from sgc.runtime.engine.server.shared import Shared
 
+if TYPE_CHECKING:  # its package may not be installed
+    from sgc.runtime.engine.metrics.scraping import Scraping
+
+BODIES: Mapping[str, Collection[str]] = {
+    "/v1/chat/completions": openai_fields.CHAT,
+    "/v1/completions": openai_fields.COMPLETION,
+    "/v1/embeddings": embedding_fields.EMBEDDINGS,
+    "/v1/score": embedding_fields.SCORE,
+    "/v1/rerank": embedding_fields.RERANK,
+    "/tokenize": TOKENIZE,
+    "/v1/tokenize": TOKENIZE,
+    "/detokenize": DETOKENIZE,
+    "/v1/detokenize": DETOKENIZE,
+    "/generate": native_fields.BODY,
+}
+"""The fields of each body."""
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
 OPEN_PATHS = frozenset({"/health"})  # health probes carry no token
 
@@ -32,6 +58,7 @@ async def serving_http(
     tls: ssl.SSLContext | None,
     facts: EngineFacts,
     shared: Shared,
+    scraping: Scraping | None,
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the block ends; yields the URL."""
     runs, connections = Runs(shared), Connections()
@@ -43,11 +70,31 @@ async def serving_http(
         OpenAIApi(facts, runs, bodies),
         EmbeddingApi(facts, runs, bodies),
         NativeApi(facts, shared, runs, bodies),
+        TokensApi(facts, bodies),
     )
     routes = [route for api in apis for route in api.routes()]
+    routes += [web.get("/metrics", _metrics(scraping))]
+    routes.append(web.get("/openapi.json", described(routes)))
     app = application(routes, security, connections, OPEN_PATHS)
     async with serving(app, connections, address, tls) as url:
         try:
             yield url
         finally:
             runs.fail_all("the engine is stopping")
+
+
+def _metrics(scraping: Scraping | None) -> Handler:
+    async def without(request: web.Request) -> web.Response:
+        raise HttpError(501, "metrics need a package that is not installed: prometheus-client")
+
+    return without if scraping is None else scraping.answer
+
+
+def described(routes: Sequence[web.RouteDef]) -> Handler:
+    """Answers with a description of the routes in OpenAPI's form."""
+    document = dumps(openapi.document(routes, BODIES, engine_version()))
+
+    async def answer(request: web.Request) -> web.Response:
+        return json_text(document)
+
+    return answer

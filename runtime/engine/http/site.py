@@ -17,6 +17,7 @@ from sgc.runtime.engine.http.body import too_large
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
 from sgc.runtime.engine.http.guard import guard
+from sgc.runtime.engine.http.request_ids import HEADER, id_of
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.listen import Address, Security, check_free
 from sgc.runtime.engine.worker.link import WorkerDied
@@ -39,7 +40,7 @@ def application(
         client_max_size=MAX_MESSAGE_BYTES,
     )
     app.add_routes(routes)
-    app.on_response_prepare.append(_unnamed)
+    app.on_response_prepare.append(_headers)
     return app
 
 
@@ -116,11 +117,13 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     except web.HTTPException as error:
         found = HttpError(error.status, f"{error.reason}: {request.method} {request.path[:200]}")
     except Exception:
-        log.exception("%s %r failed", request.method, request.path)
+        log.exception("%s %s %r failed", id_of(request), request.method, request.path)
         found = failed()
     return web.json_response(found.body, status=found.status, headers=found.headers)
 
 
-async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
-    """Replaces the Server header, which would tell the library's version."""
+async def _headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Adds the request's id, and replaces the Server header, which would tell the library's
+    version."""
+    response.headers[HEADER] = id_of(request)
     response.headers["Server"] = "sgc"

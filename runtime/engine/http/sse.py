@@ -14,6 +14,7 @@ from aiohttp import web
 
 from sgc.runtime.engine.http.errors import HttpError, failed, log
 from sgc.runtime.engine.http.render import dumps
+from sgc.runtime.engine.http.request_ids import id_of
 
 WRITE_TIMEOUT_S = 60.0
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
@@ -34,7 +35,9 @@ async def respond(request: web.Request, events: AsyncGenerator[str]) -> web.Stre
         except (ConnectionError, TimeoutError):
             raise
         except Exception:  # the status is sent already, so only an event can tell the client
-            log.exception("%s %r failed in its stream", request.method, request.path)
+            log.exception(
+                "%s %s %r failed in its stream", id_of(request), request.method, request.path
+            )
             await _send(response, dumps(failed().body))
         await _write(response, b"data: [DONE]\n\n")
     except (ConnectionError, TimeoutError):  # it hung up or did not read for too long

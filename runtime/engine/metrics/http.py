@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
-from aiohttp import hdrs, web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
+from aiohttp import web
 
-from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
-from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
+from sgc.runtime.engine.metrics.scraping import Scraping
 from sgc.runtime.engine.server.listen import Address, Security
-from sgc.runtime.engine.server.tally import Tally
 
 MAX_SCRAPES = 4  # at a time; beyond it, an idle connection is closed, else the new one
 CLIENT_TIMEOUT_S = 5.0
@@ -28,40 +24,16 @@ CLIENT_TIMEOUT_S = 5.0
 
 @contextlib.asynccontextmanager
 async def serving_metrics(
-    address: Address,
-    security: Security,
-    tls: ssl.SSLContext | None,
-    ask: Callable[[], Awaitable[pb.Stats]],
-    info: pb.Info,
-    tally: Tally,
+    address: Address, security: Security, tls: ssl.SSLContext | None, scraping: Scraping
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the block ends; yields the URL."""
-    registry = CollectorRegistry()
-    tally.watch = RequestMetrics(registry).observe
-    source = StatsSource(ask)
-    registry.register(StatsCollector(source.known, info))
 
     async def scrape(request: web.Request) -> web.Response:
-        await source.refresh()
-        return _response(request, registry)
+        response = await scraping.answer(request)
+        response.force_close()  # the next scrape is seconds away, and connections are few
+        return response
 
     connections = Connections(CLIENT_TIMEOUT_S, MAX_SCRAPES)
     app = application([web.get("/{path:.*}", scrape)], security, connections)
-    try:
-        source.ask()  # so that a scrape during a long first step has statistics
-        async with serving(app, connections, address, tls) as url:
-            yield f"{url}/metrics"
-    finally:
-        tally.watch = None
-        source.close()
-
-
-def _response(request: web.Request, registry: CollectorRegistry) -> web.Response:
-    """The metrics that the request names, in the format it accepts."""
-    encode, kind = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
-    names = request.query.getall("name[]", [])
-    wanted = registry.restricted_registry(names) if names else registry
-    response = web.Response(body=encode(wanted), headers={hdrs.CONTENT_TYPE: kind})
-    response.enable_compression()
-    response.force_close()  # the next scrape is seconds away, and connections are few
-    return response
+    async with serving(app, connections, address, tls) as url:
+        yield f"{url}/metrics"

@@ -49,7 +49,7 @@ OPENAI: dict[str, list[Any]] = {
     "stream_options": [1, {"include_usage": True}],
     "response_format": [1, {"type": "xml"}, {"type": "json_schema", "json_schema": 1}],
     "cache_salt": [1, "x" * 65],
-    "best_of": [2],
+    "best_of": [0, "x", 999],
     "tools": [[{}]],
     "tool_choice": ["required", {"type": "function"}],
     "unheard_of": [1, "x"],

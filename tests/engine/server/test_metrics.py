@@ -27,6 +27,7 @@ from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.metrics import http as metrics_http
 from sgc.runtime.engine.metrics.http import serving_metrics
 from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
+from sgc.runtime.engine.metrics.scraping import scraping
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.server.tokens import Tokens
@@ -65,10 +66,10 @@ async def stats_of_zeros() -> pb.Stats:
 async def metrics(ask=stats_of_zeros, token=None, tls=None) -> AsyncIterator[str]:
     """In the running loop, on a port of its own."""
     address = Address("127.0.0.1", 0)
-    async with serving_metrics(
-        address, Security(Tokens([token] if token else [])), tls, ask, INFO, Tally()
-    ) as url:
-        yield url
+    security = Security(Tokens([token] if token else []))
+    with scraping(ask, INFO, Tally()) as found:
+        async with serving_metrics(address, security, tls, found) as url:
+            yield url
 
 
 # What they say.

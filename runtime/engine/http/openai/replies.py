@@ -45,6 +45,8 @@ class Replies:
 
     def whole(self) -> Json:
         choices = [self._choice(i) for i in range(len(self._turns))]
+        if self._asked.n_best is not None:
+            choices = self._best(choices, self._asked.n_best)
         kind = "chat.completion" if self._asked.is_chat else "text_completion"
         return {**self._reply(kind, choices), "usage": self.usage()}
 
@@ -57,6 +59,15 @@ class Replies:
         if turn.finish is None:
             return made
         return [*made, self._chunk(reply.id, {}, self._logprobs(reply.id), turn.finish)]
+
+    def _best(self, choices: list[Json], n: int) -> list[Json]:
+        """Of each prompt's completions, the n whose tokens are likeliest in the mean."""
+        n_draws, found = self._asked.asks[0].n, []
+        for first in range(0, len(choices), n_draws):
+            of_prompt = range(first, first + n_draws)
+            best = sorted(of_prompt, key=lambda i: -_likelihood(self._turns[i].texts))[:n]
+            found += [choices[i] for i in best]
+        return [{**choice, "index": i} for i, choice in enumerate(found)]
 
     def usage_chunk(self) -> Json:
         """The last chunk, where usage is asked for."""
@@ -180,6 +191,11 @@ class Replies:
         for each in found.top:
             tops.setdefault(self._texts.text_of(each), _logprob(each))
         return tops or None
+
+
+def _likelihood(texts: list[pb.Generated]) -> float:
+    rows = [row.logprob for generated in texts for row in generated.logprobs]
+    return sum(rows) / max(1, len(rows))
 
 
 def _logprob(found: pb.TokenLogprob) -> float | None:

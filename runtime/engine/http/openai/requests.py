@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,9 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http import sampling as sampling_of
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused, is_ids
+from sgc.runtime.engine.http.openai import constraints
 from sgc.runtime.engine.http.openai.chat import chat_prompt
+from sgc.runtime.engine.http.openai.constraints import read_constraint
 from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
 from sgc.runtime.engine.http.turns.formats import form_of, tag_of
 from sgc.runtime.engine.http.turns.planning import plan_of
@@ -23,19 +24,20 @@ from sgc.runtime.engine.server.server import EngineFacts
 DEFAULT_COMPLETION_TOKENS = 16
 IGNORED = frozenset(
     {"user", "store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"}
-    | {"safety_identifier"}
+    | {"safety_identifier", "guided_decoding_backend"}
 )
 _SHARED = (
     NAMES
     | IGNORED
     | {"model", "stream", "stream_options", "n", "seed", "max_tokens", "min_tokens", "logprobs"}
-    | {"response_format", "cache_salt"}
+    | {"cache_salt"}
+    | constraints.NAMES
 )
 # As in vLLM and SGLang: whether the reply continues the last message or begins a new one.
 _GOING_ON = frozenset({"continue_final_message", "add_generation_prompt"})
 _CALLING = frozenset({"tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs"})
 CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON | _CALLING
-COMPLETION = _SHARED | {"prompt", "echo"}
+COMPLETION = _SHARED | {"prompt", "echo", "best_of"}
 REFUSED: dict[str, Refused] = {
     "functions": ("send tools",),
     "function_call": ("send tool_choice", "none", "auto"),
@@ -46,9 +48,11 @@ REFUSED: dict[str, Refused] = {
     "verbosity": ("the model decides", "medium"),
     "web_search_options": ("nothing is fetched",),
     "moderation": ("this engine moderates nothing",),
+    "guided_whitespace_pattern": ("a schema may ask for flexible white space by x-guidance",),
     "best_of": ("ask for n and take the best", 1),
     "suffix": ("text is generated after a prompt only",),
 }
+_REFUSED_COMPLETION = {name: why for name, why in REFUSED.items() if name != "best_of"}
 Prompt = str | list[int]
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -59,7 +63,7 @@ class Completions:
 
     requests: n per prompt; their ids are their indexes. logprobs: None, or the number of top
     log-probabilities. prompts: the prompts to echo before each completion. plan: of each reply to a
-    chat.
+    chat. n_best: how many of a prompt's completions are returned, the likeliest; None is all.
     """
 
     asks: tuple[Ask, ...]
@@ -70,6 +74,7 @@ class Completions:
     logprobs: int | None
     prompts: tuple[Prompt, ...] = ()
     plan: Plan = PLAIN
+    n_best: int | None = None
 
 
 def chat_completions(body: Json, facts: EngineFacts) -> Completions:
@@ -83,21 +88,22 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None)
-    going_on = _continues_last(fields)
+    continues = going_on(fields)
     fields.object("chat_template_kwargs")
     form = form_of(facts)
     tools = read_tools(fields, form)
-    if going_on and tools is not None:
+    if continues and tools is not None:
         raise bad("continue_final_message and tools are both given", "continue_final_message")
     told = [function.told for function in tools.told] if tools is not None else []
     messages, values = fields.get("messages"), fields.get("chat_template_kwargs")
-    prompt = chat_prompt(messages, facts, going_on, told, values)
+    prompt = chat_prompt(messages, facts, continues, told, values)
     tag = tag_of(facts)
-    plan = plan_of(prompt, sampling, tools, form, tag, facts.tokenizer, going_on)
+    plan = plan_of(prompt, sampling, tools, form, tag, facts.tokenizer, continues)
     return _completions(fields, [(prompt, 0)], sampling, logprobs, True, plan=plan)
 
 
-def _continues_last(fields: Fields) -> bool:
+def going_on(fields: Fields) -> bool:
+    """Whether the reply continues the last message; raises HttpError."""
     continues_last = fields.boolean("continue_final_message")
     begins = fields.boolean("add_generation_prompt", not continues_last)
     if continues_last == begins:
@@ -108,7 +114,7 @@ def _continues_last(fields: Fields) -> bool:
 
 def text_completions(body: Json, facts: EngineFacts) -> Completions:
     """Raises HttpError."""
-    fields = checked(body, COMPLETION, facts)
+    fields = checked(body, COMPLETION, facts, _REFUSED_COMPLETION)
     sampling = _sampling(fields, fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS))
     logprobs = _legacy_logprobs(fields)
     prompts = prompts_of(fields, "prompt")
@@ -129,20 +135,23 @@ def checked(
     """Raises HttpError for fields that are not known, and for another model."""
     fields = Fields(body)
     fields.check_known(known, refused)
+    check_model(fields, facts)
+    return fields
+
+
+def check_model(fields: Fields, facts: EngineFacts, is_needed: bool = True) -> None:
+    """Raises HttpError for another model, or none where one is needed."""
     model = fields.text("model")
-    if not model:
+    if not model and is_needed:
         raise bad(f"model is missing; this engine serves {facts.model!r}", "model")
-    if model != facts.model:
+    if model and model != facts.model:
         message = f"there is no model {model[:200]!r}; this engine serves {facts.model!r}"
         raise HttpError(404, message, "model", "model_not_found")
-    return fields
 
 
 def _sampling(fields: Fields, max_tokens: int) -> pb.Sampling:
     found = sampling_of.read_sampling(fields, max_tokens, fields.integer("min_tokens"))
-    schema = _schema(fields.object("response_format"))
-    if schema is not None:
-        sampling_of.constrain(found, "json_schema", schema, "response_format")
+    read_constraint(fields, found)
     return found
 
 
@@ -152,25 +161,6 @@ def _chat_tokens(fields: Fields, n_most: int) -> int:
     if len(both) > 1:
         raise bad("max_tokens and max_completion_tokens say different things", "max_tokens")
     return both.pop() if both else n_most
-
-
-def _schema(form: Fields) -> str | None:
-    """The schema of a response format; None for plain text."""
-    kind = form.text("type", "text")
-    if kind == "json_object":
-        form.check_known({"type"}, {})
-        return '{"type": "object"}'
-    if kind == "json_schema":
-        form.check_known({"type", "json_schema"}, {})
-        inner = form.object("json_schema")
-        inner.check_known({"name", "description", "schema", "strict"}, {})
-        inner.boolean("strict")
-        inner.object("schema")
-        return json.dumps(inner.get("schema") or {}, ensure_ascii=False)
-    if kind != "text":
-        expected = "text, json_object or json_schema"
-        raise bad(f"response_format.type must be {expected}", "response_format.type")
-    return None
 
 
 def _legacy_logprobs(fields: Fields) -> int | None:
@@ -205,7 +195,9 @@ def _completions(
     echoed: tuple[Prompt, ...] = (),
     plan: Plan = PLAIN,
 ) -> Completions:
-    n_draws = fields.integer("n", 1, 1, MAX_N)
+    n_draws, n_best = _draws(fields)
+    if n_best is not None and logprobs is None:
+        _ask_logprobs(sampling, 0, None)
     salt = fields.text("cache_salt").encode()
     seed = sampling_of.read_seed(fields, "seed")
     asks = tuple(Ask(made, _from(sampling, n), n_draws, salt, n, seed) for made, n in prompts)
@@ -223,7 +215,19 @@ def _completions(
         logprobs,
         echoed,
         plan,
+        n_best,
     )
+
+
+def _draws(fields: Fields) -> tuple[int, int | None]:
+    """How many completions to generate, and how many of them to return, if not all."""
+    n = fields.integer("n", 1, 1, MAX_N)
+    best_of = fields.integer("best_of", n, 1, MAX_N)
+    if best_of < n:
+        raise bad(f"best_of is {best_of}, and n asks for {n} of them", "best_of")
+    if best_of > n and fields.boolean("stream"):
+        raise bad("best_of with a stream: which is best is known at the end", "best_of")
+    return best_of, None if best_of == n else n
 
 
 def _from(sampling: pb.Sampling, n_added: int) -> pb.Sampling:
