@@ -153,6 +153,7 @@ def play(
             has_failed = False
         except Fault:
             core.fail("a fault")
+            forward.n_run = before  # a first pass of the step counts for nothing, either
             core.check()
             has_failed = True
             continue
