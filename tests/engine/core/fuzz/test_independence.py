@@ -118,7 +118,7 @@ def test_independent_of_guesses(seed, lookup) -> None:
         counters = check_all([*asked(seed), *again], setup, answers, seed).core.stats().counters
         n_accepted += counters.accepted_tokens
         n_refused += counters.speculated_tokens
-    assert (n_accepted > 9) == (n_refused > 1) == lookup
+    assert (n_accepted > 1) == (n_refused > 1) == lookup
 
 
 @pytest.mark.parametrize("policy", POLICIES)
