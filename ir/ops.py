@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 12
+OP_TABLE_VERSION = 13
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -283,10 +283,21 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "append_span",
         "Appends what another stream has got between two of its states, as text and images.",
-        (_stream(), _stream("start", consumes=False), _stream("end", consumes=False)),
+        (
+            _stream(),
+            _stream("start", consumes=False),
+            _stream("end", consumes=False),
+            _static(
+                "kv",
+                Kind.TEXT,
+                "first or next: an engine may take it as it was computed there, beside the parts "
+                "that are appended before and after it, which is an approximation",
+                default="",
+            ),
+        ),
         (Kind.STREAM,),
         _APPENDS,
-        "%s5 = append_span %s4 %c0 %c3",
+        '%s5 = append_span %s4 %c0 %c3 kv="first"',
         span=("start", "end"),
     ),
     OpSpec(

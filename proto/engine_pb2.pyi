@@ -92,12 +92,20 @@ class Prompt(_message.Message):
     def __init__(self, segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ...) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("text", "tokens")
+    __slots__ = ("text", "tokens", "joined")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
+    JOINED_FIELD_NUMBER: _ClassVar[int]
     text: TextRun
     tokens: TokenRun
-    def __init__(self, text: _Optional[_Union[TextRun, _Mapping]] = ..., tokens: _Optional[_Union[TokenRun, _Mapping]] = ...) -> None: ...
+    joined: Joined
+    def __init__(self, text: _Optional[_Union[TextRun, _Mapping]] = ..., tokens: _Optional[_Union[TokenRun, _Mapping]] = ..., joined: _Optional[_Union[Joined, _Mapping]] = ...) -> None: ...
+
+class Joined(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[Prompt]
+    def __init__(self, parts: _Optional[_Iterable[_Union[Prompt, _Mapping]]] = ...) -> None: ...
 
 class TextRun(_message.Message):
     __slots__ = ("text", "literal")
@@ -314,7 +322,7 @@ class Committed(_message.Message):
     def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ..., gave_way: bool = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s", "prefill_s", "decode_s", "forced_tokens")
+    __slots__ = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s", "prefill_s", "decode_s", "forced_tokens", "joined_tokens")
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPUTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -323,6 +331,7 @@ class Usage(_message.Message):
     PREFILL_S_FIELD_NUMBER: _ClassVar[int]
     DECODE_S_FIELD_NUMBER: _ClassVar[int]
     FORCED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    JOINED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     prompt_tokens: int
     cached_tokens: int
     computed_tokens: int
@@ -331,7 +340,8 @@ class Usage(_message.Message):
     prefill_s: float
     decode_s: float
     forced_tokens: int
-    def __init__(self, prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., queue_s: _Optional[float] = ..., prefill_s: _Optional[float] = ..., decode_s: _Optional[float] = ..., forced_tokens: _Optional[int] = ...) -> None: ...
+    joined_tokens: int
+    def __init__(self, prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., queue_s: _Optional[float] = ..., prefill_s: _Optional[float] = ..., decode_s: _Optional[float] = ..., forced_tokens: _Optional[int] = ..., joined_tokens: _Optional[int] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message")
@@ -346,7 +356,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Info(_message.Message):
-    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size")
+    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size", "takes_joined")
     ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +375,7 @@ class Info(_message.Message):
     KV_FIELD_NUMBER: _ClassVar[int]
     POOLING_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    TAKES_JOINED_FIELD_NUMBER: _ClassVar[int]
     engine_version: str
     model: str
     tokenizer_fingerprint: str
@@ -383,7 +394,8 @@ class Info(_message.Message):
     kv: str
     pooling: str
     hidden_size: int
-    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ...) -> None: ...
+    takes_joined: bool
+    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_joined: bool = ...) -> None: ...
 
 class Accuracy(_message.Message):
     __slots__ = ("tokens", "cross_entropy", "own_cross_entropy", "divergence", "equal_share")

@@ -51,7 +51,7 @@ def _asked_from(graph: Graph) -> set[str]:
         ]
         if Flag.ASKS in node.flags or node.op == "prefetch" or commits(node):
             queue += continued
-        if node.op == "append_span":
+        if node.op == "append_span" and not node.text("kv"):
             continued = continued[:1]  # only the text of the other stream is used
         for value in node.results:
             if value.type.is_stream:

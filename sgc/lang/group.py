@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from sgc.core.places import here
 from sgc.core.session import Stream
 from sgc.errors import SgcWarning, UsageError
-from sgc.ir.graph import Ref
+from sgc.ir.graph import Lit, Operand, Ref
 from sgc.lang.append import advance, append, shown
 from sgc.lang.joins import Gathered, checked_k, choose, take_winners, winners_values
 from sgc.lang.words import Appendable, Expr
@@ -66,6 +66,7 @@ class ProgramStateGroup(Generic[S]):
         *,
         k: int = 1,
         when: Callable[[S], Any] | None = None,
+        kv: str = "exact",
     ) -> None:
         """Brings the children's results to the trunk; the children stay usable.
 
@@ -75,7 +76,17 @@ class ProgramStateGroup(Generic[S]):
         and k_of_n: waits until one child, or k children, have ended and meet the predicate
         `when(child)`; gathers only their names, and cuts off the others: their requests are
         cancelled, and using them is an error. If too few meet it, the run ends with JoinFailed.
+
+        kv: of concate_and_append. approximate: our engine takes the children's texts as each was
+        computed, beside the others, and computes nothing of them again (parallel context windows,
+        docs/joined_contexts.md): what follows sees all of them, and they do not see each other.
         """
+        if kv not in ("exact", "approximate") or (kv != "exact" and mode != "concate_and_append"):
+            raise UsageError(
+                f"join's mode {mode!r} takes no kv={kv!r}",
+                where=here(),
+                hint='write mode="concate_and_append", kv="approximate", or leave kv out',
+            )
         is_some = mode in ("first", "k_of_n")
         if (when is not None and not is_some) or (k != 1 and mode != "k_of_n"):
             raise UsageError(
@@ -88,8 +99,12 @@ class ProgramStateGroup(Generic[S]):
         elif mode == "gather_variable":
             self._gather()
         elif mode == "concate_and_append":
-            for state in self.states:
-                span = {"start": Ref(state.start.name), "end": Ref(state.symbol.name)}
+            for n, state in enumerate(self.states):
+                span: dict[str, Operand] = {
+                    "start": Ref(state.start.name), "end": Ref(state.symbol.name)
+                }  # fmt: skip
+                if kv == "approximate":
+                    span["kv"] = Lit("next" if n else "first")
                 advance(self.src_state, "append_span", **span)
         else:
             raise UsageError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling
+from sgc.runtime.engine.preparing.joining import Parts, Segment, Segments
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
     RANGES,
@@ -34,6 +35,7 @@ MAX_STOP_IDS = 1024
 MAX_BIASES = 1024
 MAX_TOP_LOGPROBS = 100
 MAX_LOGPROBS = 200_000  # of one request, alternatives included
+MAX_JOIN_LEVELS = 8
 MAX_REMAINING = 1 << 24  # tokens of a program
 
 
@@ -102,10 +104,29 @@ def check_positions(
         )
 
 
-def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Text | Ids]:
+def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
     """The prompt's segments; raises `RequestError` for anything out of bounds."""
-    _check_count("prompt segments", len(prompt.segments), MAX_SEGMENTS)
+    _check_count("prompt segments", n_segments(prompt), MAX_SEGMENTS)
+    _check_count("levels of joins in a prompt", depth_of(prompt), MAX_JOIN_LEVELS)
+    return _segments(prompt, limits)
+
+
+def _segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
     return [_checked_segment(segment, limits) for segment in prompt.segments]
+
+
+def n_segments(prompt: pb.Prompt) -> int:
+    """Those of parts included, and each part as one."""
+    return sum(
+        1 + sum(1 + n_segments(part) for part in segment.joined.parts)
+        for segment in prompt.segments
+    )
+
+
+def depth_of(prompt: pb.Prompt) -> int:
+    """How deep joins are within parts of others."""
+    parts = (part for segment in prompt.segments for part in segment.joined.parts)
+    return max((1 + depth_of(part) for part in parts), default=0)
 
 
 def check_salt(salt: bytes) -> None:
@@ -118,7 +139,7 @@ def check_run(run: pb.ProgramRun) -> None:
     _check_count("run: remaining tokens of the program", run.remaining, MAX_REMAINING)
 
 
-def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[Text | Ids]:
+def checked_cut(segments: Segments, position: pb.Position) -> list[Segment]:
     """The segments up to a position; raises `RequestError` if it is not in them."""
     index, offset = position.segment, position.offset
     if index > len(segments) or (index == len(segments) and offset > 0):
@@ -127,6 +148,8 @@ def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[T
     if offset == 0:
         return before
     cut = segments[index]
+    if isinstance(cut, Parts):
+        raise invalid(f"reusable: offset {offset} into joined parts")
     length = len(cut.ids) if isinstance(cut, Ids) else len(cut.text)
     if offset > length:
         raise invalid(f"reusable: offset {offset} into a segment of {length}")
@@ -136,7 +159,7 @@ def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[T
     return [*before, Text(cut.text[:offset], literal)]
 
 
-def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Text | Ids:
+def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Segment:
     content = segment.WhichOneof("content")
     if content == "text":
         run = segment.text
@@ -146,7 +169,9 @@ def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Text | Ids:
         ids = tuple(segment.tokens.ids)
         _check_ids("prompt", ids, limits.vocab_size)
         return Ids(ids)
-    raise invalid("a prompt segment has no content: expected text or tokens")
+    if content == "joined":
+        return Parts(tuple(tuple(_segments(part, limits)) for part in segment.joined.parts))
+    raise invalid("a prompt segment has no content: expected text, tokens or joined parts")
 
 
 def _checked_spans(literal: Sequence[pb.Span], n_chars: int) -> Spans:

@@ -27,6 +27,14 @@ from sgc.runtime.engine.preparing.bounds import (
     invalid,
 )
 from sgc.runtime.engine.preparing.constrain import constrain
+from sgc.runtime.engine.preparing.joining import (
+    Segments,
+    add_joins,
+    chars_again,
+    flat,
+    last_parts,
+    plain_segments,
+)
 from sgc.runtime.engine.preparing.salts import cache_key
 from sgc.runtime.engine.text.tokenizer import (
     PROBES,
@@ -91,22 +99,37 @@ def is_cut(request: pb.Request) -> bool:
 
 
 def texts_of(request: pb.Request) -> list[str]:
-    """The text of each segment of the prompt. Protobuf copies a text at every access."""
-    return [segment.text.text for segment in request.prompt.segments]
+    """The text of each segment of the prompt, those of joined parts in their places. Protobuf
+    copies a text at every access."""
+    return _texts_in(request.prompt)
+
+
+def _texts_in(prompt: pb.Prompt) -> list[str]:
+    texts: list[str] = []
+    for segment in prompt.segments:
+        if segment.WhichOneof("content") == "joined":
+            texts += [text for part in segment.joined.parts for text in _texts_in(part)]
+        else:
+            texts.append(segment.text.text)
+    return texts
 
 
 def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
-    """The characters to tokenize, each choice and head counted with the run it follows."""
+    """The characters to tokenize, each choice and head counted with the run it follows, and each
+    joined part with what comes before its join."""
     runs = list(map(len, texts))
+    n_again = chars_again(request.prompt)
     kind = request.WhichOneof("kind")
     if kind == "generate":
-        return sum(runs) + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
+        return (
+            sum(runs) + n_again + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
+        )
     follow: Sequence[str] = request.score.choices or request.commit.heads
     if kind == "commit" and not follow:
         follow = PROBES
     elif kind == "prefetch":
         follow = HEADS_AHEAD
-    return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
+    return sum(runs) + n_again + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
 
 
 # Texts that may follow a prefetched prompt, to see which of its last tokens they change: fewer than
@@ -150,15 +173,18 @@ def _work(
     if kind is None:
         expected = "generate, score, commit, prefetch or embed"
         raise invalid(f"the request has no kind: expected {expected}")
-    segments = checked_segments(request.prompt, limits)
+    given = checked_segments(request.prompt, limits)
     if kind == "score":
         check_choices(request.score.choices, request.prompt)
     elif kind == "commit":
         check_heads(request.commit.heads, request.prompt)
-    texts = [each.text for each in segments if isinstance(each, Text)]
-    n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
+    texts = [each.text for each in flat(given) if isinstance(each, Text)]
+    n_ids = sum(len(each.ids) for each in flat(given) if isinstance(each, Ids))
     if not is_cut(request):
         check_least(texts, tokenizer, limits, n_ids)
+    segments, joins = plain_segments(given, tokenizer, go_on)
+    if joins and kind == "embed":
+        raise invalid("an embedding is of a prompt without joined parts")
     if kind not in ("generate", "embed"):
         _check_alone(segments, tokenizer, limits)
     if kind == "generate":
@@ -174,11 +200,26 @@ def _work(
         ids = tokenizer.encode_commit(segments, HEADS_AHEAD, go_on)
         check_positions(len(ids), limits)
         work = wpb.WorkerRequest(tokens=ids, prefetch=wpb.CommitTokens())
+    add_joins(work.joins, joins)
     if request.HasField("reusable"):
-        reusable = checked_cut(segments, request.reusable)
-        common = common_prefix_length([tokenizer.encode_prompt(reusable), work.tokens])
-        work.n_reusable = common
+        work.n_reusable = _n_reusable(given, request.reusable, work.tokens, tokenizer, go_on)
     return work
+
+
+def _n_reusable(
+    segments: Segments,
+    end: pb.Position,
+    tokens: Sequence[int],
+    tokenizer: Tokenizer,
+    go_on: GoOn,
+) -> int:
+    """The tokens with which later requests may begin; what is before the end of a join is cached
+    elsewhere without it."""
+    reusable = checked_cut(segments, end)
+    if last_parts(reusable) != last_parts(segments):
+        return 0
+    plain, _ = plain_segments(reusable, tokenizer, go_on)
+    return common_prefix_length([tokenizer.encode_prompt(plain), tokens])
 
 
 def _check_alone(

@@ -14,10 +14,6 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from sgc.runtime.engine.ints import Ints
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -49,14 +45,6 @@ class Join:
 Joins = tuple[Join, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """The sequence that holds a part: what comes before its join, and the part."""
-
-    tokens: Ints
-    joins: Joins
-
-
 def shift_of(joins: Joins) -> int:
     """By how much the position of what follows the joins is below its index."""
     return sum(
@@ -69,21 +57,10 @@ def _extent(start: int, part: Part) -> int:
     return part.end - start - shift_of(part.joins)
 
 
-def parts_of(tokens: Ints, joins: Joins) -> list[Alone]:
-    """The sequences that hold the parts of the last join: what comes before it, and a part."""
-    join, before = joins[-1], joins[:-1]
-    return [
-        Alone(
-            np.concatenate([tokens[: join.start], tokens[start : part.end]]),
-            before + tuple(_moved(each, start - join.start) for each in part.joins),
-        )
-        for start, part in join.spans()
-    ]
-
-
-def _moved(join: Join, by: int) -> Join:
+def moved(join: Join, by: int) -> Join:
+    """The join, so many tokens nearer to the beginning."""
     parts = (
-        Part(part.end - by, tuple(_moved(each, by) for each in part.joins)) for part in join.parts
+        Part(part.end - by, tuple(moved(each, by) for each in part.joins)) for part in join.parts
     )
     return Join(join.start - by, tuple(parts))
 

@@ -141,7 +141,8 @@ class EngineRequest:
 class Usage:
     """Token positions, and times in seconds; prompt_tokens = cached_tokens + computed_tokens.
 
-    forced_tokens: the completion_tokens that a constraint forced without a step.
+    forced_tokens: the completion_tokens that a constraint forced without a step. joined_tokens: the
+    prompt_tokens in parts that were encoded side by side.
     """
 
     prompt_tokens: int = 0
@@ -152,6 +153,7 @@ class Usage:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     forced_tokens: int = 0
+    joined_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,7 @@ class Work:
     n_gathered: int = 0  # computed for its joins, in other sequences
     is_part: bool = False  # whether it computes a part of another request's join
     n_joined: int = field(init=False)  # tokens up to the end of its last join
+    n_in_joins: int = field(init=False)
     shift: int = field(init=False)  # of the positions after them
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must run even if cached
@@ -270,6 +273,7 @@ class Work:
         self.n_prompt = len(self.request.tokens)
         joins = self.request.joins
         self.n_joined, self.shift = (joins[-1].end, shift_of(joins)) if joins else (0, 0)
+        self.n_in_joins = sum(join.end - join.start for join in joins)
         kind = self.request.kind
         is_generate = isinstance(kind, Generate) and kind.max_tokens > 0
         self.wants_logits = is_generate or isinstance(kind, Score)
@@ -331,6 +335,7 @@ class Work:
             n_prompt + n_trie - self.cached_tokens,
             self.n_generated,
             forced_tokens=self.decoding.n_forced,
+            joined_tokens=self.n_in_joins,
         )
 
     def usage(self, now: float) -> Usage:
@@ -347,4 +352,5 @@ class Work:
             prefill_s=prefilled - admitted,
             decode_s=now - prefilled,
             forced_tokens=self.decoding.n_forced,
+            joined_tokens=self.n_in_joins,
         )

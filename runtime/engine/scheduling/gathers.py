@@ -21,7 +21,13 @@ from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.cache.radix import Match, Node
 from sgc.runtime.engine.disk.pages import PageBytes
 from sgc.runtime.engine.ints import IntBuffer, Ints
-from sgc.runtime.engine.requests.joined import n_held, namespace_of, parts_of, without_last
+from sgc.runtime.engine.requests.joined import (
+    Joins,
+    moved,
+    n_held,
+    namespace_of,
+    without_last,
+)
 from sgc.runtime.engine.requests.request import (
     Commit,
     EngineError,
@@ -38,6 +44,14 @@ _NO_ROOM = EngineError(
     pb.ERROR_CODE_RESOURCE_EXHAUSTED,
     "the pool has no room for the parts of a join and their copies; try again later",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The sequence that holds a part: what comes before its join, and the part."""
+
+    tokens: Ints
+    joins: Joins
 
 
 @dataclass(slots=True, eq=False)
@@ -193,3 +207,15 @@ def settled(request: EngineRequest, pool_tokens: int) -> EngineRequest:
         return replace(request, joins=())
     namespace = namespace_of(request.namespace, joins)
     return replace(request, joins=joins, base=request.namespace, namespace=namespace)
+
+
+def parts_of(tokens: Ints, joins: Joins) -> list[Alone]:
+    """The sequences that hold the parts of the last join: what comes before it, and a part."""
+    join, before = joins[-1], joins[:-1]
+    return [
+        Alone(
+            np.concatenate([tokens[: join.start], tokens[start : part.end]]),
+            before + tuple(moved(each, start - join.start) for each in part.joins),
+        )
+        for start, part in join.spans()
+    ]

@@ -188,5 +188,6 @@ def info_of(facts: EngineFacts) -> pb.Info:
         kv=ready.kv,
         pooling=facts.limits.pooling.name,
         hidden_size=ready.hidden_size,
+        takes_joined=True,
         accuracy=ready.accuracy if ready.HasField("accuracy") else None,
     )

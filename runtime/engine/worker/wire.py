@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
+from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.requests.joined import Join, Joins, Part
 from sgc.runtime.engine.requests.logprobs import TokenLogprob
 from sgc.runtime.engine.requests.request import (
     Commit,
@@ -120,6 +122,14 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         message.n_reusable if message.HasField("n_reusable") else None,
         message.owner,
         _run_of(message.run) if message.HasField("run") else None,
+        joins_of(message.joins),
+    )
+
+
+def joins_of(messages: Iterable[wpb.Join]) -> Joins:
+    return tuple(
+        Join(each.start, tuple(Part(part.end, joins_of(part.joins)) for part in each.parts))
+        for each in messages
     )
 
 

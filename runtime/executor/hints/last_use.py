@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 from sgc.ir.graph import Lit, Node
-from sgc.runtime.executor.interface.backend import MediaRun, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.interface.backend import Joined, Prompt, TextRun, TokenRun
 from sgc.runtime.executor.run.stream import StreamState
 
 _reusable: ContextVar[Prompt | None] = ContextVar("sgc_reusable", default=None)
@@ -50,16 +51,18 @@ def reusable(prompt: Prompt) -> tuple[int, int] | None:
         return None
     if not kept:
         return 0, 0
+    if isinstance(kept[-1], Joined):
+        return (len(kept), 0) if prompt[: len(kept)] == kept else None
     index, n_kept = len(kept) - 1, _length(kept[-1])
     is_of_it = len(prompt) > index and prompt[:index] == kept[:index]
     return (index, n_kept) if is_of_it and _begins_with(prompt[index], kept[index]) else None
 
 
-def _length(run: TextRun | TokenRun | MediaRun) -> int:
+def _length(run: Any) -> int:
     return len(run.ids if isinstance(run, TokenRun) else run.text)
 
 
-def _begins_with(run: TextRun | TokenRun | MediaRun, start: TextRun | TokenRun | MediaRun) -> bool:
+def _begins_with(run: object, start: object) -> bool:
     if isinstance(run, TextRun) and isinstance(start, TextRun):
         return run.text.startswith(start.text)
     return run == start

@@ -70,7 +70,18 @@ class MediaRun:
     text: str = ""
 
 
-Prompt = tuple[TextRun | TokenRun | MediaRun, ...]
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Parts that may be encoded side by side, each after what comes before them."""
+
+    parts: tuple[Prompt, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(run.text for part in self.parts for run in part)
+
+
+Prompt = tuple[TextRun | TokenRun | MediaRun | Joined, ...]
 OnDelta = Callable[[str], None]  # gets a text as it appears, piece by piece
 
 
@@ -137,6 +148,7 @@ class Usage:
     """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds.
 
     forced_tokens: those of completion_tokens that a constraint forced without a step of their own.
+    joined_tokens: those of prompt_tokens that were encoded side by side, an approximation.
     from_log: the reply is from the run's log; its tokens and times were spent when the log was
     written. from_ahead: an earlier reply already held the text (`speculation.py`); no request was
     made. from_cache, from_shared: the reply to an equal request, of an earlier run or of this one;
@@ -153,6 +165,7 @@ class Usage:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     forced_tokens: int = 0
+    joined_tokens: int = 0
     from_log: bool = False
     from_ahead: bool = False
     from_cache: bool = False
@@ -168,7 +181,7 @@ class Usage:
 
 
 _ADDED = (
-    "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens",
+    "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "joined_tokens",
     "cache_written_tokens",
 )  # fmt: skip
 
@@ -295,7 +308,8 @@ class Capabilities:
     prompt, so one request for several generations is cheaper. takes_messages: a prompt without
     roles is one message, which no generation continues. goes_on: it continues an assistant's
     message. pool_tokens: the size of its own KV pool in tokens, if it has one. prefetches: it
-    computes prompts ahead of their use. offers_logprobs: it is known to return log-probabilities,
+    computes prompts ahead of their use. joins: it takes prompts with `Joined` parts.
+    offers_logprobs: it is known to return log-probabilities,
     so they may be requested where the program does not.
     """
 
@@ -317,6 +331,7 @@ class Capabilities:
     pool_tokens: int | None = None
     prefetches: bool = False
     offers_logprobs: bool = True
+    joins: bool = False
 
 
 class Delta(str):

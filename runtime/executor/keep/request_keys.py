@@ -6,10 +6,11 @@ messages: a record of a log is found by its place in the program.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
+from sgc.runtime.executor.interface.backend import Joined, Prompt, Sampling, TextRun
 from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling_parts
 
 
@@ -26,8 +27,17 @@ def score_key(prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> 
 def _key(kind: str, prompt: Prompt, asked: Any) -> str:
     roles = [
         [n, mark.start, mark.end, mark.role, mark.is_begin]
-        for n, segment in enumerate(prompt)
+        for n, segment in enumerate(_flat(prompt))
         if isinstance(segment, TextRun)
         for mark in segment.roles
     ]
     return fingerprint(kind, prompt_parts(prompt), roles, asked)
+
+
+def _flat(prompt: Prompt) -> Iterator[Any]:
+    for segment in prompt:
+        if isinstance(segment, Joined):
+            for part in segment.parts:
+                yield from _flat(part)
+        else:
+            yield segment

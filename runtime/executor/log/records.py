@@ -18,6 +18,7 @@ from sgc.runtime.executor.interface.backend import (
     ChoiceScore,
     FinishReason,
     Generated,
+    Joined,
     Logprob,
     Logprobs,
     MediaRun,
@@ -53,6 +54,8 @@ def _segment(segment: Any) -> list[Any]:
         return ["text", segment.text, *segment.literal]
     if isinstance(segment, MediaRun):
         return ["media", segment.media.digest, segment.media.n_frames, segment.text]
+    if isinstance(segment, Joined):
+        return ["joined", *map(prompt_parts, segment.parts)]
     return ["tokens", segment.ids, segment.text]
 
 

@@ -136,6 +136,12 @@ def _append_media(run: Run, node: Node, found: Media) -> Results:
 def _append_span(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     end: StreamState = run.field(node, "end")
+    if node.text("kv") and run.context.capabilities.joins:
+        # Each part's tokens stay as they were generated.
+        part = tuple(end.appended(since=run.field(node, "start")))
+        text, goes_on = "".join(piece.text for piece in part), node.text("kv") == "next"
+        joined = Piece(PieceKind.JOINED, text, part=part, goes_on=goes_on)
+        return (extend(run, node, state, joined),)
     for piece in end.pieces(since=run.field(node, "start")):
         # Their ids were generated after another prompt, so they are text here.
         state = extend(run, node, state, replace(piece, ids=()))

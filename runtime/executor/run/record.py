@@ -110,7 +110,13 @@ def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[s
         "completion_tokens": reply.usage.completion_tokens,
         "cached_tokens": reply.usage.cached_tokens,
     }
-    for name in ("forced_tokens", "cache_written_tokens", "reasoning_tokens", "cost_usd"):
+    for name in (
+        "forced_tokens",
+        "joined_tokens",
+        "cache_written_tokens",
+        "reasoning_tokens",
+        "cost_usd",
+    ):
         if getattr(reply.usage, name):
             found[name] = getattr(reply.usage, name)
     if reply.logprobs is not None:
@@ -145,7 +151,8 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
 # The fields of `Usage` whose sums are fields of `Stats`.
 _SUMMED = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s",
-    "prefill_s", "decode_s", "forced_tokens", "cache_written_tokens", "reasoning_tokens",
+    "prefill_s", "decode_s", "forced_tokens", "joined_tokens", "cache_written_tokens",
+    "reasoning_tokens",
 )  # fmt: skip
 _summed = attrgetter(*_SUMMED)
 
@@ -159,7 +166,8 @@ class Stats:
     how many of `requests` had replies from the result cache, or from the run's log. Tokens, times
     and cost are not counted for shared and cached requests, nor the cost for logged ones. queue_s,
     prefill_s, decode_s: the engine's times, of requests that may overlap. forced_tokens: those of
-    completion_tokens that a constraint forced without a step of their own. cache_written_tokens,
+    completion_tokens that a constraint forced without a step of their own. joined_tokens: those of
+    prompt_tokens that were encoded side by side, an approximation. cache_written_tokens,
     reasoning_tokens, cost_usd: of providers, as in `Usage`. prefetches: those that have ended;
     prefetched_tokens: the tokens that they computed, which are in no other sum.
     """
@@ -175,6 +183,7 @@ class Stats:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     forced_tokens: int = 0
+    joined_tokens: int = 0
     logged_requests: int = 0
     cache_written_tokens: int = 0
     reasoning_tokens: int = 0

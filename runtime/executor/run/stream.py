@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Any
 
 from sgc.runtime.executor.interface.backend import (
     CacheMark,
+    Joined,
     MediaRun,
     Prompt,
     RoleMark,
@@ -33,6 +34,7 @@ class PieceKind(Enum):
     ROLE_BEGIN = "role_begin"  # the text of a chat template before a role's content
     ROLE_END = "role_end"
     MEDIA = "media"  # an image or a video, and its text in the prompt
+    JOINED = "joined"  # texts of other streams, each as it was computed there
     MARK = "mark"  # no text: a provider keeps the prompt up to here
 
 
@@ -40,7 +42,9 @@ class PieceKind(Enum):
 class Piece:
     """One piece appended to a stream.
 
-    role: of the two role kinds; ids: of GENERATED; media: of MEDIA; ttl: of MARK.
+    role: of the two role kinds; ids: of GENERATED; media: of MEDIA; ttl: of MARK; part: of JOINED,
+    the other stream's pieces; goes_on: whether it belongs to the join that the piece before it
+    begins or goes on with.
     """
 
     kind: PieceKind
@@ -49,6 +53,8 @@ class Piece:
     ids: tuple[int, ...] = ()
     media: Media | None = None
     ttl: str = ""
+    part: tuple[Piece, ...] | None = None
+    goes_on: bool = False
 
     @property
     def is_trusted(self) -> bool:
@@ -151,6 +157,11 @@ class StreamState:
         return replace(self, n_forks=self.n_forks + 1), replace(self, path=path, n_forks=0)
 
     def pieces(self, since: StreamState | None = None) -> list[Piece]:
+        """The pieces in order: all, or those after the earlier state `since`; of joined texts,
+        their own."""
+        return [*_flat(self.appended(since))]
+
+    def appended(self, since: StreamState | None = None) -> list[Piece]:
         """Returns the appended pieces in order: all, or those after the earlier state `since`."""
         found: list[Piece] = []
         state: StreamState | None = self
@@ -165,14 +176,30 @@ class StreamState:
         return "".join(piece.text for piece in self.pieces(since))
 
 
+def _flat(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        if piece.part is None:
+            yield piece
+        else:
+            yield from _flat(piece.part)
+
+
 def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
     """Returns maximal text runs and generated ids, so that how text was cut cannot matter."""
-    segments: list[TextRun | TokenRun | MediaRun] = []
+    segments: list[TextRun | TokenRun | MediaRun | Joined] = []
     run: list[Piece] = []
     for piece in pieces:
         if piece.ids:
             segments.extend(_close_run(run, special))
             segments.append(TokenRun(piece.ids, piece.text))
+            run = []
+        elif piece.part is not None:
+            segments.extend(_close_run(run, special))
+            part, last = make_prompt([*piece.part], special), segments[-1] if segments else None
+            if piece.goes_on and isinstance(last, Joined) and not run:
+                segments[-1] = Joined((*last.parts, part))
+            else:
+                segments.append(Joined((part,)))
             run = []
         elif piece.media is not None:
             segments.extend(_close_run(run, special))

@@ -116,11 +116,12 @@ def summary(result: RunResult) -> str:
     logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
     n_written = stats.cache_written_tokens
     written = f"{n_written} written to the cache, " if n_written else ""
+    joined = f", {stats.joined_tokens} joined approximately" if stats.joined_tokens else ""
     early = _early_calls(result)
     return (
         f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
-        f"{stats.hit_rate:.0%} hit), "
+        f"{stats.hit_rate:.0%} hit{joined}), "
         f"{stats.completion_tokens} generated{forced}{reasoned}, {early}{cost}"
         f"{stats.wall_s:.2f} s, seed {result.seed}"
     )

@@ -30,6 +30,7 @@ from sgc.runtime.engine.text.tokenizer import Ids, Text
 from sgc.runtime.executor.backends.engine.wire import ERRORS, generate_message, prompt_message
 from sgc.runtime.executor.interface.backend import (
     Generated,
+    Joined,
     MediaRun,
     Prompt,
     Sampling,
@@ -154,6 +155,7 @@ def _segments(prompt: Prompt) -> list[Text | Ids]:
     for run in prompt:
         if isinstance(run, MediaRun):
             raise UnsupportedParameter("the engine takes no images")
+        assert not isinstance(run, Joined), "a dry run computes joins as plain prompts"
         found.append(Ids(run.ids) if isinstance(run, TokenRun) else Text(run.text, run.literal))
     return found
 

@@ -14,7 +14,7 @@ from property_tests import examples
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.names import POLICIES
-from sgc.runtime.engine.requests.joined import Join, Part, parts_of, shift_of
+from sgc.runtime.engine.requests.joined import Join, Part, shift_of
 from sgc.runtime.engine.requests.request import (
     Commit,
     EngineRequest,
@@ -23,7 +23,7 @@ from sgc.runtime.engine.requests.request import (
     Prefetch,
     Score,
 )
-from sgc.runtime.engine.scheduling.gathers import settled
+from sgc.runtime.engine.scheduling.gathers import parts_of, settled
 
 VOCAB = 61
 POOL = 4096

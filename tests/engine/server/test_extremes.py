@@ -39,6 +39,8 @@ def numbers_of(message: Descriptor, before: Path = ()) -> Iterator[Path]:
     """The way to each number in a message and what it holds."""
     for field in message.fields:
         if field.type == Kind.TYPE_MESSAGE:
+            if any(field.message_type is each.message_type for each in before):
+                continue  # what joined parts hold is what prompts hold
             yield from numbers_of(field.message_type, (*before, field))
         elif field.type == Kind.TYPE_DOUBLE or field.type in BITS:
             yield (*before, field)

@@ -20,6 +20,7 @@ from sgc.runtime.executor.interface.backend import (
     ChoiceScore,
     FinishReason,
     Generated,
+    Joined,
     Logprob,
     Logprobs,
     Prompt,
@@ -63,6 +64,10 @@ def _write_prompt(message: pb.Prompt, prompt: Prompt) -> None:
                 segment.text.literal.add(start=start, end=end)
         elif isinstance(run, TokenRun):
             segment.tokens.ids.extend(run.ids)
+        elif isinstance(run, Joined):
+            segment.joined.SetInParent()
+            for part in run.parts:
+                _write_prompt(segment.joined.parts.add(), part)
         else:
             raise UnsupportedParameter("the engine takes no images")
 
@@ -210,4 +215,5 @@ def capabilities_of(info: pb.Info) -> Capabilities:
         unconditional=True,
         pool_tokens=info.pool_tokens or None,
         prefetches=True,
+        joins=info.takes_joined,
     )
