@@ -331,8 +331,9 @@ class Generator(Expressions):
         if self.rng.random() < 0.4:
             return self._open_fork(place, group, child)
         block, _ = self.inner(place, "fork", stream=child, is_loop=True)
+        kv = ', kv="approximate"' if self.n_names % 2 else ""
         after = self.rng.choice([
-            [], [f"{group}.join()"], [f'{group}.join("concate_and_append")'],
+            [], [f"{group}.join()"], [f'{group}.join("concate_and_append"{kv})'],
             [f"{group}.join()", f'{group}[0] += "late" + sgc.gen("late{self.n_names}")'],
         ])  # fmt: skip
         made = Statement("fork", [f"for {child} in ({group} := {place.stream}.fork(2)):"],

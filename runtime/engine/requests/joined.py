@@ -78,10 +78,11 @@ def without_last(joins: Joins, n_tokens: int) -> Joins:
 
 
 def namespace_of(namespace: bytes, joins: Joins) -> bytes:
-    """The namespace in which what holds these joins is cached: its K and V are of no other text."""
+    """The namespace in which what holds these joins is cached: its K and V are of no other text. It
+    is longer than any that a client names."""
     if not joins:
         return namespace
-    return b"joined " + hashlib.sha256(repr(joins).encode()).digest() + namespace
+    return b"joined " + hashlib.sha512(repr(joins).encode()).digest() + namespace
 
 
 def problem_with(joins: Joins, start: int, end: int) -> str:

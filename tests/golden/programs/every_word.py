@@ -18,7 +18,7 @@ def every_word(s, photo, question, limit: int):
     s += sgc.select("pick", ["yes", "no"], choices_method=sgc.joint)
     forks = s.fork(2)
     forks += lambda i: f"part {i}: " + sgc.gen("part", ebnf='root ::= "a"')
-    forks.join("concate_and_append")
+    forks.join("concate_and_append", kv="approximate")
     longest = sorted(s["facts"].split(), key=len)
     s[f"up_to_{limit}"] = question
     return longest[-1:]
