@@ -23,6 +23,8 @@ from sgc.runtime.engine.http.openai import embeddings as embedding_fields
 from sgc.runtime.engine.http.openai import requests as openai_fields
 from sgc.runtime.engine.http.openai.api import OpenAIApi
 from sgc.runtime.engine.http.openai.embedding_api import EmbeddingApi
+from sgc.runtime.engine.http.openai.response_requests import RESPONSES
+from sgc.runtime.engine.http.openai.responses_api import ResponsesApi
 from sgc.runtime.engine.http.openai.tokens_api import DETOKENIZE, TOKENIZE, TokensApi
 from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.running import Runs
@@ -37,6 +39,7 @@ if TYPE_CHECKING:  # its package may not be installed
 BODIES: Mapping[str, Collection[str]] = {
     "/v1/chat/completions": openai_fields.CHAT,
     "/v1/completions": openai_fields.COMPLETION,
+    "/v1/responses": RESPONSES,
     "/v1/embeddings": embedding_fields.EMBEDDINGS,
     "/v1/score": embedding_fields.SCORE,
     "/v1/rerank": embedding_fields.RERANK,
@@ -70,6 +73,7 @@ async def serving_http(
         OpenAIApi(facts, runs, bodies),
         EmbeddingApi(facts, runs, bodies),
         NativeApi(facts, shared, runs, bodies),
+        ResponsesApi(facts, runs, bodies),
         TokensApi(facts, bodies),
     )
     routes = [route for api in apis for route in api.routes()]

@@ -35,6 +35,16 @@ class TokenTexts:
             start += len(detokenizer.feed([token]))
         return found
 
+    def shown(self, generated: pb.Generated) -> list[pb.TokenLogprob]:
+        """The log-probabilities of tokens in the text, without those that a stop cut off and the
+        token that ended it."""
+        rows = list(generated.logprobs)
+        if not generated.matched and generated.matched_id < 0:
+            return rows
+        offsets = self.offsets([each.id for each in rows])
+        length = len(generated.text)
+        return [row for row, start in zip(rows, offsets, strict=True) if start < length]
+
     def prompt_offsets(self, ids: list[int], n_chars: int) -> list[int]:
         """The same for a prompt of `n_chars` code points; its first token may decode to a space
         that the prompt does not have."""

@@ -14,6 +14,7 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.native import requests as native_requests
 from sgc.runtime.engine.http.native.requests import generations
 from sgc.runtime.engine.http.openai import requests as openai_requests
+from sgc.runtime.engine.http.openai import response_requests
 from sgc.runtime.engine.http.openai.chat import chat_prompt
 from sgc.runtime.engine.http.openai.requests import chat_completions, text_completions
 from sgc.runtime.engine.http.sampling import ids_prompt
@@ -150,6 +151,8 @@ def test_tokens_keep_their_leading_spaces_and_bytes(
         openai_requests.CHAT,
         openai_requests.COMPLETION,
         openai_requests.REFUSED,
+        response_requests.RESPONSES,
+        response_requests.REFUSED,
         native_requests.BODY | native_requests.IGNORED,
         native_requests.REFUSED,
         native_requests.PARAMS,

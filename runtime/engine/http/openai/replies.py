@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import Json
 from sgc.runtime.engine.http.openai.requests import Completions
 from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
 from sgc.runtime.engine.http.turns.turn import Turn, message_of
-
-_Logprobs = Sequence[pb.TokenLogprob]
 
 
 class Replies:
@@ -148,9 +145,12 @@ class Replies:
         if self._asked.logprobs is None:
             return None
         texts = self._turns[index].texts
-        shown = [row for generated in texts for row in self._shown(generated)]
+        shown = [row for generated in texts for row in self._texts.shown(generated)]
         if self._asked.is_chat:
-            return {"content": [self._entry(each) for each in shown], "refusal": None}
+            return {
+                "content": [logprob_entry(each, self._texts) for each in shown],
+                "refusal": None,
+            }
         n_echoed = len(self._echo(index))
         prompt = [row for generated in texts for row in generated.prompt_logprobs]
         rows = [*prompt, *shown]
@@ -165,32 +165,25 @@ class Replies:
             "text_offset": offsets,
         }
 
-    def _shown(self, generated: pb.Generated) -> list[pb.TokenLogprob]:
-        """The log-probabilities of tokens in the text, without those that a stop cut off and the
-        token that ended it."""
-        rows = list(generated.logprobs)
-        if not generated.matched and generated.matched_id < 0:
-            return rows
-        offsets = self._texts.offsets([each.id for each in rows])
-        length = len(generated.text)
-        return [row for row, start in zip(rows, offsets, strict=True) if start < length]
-
-    def _entry(self, found: pb.TokenLogprob) -> Json:
-        def one(each: pb.TokenLogprob) -> Json:
-            return {
-                "token": self._texts.text_of(each),
-                "logprob": _logprob(each),
-                "bytes": list(self._texts.bytes_of(each)),
-            }
-
-        return {**one(found), "top_logprobs": [one(each) for each in found.top]}
-
     def _tops(self, found: pb.TokenLogprob) -> Json | None:
         """Top log-probabilities by text, the likeliest of equal texts; None for the first token."""
         tops: Json = {}
         for each in found.top:
             tops.setdefault(self._texts.text_of(each), _logprob(each))
         return tops or None
+
+
+def logprob_entry(found: pb.TokenLogprob, texts: TokenTexts) -> Json:
+    """A token's log-probability as chats and responses have it."""
+
+    def one(each: pb.TokenLogprob) -> Json:
+        return {
+            "token": texts.text_of(each),
+            "logprob": _logprob(each),
+            "bytes": list(texts.bytes_of(each)),
+        }
+
+    return {**one(found), "top_logprobs": [one(each) for each in found.top]}
 
 
 def _likelihood(texts: list[pb.Generated]) -> float:
