@@ -12,7 +12,7 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 # Collecting tests without kept bytecode takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pythons test-slow lint bench clean
+.PHONY: demo test test-pythons test-slow test-clients lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -29,6 +29,13 @@ test-pythons: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
 	EXAMPLES=all $(BIN)/pytest -m "not slow" $$(grep -rl --include="*.py" -E "(property_tests|control_flow) import" tests)
+
+# Other packages' quickstarts on the HTTP server, from an environment of their own.
+CLIENTS := .venv-clients
+test-clients: $(STAMP)
+	$(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip --disable-pip-version-check -q install -r tests/engine/http/quickstarts/requirements.txt
+	SGC_CLIENTS_PYTHON=$(abspath $(CLIENTS)/bin/python) $(BIN)/pytest -m slow tests/engine/http/test_clients.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -52,4 +59,4 @@ bench: $(STAMP)
 	$(BIN)/python -P benches/programs.py
 
 clean:
-	rm -rf $(VENV) .venv-pythons
+	rm -rf $(VENV) .venv-pythons $(CLIENTS)

@@ -109,6 +109,15 @@ def test_several_calls_come_in_one_reply(client: OpenAI) -> None:
         assert found.finish_reason == "tool_calls"
         counts.add(len(found.message.tool_calls))
     assert max(counts) > 1
+    assert max(counts) <= 16
+
+
+def test_a_function_that_is_named_is_called_once(client: OpenAI) -> None:
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    for seed in range(4):
+        found = chat(client, tools=[WEATHER, PLAIN], tool_choice=named, seed=seed).choices[0]
+        assert len(found.message.tool_calls) == 1
+        assert found.finish_reason == "tool_calls"
 
 
 def test_a_stream_tells_a_name_once_and_arguments_in_pieces(client: OpenAI) -> None:

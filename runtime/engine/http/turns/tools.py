@@ -19,6 +19,7 @@ from sgc.runtime.engine.http.fields import Fields
 from sgc.runtime.engine.http.turns.formats import CallFormat
 
 MAX_TOOLS = 128
+MAX_CALLS = 16  # in one reply, so that a model that repeats itself comes to an end
 MAX_NAME_CHARS = 128
 ANY_OBJECT: Json = {"type": "object"}
 _NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
@@ -77,7 +78,9 @@ def read_tools(fields: Fields, form: CallFormat | str) -> Tools | None:
             where = f"tools[{i}].function.name"
             raise bad(f"{where}: there is another tool named {name!r}", where)
     callable_, must = _chosen(fields, told)
-    many = fields.boolean("parallel_tool_calls", default=True)
+    choice = fields.get("tool_choice")
+    is_named = isinstance(choice, dict) and choice["type"] == "function"
+    many = fields.boolean("parallel_tool_calls", default=True) and not is_named
     return Tools(told, callable_, must, many)
 
 
@@ -205,7 +208,7 @@ def calls_grammar(form: CallFormat, tools: Tools) -> str:
     rules: dict[str, list[str]] = {}  # of each schema, the functions that have it
     for function in tools.callable:
         rules.setdefault(function.schema, []).append(function.name)
-    more = f"({_quoted(form.separator)} call)*" if tools.has_many else ""
+    more = f"({_quoted(form.separator)} call){{0,{MAX_CALLS - 1}}}" if tools.has_many else ""
     begins, ends = (_quoted(text) if text else "" for text in (form.begins, form.ends))
     lines = [" ".join(filter(None, ("start:", begins, "call", more, ends)))]
     lines.append("call: " + " | ".join(f"call{i}" for i in range(len(rules))))
