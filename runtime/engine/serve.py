@@ -12,8 +12,9 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
@@ -30,14 +31,19 @@ from sgc.runtime.engine.names import (
 )
 from sgc.runtime.engine.worker import process as worker_process
 
+if TYPE_CHECKING:
+    from sgc.runtime.engine.http.beside import Beside
 
-def run_server(config: ServerConfig) -> int:
-    """Serves until a signal; returns the exit status. Errors are printed, not raised."""
+
+def run_server(config: ServerConfig, beside: Callable[[], Beside] | None = None) -> int:
+    """Serves until a signal; returns the exit status. Errors are printed, not raised.
+
+    beside: makes what else is on the HTTP site, while the model loads."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its log lines repeat our errors
     try:
         checked = check(config)
         worker = worker_process.spawn(worker_config(config, checked.source))
-        return _serve(checked, worker)
+        return _serve(checked, worker, beside)
     except SgcError as error:
         if os.environ.get("SGC_DEBUG"):
             import traceback
@@ -50,15 +56,21 @@ def run_server(config: ServerConfig) -> int:
             _remove_folder(config.listen)
 
 
-def _serve(checked: Checked, worker: worker_process.WorkerProcess) -> int:
+def _serve(
+    checked: Checked,
+    worker: worker_process.WorkerProcess,
+    beside: Callable[[], Beside] | None,
+) -> int:
     try:
         import asyncio
 
         from sgc.runtime.engine.serving import serve
+
+        other = None if beside is None else beside()
     except BaseException:
         worker.abandon()
         raise
-    return asyncio.run(serve(checked, worker))
+    return asyncio.run(serve(checked, worker, other))
 
 
 def _remove_folder(listen: str) -> None:

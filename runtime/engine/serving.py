@@ -12,8 +12,10 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
@@ -22,7 +24,7 @@ from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
-from sgc.runtime.engine.server.listen import bind
+from sgc.runtime.engine.server.listen import Address, Security, bind
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.template import PLAIN
@@ -33,19 +35,22 @@ from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
 
 if TYPE_CHECKING:
+    from sgc.runtime.engine.http.beside import Beside
     from sgc.runtime.engine.metrics.scraping import Scraping
 
 T = TypeVar("T")
 _Site = contextlib.AbstractAsyncContextManager[str]
 
 
-async def serve(checked: Checked, worker: WorkerProcess) -> int:
-    """Serves until a signal or the step process's end; returns the exit status."""
+async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None = None) -> int:
+    """Serves until a signal or the step process's end; returns the exit status. beside: what else
+    is on the HTTP site."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker, 0.0 if config.kv_dir is None else KV_CLOSING_S)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe, renderer = "", None, None
+    private = contextlib.ExitStack()
     try:
         probe = start_probe(source.tokenizer_folder)
         tokenizer = load_tokenizer(source.tokenizer_folder)
@@ -61,10 +66,12 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
+        own = private.enter_context(_own_socket(server, security)) if beside else ""
         await server.start(facts, shared)
         async with (
+            _opened(beside, own),
             _scraping(checked, facts, shared) as scraping,
-            _http(checked, facts, shared, scraping) as http_url,
+            _http(checked, facts, shared, scraping, beside) as http_url,
             _metrics(checked, scraping) as metrics_url,
         ):
             if metrics_url:
@@ -83,6 +90,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
     except WorkerDied as error:
         raise SgcError(f"the model cannot be loaded: {error}") from error
     finally:
+        private.close()
         if probe is not None:
             probe.close()
         if renderer is not None:
@@ -165,14 +173,39 @@ def _metrics(checked: Checked, scraping: Scraping | None) -> _Site:
     return serving_metrics(checked.scraped, checked.security, _tls(checked), scraping)
 
 
-def _http(checked: Checked, facts: EngineFacts, shared: Shared, scraping: Scraping | None) -> _Site:
+@contextlib.contextmanager
+def _own_socket(server: EngineServer, security: Security) -> Iterator[str]:
+    """Where this process reaches its own engine: nobody else may open the socket's folder."""
+    with tempfile.TemporaryDirectory(prefix="sgc-own-") as folder:
+        yield bind(server.grpc, Address(path=Path(folder) / "engine"), Security(security.tokens))
+
+
+@contextlib.asynccontextmanager
+async def _opened(beside: Beside | None, uri: str) -> AsyncIterator[None]:
+    if beside is None:
+        yield
+        return
+    await beside.open(uri)
+    try:
+        yield
+    finally:
+        await beside.close()
+
+
+def _http(
+    checked: Checked,
+    facts: EngineFacts,
+    shared: Shared,
+    scraping: Scraping | None,
+    beside: Beside | None,
+) -> _Site:
     """Serves OpenAI's and SGLang's HTTP APIs within the block; yields the URL, or "" if off."""
     if checked.http is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.http.app import serving_http
 
     security, tls = checked.security, _tls(checked)
-    return serving_http(checked.http, security, tls, facts, shared, scraping)
+    return serving_http(checked.http, security, tls, facts, shared, scraping, beside)
 
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:

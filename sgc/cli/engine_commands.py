@@ -94,6 +94,13 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--reasoning-format", type=click.Choice(REASONING_NAMES), default=AUTO,
               show_default=True, help="The tag around the model's reasoning; auto: the one that "
               "its chat template names; off: none is split off.")  # fmt: skip
+@click.option("--program", metavar="[NAME=]FILE.sgir", multiple=True, help="A compiled program "
+              "to run for clients: POST /v1/programs/NAME, and the model program/NAME. Repeatable; "
+              "needs --http.")  # fmt: skip
+@click.option("--tools", metavar="FILE|MODULE", multiple=True, help="Whose @sgc.tool functions "
+              "these programs may call; repeatable.")  # fmt: skip
+@click.option("--max-programs", type=click.IntRange(min=1), default=256, show_default=True,
+              help="Most programs that run at once; more are told to retry later.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the engine's invariants after every step.")
 @debug_option
 def serve_command(**options: Any) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from sgc.runtime.engine.http import openapi
+from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError
@@ -62,15 +63,17 @@ async def serving_http(
     facts: EngineFacts,
     shared: Shared,
     scraping: Scraping | None,
+    beside: Beside | None = None,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the block ends; yields the URL."""
+    """Serves in the running event loop until the block ends; yields the URL. beside: what else has
+    routes on this site."""
     runs, connections = Runs(shared), Connections()
     most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
     if most is not None:
         most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
     bodies = BodyReader(connections, max_string_bytes=most)
     apis = (
-        OpenAIApi(facts, runs, bodies),
+        OpenAIApi(facts, runs, bodies, beside),
         EmbeddingApi(facts, runs, bodies),
         NativeApi(facts, shared, runs, bodies),
         ResponsesApi(facts, runs, bodies),
@@ -78,6 +81,7 @@ async def serving_http(
     )
     routes = [route for api in apis for route in api.routes()]
     routes += [web.get("/metrics", _metrics(scraping))]
+    routes += [] if beside is None else beside.routes(bodies)
     routes.append(web.get("/openapi.json", described(routes)))
     app = application(routes, security, connections, OPEN_PATHS)
     async with serving(app, connections, address, tls) as url:

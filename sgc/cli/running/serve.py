@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sgc.errors import UsageError
 from sgc.runs.endpoints import require_engine
 
+if TYPE_CHECKING:
+    from sgc.services.routes import ProgramRoutes
 
-def serve(**options: Any) -> None:
+
+def serve(
+    program: tuple[str, ...] = (),
+    tools: tuple[str, ...] = (),
+    max_programs: int = 0,
+    **options: Any,
+) -> None:
     """Runs an engine's server in this process until it is stopped; exits with its code."""
     require_engine()
+    if program and options["http"] == "off":
+        raise UsageError("--program serves programs over HTTP", hint="add --http PORT")
+    if tools and not program:
+        raise UsageError("--tools are what programs may call", hint="add --program FILE.sgir")
     from sgc.runtime.engine.config import ServerConfig
     from sgc.runtime.engine.serve import run_server
 
@@ -25,4 +39,13 @@ def serve(**options: Any) -> None:
         for key, value in options.items()
         if value is not None
     }
-    sys.exit(run_server(ServerConfig(**given)))
+    beside = partial(_programs, program, tools, max_programs) if program else None
+    sys.exit(run_server(ServerConfig(**given), beside))
+
+
+def _programs(targets: tuple[str, ...], tools: tuple[str, ...], max_runs: int) -> ProgramRoutes:
+    from sgc.cli.programs.source import load_tools
+    from sgc.services.programs import load_programs
+    from sgc.services.routes import ProgramRoutes
+
+    return ProgramRoutes(load_programs(targets, load_tools(tools), max_runs))

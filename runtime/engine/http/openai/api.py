@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.guard import DOMAIN
@@ -25,8 +26,12 @@ from sgc.runtime.engine.server.server import EngineFacts
 
 
 class OpenAIApi:
-    def __init__(self, facts: EngineFacts, runs: Runs, bodies: BodyReader) -> None:
-        self._facts = facts
+    def __init__(
+        self, facts: EngineFacts, runs: Runs, bodies: BodyReader, beside: Beside | None = None
+    ) -> None:
+        """beside: what answers for models of its own."""
+        self._facts, self._beside = facts, beside
+        self._others = frozenset() if beside is None else frozenset(beside.models)
         self._runs = runs
         self._bodies = bodies
         self._texts = TokenTexts(facts.tokenizer)
@@ -42,21 +47,24 @@ class OpenAIApi:
         ]
 
     async def _models(self, request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [self._description()]})
+        others = [self._named(name) for name in sorted(self._others)]
+        return web.json_response({"object": "list", "data": [self._description(), *others]})
 
     async def _model(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
+        if name in self._others:
+            return web.json_response(self._named(name))
         if name != self._facts.model:
             message = f"there is no model {name[:200]!r}; this engine serves {self._facts.model!r}"
             raise HttpError(404, message, "model", "model_not_found")
         return web.json_response(self._description())
 
+    def _named(self, name: str) -> Json:
+        return {"id": name, "object": "model", "created": self._started, "owned_by": "sgc"}
+
     def _description(self) -> Json:
         return {
-            "id": self._facts.model,
-            "object": "model",
-            "created": self._started,
-            "owned_by": "sgc",
+            **self._named(self._facts.model),
             "max_model_len": self._facts.limits.max_positions,
             "pooling": self._facts.limits.pooling.name or None,
             "embedding_size": self._facts.ready.hidden_size,
@@ -64,6 +72,8 @@ class OpenAIApi:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await self._bodies.read(request)
+        if self._beside is not None and body.get("model") in self._others:
+            return await self._beside.chat(request, body)
         asked = await self._lane.run(  # the chat template may have to render it
             request.protocol, lambda _: asked_of.chat_completions(body, self._facts)
         )

@@ -1,0 +1,31 @@
+"""What another part of the system serves on the engine's HTTP site: programs (`sgc/services/`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.errors import Json
+
+
+class Beside(Protocol):
+    """models: names of its own, beside the engine's model, in OpenAI's API."""
+
+    models: Sequence[str]
+
+    async def open(self, uri: str) -> None:
+        """Called once the engine listens there, for this process alone."""
+        ...
+
+    async def close(self) -> None: ...
+
+    def routes(self, bodies: BodyReader) -> list[Any]:
+        """Routes of aiohttp; `guard.py` has let their requests in."""
+        ...
+
+    async def chat(self, request: web.Request, body: Json) -> web.StreamResponse:
+        """Answers a chat with one of its models, as OpenAI's API does."""
+        ...

@@ -1,0 +1,169 @@
+"""Compiled programs that a server runs for its clients, beside the engine.
+
+A client asks for a whole program in one message, so a program of many dependent requests costs the
+network's delay once. The engine never sees a program: its requests come over a socket of the
+server's own, with the token of the client that asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sgc.errors import ArgumentError, LoadError, Overloaded, UsageError
+from sgc.ir.graph import Node
+from sgc.ir.types import Kind
+from sgc.programs.program import Program, load
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.arguments import bind_arguments
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.interface.media import load_media
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+
+MAX_RUNS = 256
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that a stream has got. stream: its place in the run."""
+
+    stream: str
+    text: str
+    is_generated: bool
+
+
+class Texts:
+    """Texts of a run on their way to a client: from the thread that runs it to the event loop.
+
+    What the client has not read is one text for each stretch of a stream, so a slow client holds
+    no more than the texts themselves.
+    """
+
+    def __init__(self) -> None:
+        self._loop, self._there = asyncio.get_running_loop(), asyncio.Event()
+        self._lock, self._unread = threading.Lock(), list[Text]()
+
+    def add(self, node: Node, path: str, text: str) -> None:
+        """Called by the run."""
+        if not text:
+            return
+        is_generated = node.op in ("gen", "gen_n", "select", "share")
+        with self._lock:
+            is_first = not self._unread
+            last = self._unread[-1] if self._unread else None
+            if last is not None and (last.stream, last.is_generated) == (path, is_generated):
+                self._unread[-1] = Text(path, last.text + text, is_generated)
+            else:
+                self._unread.append(Text(path, text, is_generated))
+        if is_first:
+            self._loop.call_soon_threadsafe(self._there.set)
+
+    async def take(self) -> list[Text]:
+        """Waits for texts; returns those that are unread."""
+        await self._there.wait()
+        return self.unread()
+
+    def unread(self) -> list[Text]:
+        with self._lock:
+            unread, self._unread = self._unread, []
+            self._there.clear()
+        return unread
+
+
+@dataclass(slots=True)
+class Programs:
+    """programs: by the name that clients use. Opened before it runs anything.
+
+    max_runs: at once; more are told to try again.
+    """
+
+    programs: Mapping[str, Program]
+    tools: Sequence[Any] = ()
+    max_runs: int = MAX_RUNS
+    _uri: str = ""
+    _backends: dict[str, Backend] = field(default_factory=dict)  # by the clients' tokens
+    _n_running: int = 0
+
+    def open(self, uri: str) -> None:
+        self._uri = uri
+
+    async def close(self) -> None:
+        backends, self._backends = self._backends, {}
+        for backend in backends.values():
+            closing = asyncio.run_coroutine_threadsafe(backend.close(), shared.loop)
+            await asyncio.wrap_future(closing)
+
+    async def run(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        token: str,
+        on_text: Callable[[Node, str, str], None] | None = None,
+    ) -> RunResult:
+        """One run, with a client's token; cancelling it cancels its requests."""
+        program = self.programs[name]
+        values = checked_arguments(program, arguments)
+        if self._n_running >= self.max_runs:
+            raise Overloaded(f"{self.max_runs} programs are running already; try again later")
+        backend = program.sharing(self._backend(token))
+        work = program.start(backend, values, options, on_text)
+        self._n_running += 1
+        try:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
+        finally:
+            self._n_running -= 1
+
+    def _backend(self, token: str) -> Backend:
+        if token not in self._backends:
+            self._backends[token] = EngineBackend(self._uri, token)
+        return self._backends[token]
+
+
+def checked_arguments(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A client's arguments. An image is a data URI: a path would be one of the server's files.
+
+    Raises ArgumentError, which lists what is wrong with them.
+    """
+    found = dict(given)
+    for param in program.graph.params:
+        name = param.value.name
+        if param.value.type.kind is Kind.MEDIA and name in found:
+            value = found[name]
+            if not isinstance(value, str) or not value.startswith("data:"):
+                raise ArgumentError(f"argument {name!r} must be an image as a data: URI")
+            found[name] = load_media(value)
+    bind_arguments(program.graph, found)
+    return found
+
+
+def load_programs(targets: Iterable[str], tools: Sequence[Any], max_runs: int) -> Programs:
+    """The programs of `[NAME=]FILE.sgir`, each checked as far as it can be before it runs."""
+    programs: dict[str, Program] = {}
+    for target in targets:
+        name, equals, path = target.partition("=")
+        file = Path(path if equals else target).expanduser()
+        name = name if equals else file.stem
+        if not name or not set(name) <= _NAME_CHARS:
+            raise UsageError(
+                f"--program {target}: {name!r} is no name for a program",
+                hint="letters, digits, '_', '-' and '.': --program NAME=FILE.sgir",
+            )
+        if name in programs:
+            raise UsageError(
+                f"--program {target}: there are two programs named {name!r}",
+                hint="--program NAME=FILE.sgir gives it another",
+            )
+        program = load(file, allow_tools=tools)
+        program.check_tools(RunOptions())  # those that it was loaded with
+        if program.graph.params and any(p.value.type.is_stream for p in program.graph.params):
+            raise LoadError(f"{file}: a program that takes a stream runs only inside another")
+        programs[name] = program
+    return Programs(programs, tools, max_runs)

@@ -1,0 +1,281 @@
+"""Programs over HTTP: routes of their own, and as models of OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from sgc.errors import (
+    ArgumentError,
+    BackendError,
+    ContextExceeded,
+    EngineUnavailable,
+    Overloaded,
+    SgcError,
+    UsageError,
+)
+from sgc.ir.types import Kind
+from sgc.programs.program import Program
+from sgc.runs.options import make_options
+from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.errors import HttpError, Json, bad
+from sgc.runtime.engine.http.fields import Fields
+from sgc.runtime.engine.http.render import dumps, json_text
+from sgc.runtime.engine.http.request_ids import id_of
+from sgc.runtime.engine.http.sse import respond
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.services.programs import Programs, Texts
+
+PREFIX = "program/"
+OPTIONS = (
+    "seed", "temperature", "max_tokens", "min_tokens", "top_p", "top_k", "min_p", "stop",
+    "frequency_penalty", "presence_penalty", "repetition_penalty",
+)  # fmt: skip
+"""What a client may set for generations that do not set it themselves."""
+_RUN = frozenset({"arguments", "stream", *OPTIONS})
+_CHAT = frozenset({
+    "model", "messages", "stream", "stream_options", "user", "n", "max_completion_tokens",
+    *OPTIONS,
+})  # fmt: skip
+_STATUS = (
+    (UsageError, 400, "invalid_value"),  # arguments among them
+    (ContextExceeded, 400, "context_length_exceeded"),
+    (Overloaded, 429, "overloaded"),
+    (EngineUnavailable, 503, "unavailable"),
+    (BackendError, 500, "backend_error"),
+    (SgcError, 422, "program_failed"),
+)
+
+
+class ProgramRoutes:
+    """A `Beside` of the engine's HTTP site."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._started = int(time.time())
+        self.models: Sequence[str] = [PREFIX + name for name in programs.programs]
+
+    async def open(self, uri: str) -> None:
+        self._programs.open(uri)
+
+    async def close(self) -> None:
+        await self._programs.close()
+
+    def routes(self, bodies: BodyReader) -> list[Any]:
+        async def run(request: web.Request) -> web.StreamResponse:
+            return await self._run(request, await bodies.read(request))
+
+        return [
+            web.get("/v1/programs", self._list),
+            web.get("/v1/programs/{name}", self._describe),
+            web.post("/v1/programs/{name}", run),
+        ]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        data = [description(*each) for each in self._programs.programs.items()]
+        return web.json_response({"object": "list", "data": data})
+
+    async def _describe(self, request: web.Request) -> web.Response:
+        name = self._known(request.match_info["name"])
+        return web.json_response(description(name, self._programs.programs[name]))
+
+    def _known(self, name: str) -> str:
+        if name not in self._programs.programs:
+            known = ", ".join(self._programs.programs)
+            message = f"there is no program {name[:200]!r}; this server has {known}"
+            raise HttpError(404, message, "name", "program_not_found")
+        return name
+
+    async def _run(self, request: web.Request, body: Json) -> web.StreamResponse:
+        name, fields = self._known(request.match_info["name"]), Fields(body)
+        fields.check_known(_RUN, {})
+        arguments, options = body.get("arguments") or {}, _options(fields)
+        if not isinstance(arguments, dict):
+            raise bad("arguments must be an object of names and values", "arguments")
+        if not fields.boolean("stream"):
+            result = await self._result(request, name, arguments, options)
+            return json_text(dumps(run_object(id_of(request), name, result)))
+        async with aclosing(self._events(request, name, arguments, options)) as events:
+            return await respond(request, events)
+
+    async def _result(
+        self,
+        request: web.Request,
+        name: str,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        texts: Texts | None = None,
+    ) -> RunResult:
+        token = request.headers.get(hdrs.AUTHORIZATION, "").removeprefix("Bearer ").strip()
+        add = None if texts is None else texts.add
+        try:
+            return await self._programs.run(name, arguments, options, token, add)
+        except SgcError as error:
+            raise _http_error(error) from error
+
+    async def _events(
+        self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
+    ) -> AsyncGenerator[str]:
+        """Each text as it comes, and then the whole result."""
+        texts = Texts()
+        work = self._result(request, name, arguments, options, texts)
+        running = asyncio.ensure_future(work)
+        try:
+            while not running.done():
+                taking = asyncio.ensure_future(texts.take())
+                await asyncio.wait({running, taking}, return_when=asyncio.FIRST_COMPLETED)
+                taking.cancel()
+                for each in texts.unread() if not taking.done() else taking.result():
+                    yield dumps({"type": "text", **asdict(each)})
+            for each in texts.unread():
+                yield dumps({"type": "text", **asdict(each)})
+            yield dumps({"type": "result", **run_object(id_of(request), name, running.result())})
+        finally:
+            running.cancel()
+
+    # -- as a model of OpenAI's API ---------------------------------------------------------
+
+    async def chat(self, request: web.Request, body: Json) -> web.StreamResponse:
+        fields = Fields(body)
+        fields.check_known(_CHAT, {})
+        model = fields.text("model")
+        name = self._known(model.removeprefix(PREFIX))
+        if fields.integer("n", 1) != 1:
+            raise bad("a program gives one answer: n must be 1", "n")
+        argument = chat_parameter(name, self._programs.programs[name])
+        values = {argument: last_message(body.get("messages"))}
+        result = await self._result(request, name, values, _options(fields))
+        chat = _Chat(id_of(request), model, self._started, result)
+        if not fields.boolean("stream"):
+            return json_text(dumps(chat.whole()))
+        include_usage = fields.object("stream_options").boolean("include_usage")
+        async with aclosing(chat.chunks(include_usage)) as chunks:
+            return await respond(request, chunks)
+
+
+def description(name: str, program: Program) -> Json:
+    parameters = [
+        {
+            "name": param.value.name,
+            "type": str(param.value.type),
+            "required": param.default is None,
+        }
+        for param in program.graph.params
+    ]
+    return {"id": name, "object": "program", "parameters": parameters}
+
+
+def run_object(run_id: str, name: str, result: RunResult) -> Json:
+    """A run's result, as clients get it."""
+    return {
+        "id": run_id,
+        "object": "program.run",
+        "program": name,
+        "return": result.ret_value,
+        "text": result.text(),
+        "variables": dict(result.variables),
+        "streams": [
+            {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
+            for stream in result.streams
+        ],
+        "usage": {**_usage(result), "requests": result.stats.requests},
+        "seed": result.seed,
+    }
+
+
+def _usage(result: RunResult) -> Json:
+    stats = result.stats
+    return {
+        "prompt_tokens": stats.prompt_tokens,
+        "completion_tokens": stats.completion_tokens,
+        "total_tokens": stats.prompt_tokens + stats.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": stats.cached_tokens},
+    }
+
+
+def _options(fields: Fields) -> RunOptions:
+    given = {name: fields.get(name) for name in OPTIONS if name in fields}
+    if "max_completion_tokens" in fields:
+        given["max_tokens"] = fields.get("max_completion_tokens")
+    try:
+        return make_options(given)
+    except UsageError as error:
+        raise bad(error.message, next((n for n in given if n in error.message), None)) from error
+
+
+def _http_error(error: SgcError) -> HttpError:
+    status, code = next(row[1:] for row in _STATUS if isinstance(error, row[0]))
+    param = "arguments" if isinstance(error, ArgumentError) else None
+    return HttpError(status, error.message, param, code)
+
+
+def chat_parameter(name: str, program: Program) -> str:
+    """The one text that the program has to be given."""
+    needed = [param.value for param in program.graph.params if param.default is None]
+    if len(needed) == 1 and needed[0].type.kind is Kind.TEXT:
+        return needed[0].name
+    found = ", ".join(f"{value.name}: {value.type}" for value in needed) or "none"
+    raise bad(
+        f"as a model, a program must need one argument that is a text; {name} needs {found}: "
+        f"call POST /v1/programs/{name}",
+        "model",
+    )
+
+
+def last_message(messages: Any) -> str:
+    """The text of the last user message."""
+    if not isinstance(messages, list) or not messages:
+        raise bad("messages must be a list of messages", "messages")
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            if isinstance(content, list) and all(map(_is_text_part, content)):
+                content = "".join(part["text"] for part in content)
+            if isinstance(content, str):
+                return content
+            raise bad("the last user message must be a text", "messages")
+    raise bad("messages has no user message, whose text is the program's argument", "messages")
+
+
+def _is_text_part(part: Any) -> bool:
+    return (
+        isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    )
+
+
+class _Chat:
+    """A run as a chat completion: what the program returns, else its text."""
+
+    def __init__(self, chat_id: str, model: str, created: int, result: RunResult) -> None:
+        self._common = {"id": chat_id, "created": created, "model": model}
+        value = result.text() if result.ret_value is None else result.ret_value
+        self._content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self._usage = _usage(result)
+
+    def whole(self) -> Json:
+        message = {"role": "assistant", "content": self._content}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {
+            **self._common, "object": "chat.completion", "choices": [choice], "usage": self._usage,
+        }  # fmt: skip
+
+    async def chunks(self, include_usage: bool) -> AsyncGenerator[str]:
+        yield self._chunk({"role": "assistant", "content": self._content})
+        yield self._chunk({}, "stop")
+        if include_usage:
+            yield dumps(self._with([], self._usage))
+
+    def _chunk(self, delta: Json, reason: str | None = None) -> str:
+        return dumps(self._with([{"index": 0, "delta": delta, "finish_reason": reason}]))
+
+    def _with(self, choices: list[Json], usage: Json | None = None) -> Json:
+        found = {**self._common, "object": "chat.completion.chunk", "choices": choices}
+        return found if usage is None else {**found, "usage": usage}

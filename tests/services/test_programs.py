@@ -1,0 +1,216 @@
+"""`sgc serve --program`: what a client asks for in one message is what it would have run itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from openai import OpenAI
+from services.conftest import NAMES, TOKENS, serving, tip
+from waiting import until
+
+from sgc.errors import ArgumentError
+from sgc.ir.text.parser import parse
+from sgc.programs.program import Program
+from sgc.runs.endpoint import Endpoint
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.services.programs import checked_arguments
+
+
+def test_programs_are_listed_with_their_parameters(server):
+    found = server.ask("/v1/programs").json["data"]
+    assert [each["id"] for each in found] == [*NAMES, "other"]
+    topic, n = found[0]["parameters"]
+    assert topic == {"name": "topic", "type": "text", "required": True}
+    assert n == {"name": "n", "type": "int", "required": False}
+    assert server.ask("/v1/programs/other").json["parameters"] == found[0]["parameters"]
+
+
+def test_a_run_gives_what_the_client_would_have_got(server):
+    body = {"arguments": {"topic": "tea", "n": 5}, "seed": 9}
+    answer = server.ask("/v1/programs/tip", body)
+    assert answer.status == 200
+    with Endpoint(EngineBackend(server.uri)) as endpoint:
+        own = tip.run_once({"topic": "tea", "n": 5}, RunOptions(seed=9), endpoint)
+    found = answer.json
+    assert found["return"] == own.ret_value
+    assert found["text"] == own.text()
+    assert found["variables"] == own.variables
+    assert [each["text"] for each in found["streams"]] == [each.text for each in own.streams]
+    assert found["seed"] == 9
+    assert found["usage"]["completion_tokens"] == own.stats.completion_tokens == 18
+    assert found["id"] == answer.headers["X-Request-Id"]
+
+
+def test_texts_come_as_they_are_generated(server):
+    events = server.ask(
+        "/v1/programs/tip", {"arguments": {"topic": "tea"}, "seed": 9, "stream": True}
+    ).events
+    *texts, result = events
+    assert result["type"] == "result"
+    main = "".join(each["text"] for each in texts if each["stream"] == "tip")
+    assert main == result["text"]
+    generated = [each["text"] for each in texts if each["is_generated"] and each["stream"] == "tip"]
+    assert "".join(generated) == result["variables"]["first"]
+    assert {each["type"] for each in texts} == {"text"}
+    assert len({each["stream"] for each in texts}) == 3
+
+
+def test_programs_call_the_servers_tools(server):
+    found = server.ask("/v1/programs/loud", {"arguments": {"topic": "tea"}}).json
+    assert found["text"].startswith("TEA")
+    assert found["return"] == found["variables"]["said"].upper()
+
+
+def client(server) -> OpenAI:
+    return OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0)
+
+
+def test_a_program_is_a_model_of_openais_api(server):
+    openai = client(server)
+    assert {"fake", "program/tip"} <= {model.id for model in openai.models.list()}
+    assert openai.models.retrieve("program/chain").owned_by == "sgc"
+    parts = [{"type": "text", "text": "te"}, {"type": "text", "text": "a"}]
+    messages = [{"role": "user", "content": "no"}, {"role": "user", "content": parts}]
+    said = openai.chat.completions.create(model="program/tip", messages=messages, seed=9)
+    own = server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}, "seed": 9}).json
+    assert json.loads(said.choices[0].message.content) == own["return"]
+    assert said.usage.completion_tokens == own["usage"]["completion_tokens"]
+    # One that returns nothing gives its text.
+    said = openai.chat.completions.create(model="program/chain", messages=messages, seed=9)
+    assert said.choices[0].message.content.startswith("tea step 0: ")
+
+
+def test_its_answer_is_streamed_in_openais_form(server):
+    chunks = list(
+        client(server).chat.completions.create(
+            model="program/chain", messages=[{"role": "user", "content": "tea"}], seed=9,
+            stream=True, stream_options={"include_usage": True},
+        )
+    )  # fmt: skip
+    text = "".join(each.choices[0].delta.content or "" for each in chunks if each.choices)
+    assert text.startswith("tea step 0: ")
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage.completion_tokens == 12
+
+
+BAD = {
+    "unknown program": ("/v1/programs/tap", {}, 404, "name", "this server has tip, chain"),
+    "missing": ("/v1/programs/tip", {}, 400, "arguments", "missing argument 'topic' (text)"),
+    "surplus": ("/v1/programs/chain", {"arguments": {"topic": "a", "n": 1}}, 400, "arguments",
+                "'n'"),
+    "wrong type": ("/v1/programs/tip", {"arguments": {"topic": 3}}, 400, "arguments", "'topic'"),
+    "no object": ("/v1/programs/tip", {"arguments": [1]}, 400, "arguments", "must be an object"),
+    "option": ("/v1/programs/tip", {"arguments": {"topic": "a"}, "temperature": -1}, 400,
+               "temperature", "from 0 to 100"),
+    "option's type": ("/v1/programs/tip", {"arguments": {"topic": "a"}, "max_tokens": "x"}, 400,
+                      "max_tokens", "max_tokens"),
+    "unknown field": ("/v1/programs/tip", {"arguments": {"topic": "a"}, "tools": []}, 400,
+                      "tools", "not a parameter"),
+    "stream": ("/v1/programs/tip", {"arguments": {"topic": "a"}, "stream": 1}, 400, "stream",
+               "true or false"),
+    "raises": ("/v1/programs/fails", {"arguments": {"topic": "a"}}, 422, None, "it is never empty"),
+    "too long": ("/v1/programs/endless", {"arguments": {"topic": "a " * 40_000}}, 400, None,
+                 "tokens"),
+    "chat without user": ("/v1/chat/completions", {"model": "program/tip", "messages": [
+        {"role": "system", "content": "a"}]}, 400, "messages", "no user message"),
+    "chat of images": ("/v1/chat/completions", {"model": "program/tip", "messages": [
+        {"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages", "must be a text"),
+    "chat with tools": ("/v1/chat/completions", {"model": "program/tip", "messages": [
+        {"role": "user", "content": "a"}], "tools": [{}]}, 400, "tools", "not a parameter"),
+    "chat of several": ("/v1/chat/completions", {"model": "program/tip", "messages": [
+        {"role": "user", "content": "a"}], "n": 2}, 400, "n", "one answer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_a_client_got_wrong_is_told(server, what):
+    path, body, status, param, words = BAD[what]
+    answer = server.ask(path, body)
+    assert answer.status == status, answer.text
+    assert answer.error["param"] == param
+    assert words in answer.error["message"]
+
+
+def test_an_error_in_a_stream_is_its_last_event(server):
+    body = {"arguments": {"topic": "a"}, "stream": True}
+    *texts, error = server.ask("/v1/programs/fails", body).events
+    assert texts
+    assert "it is never empty" in error["error"]["message"]
+
+
+def test_more_programs_than_may_run_are_told_to_retry_and_who_hangs_up_stops_its_run(server):
+    data = json.dumps({"arguments": {"topic": "a"}, "stream": True}).encode()
+    head = f"POST /v1/programs/endless HTTP/1.1\r\nHost: {server.host}\r\n"
+    head += f"Content-Length: {len(data)}\r\n\r\n"
+    held = [socket.create_connection(server.address) for _ in range(2)]
+    for one in held:
+        one.sendall(head.encode() + data)
+        assert one.recv(100).startswith(b"HTTP/1.1 200")
+    refused = server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}})
+    assert refused.status == 429
+    assert "Retry-After" in refused.headers
+    for one in held:
+        one.close()
+    until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)
+
+
+def test_clients_of_two_tokens_share_no_prefix(files, tmp_path):
+    (tmp_path / "tokens").write_text("\n".join(TOKENS))
+    options = [f"--program={files / 'chain.sgir'}", "--token-file", str(tmp_path / "tokens")]
+    body = {"arguments": {"topic": "a long story of tea, " * 20}, "seed": 1}
+    with serving(tmp_path, *options) as server:
+        assert server.ask("/v1/programs/chain", body).status == 401
+        assert server.ask("/v1/programs").status == 401
+        cached = [
+            server.ask("/v1/programs/chain", body, Authorization=f"Bearer {token}").json["usage"]
+            ["prompt_tokens_details"]["cached_tokens"]
+            for token in (TOKENS[0], TOKENS[0], TOKENS[1])
+        ]  # fmt: skip
+    assert cached[1] > cached[0] == cached[2]
+
+
+def run_serve(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--program", "{files}/tip.sgir"], "add --http"),
+        (["--tools", "{files}/loud.py", "--http", "0"], "add --program"),
+        (["--program", "{files}/none.sgir", "--http", "0"], "none.sgir"),
+        (["--program", "a/b={files}/tip.sgir", "--http", "0"], "is no name"),
+        (["--program", "{files}/tip.sgir", "--program", "tip={files}/chain.sgir", "--http", "0"],
+         "two programs named 'tip'"),
+        (["--program", "{files}/loud.sgir", "--http", "0"], "shout"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_served_is_told_at_the_start(files, tmp_path, options, words):
+    given = [each.format(files=files) for each in options]
+    found = run_serve("--listen", f"unix:{tmp_path}/sock", *given)
+    assert found.returncode in (1, 2)
+    assert "error: " in found.stderr
+    assert words in found.stderr
+
+
+def test_an_image_is_data_and_never_one_of_the_servers_files():
+    text = """sgir 1
+program @pictured(%photo: media) {
+  %s0 = stream "pictured"
+  %s1 = image %s0 %photo
+  return
+}"""
+    program = Program(parse(text))
+    for bad in ("/etc/passwd", "photo.png", 3, "http://localhost/a.png"):
+        with pytest.raises(ArgumentError, match="data: URI"):
+            checked_arguments(program, {"photo": bad})
+    pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+    assert checked_arguments(program, {"photo": pixel})["photo"].mime == "image/gif"
