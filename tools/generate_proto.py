@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ("sgir", "engine", "worker")
-SERVICES = ("engine",)
+NAMES = ("sgir", "engine", "worker", "programs")
+SERVICES = ("engine", "programs")
 
 
 def generate(out: Path) -> None:

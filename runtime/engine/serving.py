@@ -67,7 +67,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         own = private.enter_context(_own_socket(server, security)) if beside else ""
-        await server.start(facts, shared)
+        await server.start(facts, shared, beside.add_to if beside else None)
         async with (
             _opened(beside, own),
             _scraping(checked, facts, shared) as scraping,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,25 @@ class Programs:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
         finally:
             self._n_running -= 1
+
+    async def stream(
+        self, name: str, arguments: Mapping[str, Any], options: RunOptions, token: str
+    ) -> AsyncGenerator[Text | RunResult]:
+        """The texts of a run as they come, and then its result; closing it ends the run."""
+        texts = Texts()
+        running = asyncio.ensure_future(self.run(name, arguments, options, token, texts.add))
+        try:
+            while not running.done():
+                taking = asyncio.ensure_future(texts.take())
+                await asyncio.wait({running, taking}, return_when=asyncio.FIRST_COMPLETED)
+                taking.cancel()
+                for each in taking.result() if taking.done() else texts.unread():
+                    yield each
+            for each in texts.unread():
+                yield each
+            yield running.result()
+        finally:
+            running.cancel()
 
     def _backend(self, token: str) -> Backend:
         if token not in self._backends:

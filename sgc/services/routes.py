@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -23,7 +22,6 @@ from sgc.errors import (
 )
 from sgc.ir.types import Kind
 from sgc.programs.program import Program
-from sgc.runs.options import make_options
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields
@@ -32,14 +30,10 @@ from sgc.runtime.engine.http.request_ids import id_of
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.services.programs import Programs, Texts
+from sgc.services.programs import Programs
+from sgc.services.replies import OPTIONS, description, options_of, run_object, usage
 
 PREFIX = "program/"
-OPTIONS = (
-    "seed", "temperature", "max_tokens", "min_tokens", "top_p", "top_k", "min_p", "stop",
-    "frequency_penalty", "presence_penalty", "repetition_penalty",
-)  # fmt: skip
-"""What a client may set for generations that do not set it themselves."""
 _RUN = frozenset({"arguments", "stream", *OPTIONS})
 _CHAT = frozenset({
     "model", "messages", "stream", "stream_options", "user", "n", "max_completion_tokens",
@@ -68,6 +62,11 @@ class ProgramRoutes:
 
     async def close(self) -> None:
         await self._programs.close()
+
+    def add_to(self, server: Any) -> str:
+        from sgc.services.grpc_service import add_programs
+
+        return add_programs(self._programs, server)
 
     def routes(self, bodies: BodyReader) -> list[Any]:
         async def run(request: web.Request) -> web.StreamResponse:
@@ -107,17 +106,10 @@ class ProgramRoutes:
             return await respond(request, events)
 
     async def _result(
-        self,
-        request: web.Request,
-        name: str,
-        arguments: Mapping[str, Any],
-        options: RunOptions,
-        texts: Texts | None = None,
+        self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> RunResult:
-        token = request.headers.get(hdrs.AUTHORIZATION, "").removeprefix("Bearer ").strip()
-        add = None if texts is None else texts.add
         try:
-            return await self._programs.run(name, arguments, options, token, add)
+            return await self._programs.run(name, arguments, options, _token(request))
         except SgcError as error:
             raise _http_error(error) from error
 
@@ -125,21 +117,17 @@ class ProgramRoutes:
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> AsyncGenerator[str]:
         """Each text as it comes, and then the whole result."""
-        texts = Texts()
-        work = self._result(request, name, arguments, options, texts)
-        running = asyncio.ensure_future(work)
+        running = self._programs.stream(name, arguments, options, _token(request))
         try:
-            while not running.done():
-                taking = asyncio.ensure_future(texts.take())
-                await asyncio.wait({running, taking}, return_when=asyncio.FIRST_COMPLETED)
-                taking.cancel()
-                for each in texts.unread() if not taking.done() else taking.result():
-                    yield dumps({"type": "text", **asdict(each)})
-            for each in texts.unread():
-                yield dumps({"type": "text", **asdict(each)})
-            yield dumps({"type": "result", **run_object(id_of(request), name, running.result())})
-        finally:
-            running.cancel()
+            async with aclosing(running) as events:
+                async for event in events:
+                    if isinstance(event, RunResult):
+                        result = run_object(id_of(request), name, event)
+                        yield dumps({"type": "result", **result})
+                    else:
+                        yield dumps({"type": "text", **asdict(event)})
+        except SgcError as error:
+            raise _http_error(error) from error
 
     # -- as a model of OpenAI's API ---------------------------------------------------------
 
@@ -161,52 +149,15 @@ class ProgramRoutes:
             return await respond(request, chunks)
 
 
-def description(name: str, program: Program) -> Json:
-    parameters = [
-        {
-            "name": param.value.name,
-            "type": str(param.value.type),
-            "required": param.default is None,
-        }
-        for param in program.graph.params
-    ]
-    return {"id": name, "object": "program", "parameters": parameters}
-
-
-def run_object(run_id: str, name: str, result: RunResult) -> Json:
-    """A run's result, as clients get it."""
-    return {
-        "id": run_id,
-        "object": "program.run",
-        "program": name,
-        "return": result.ret_value,
-        "text": result.text(),
-        "variables": dict(result.variables),
-        "streams": [
-            {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
-            for stream in result.streams
-        ],
-        "usage": {**_usage(result), "requests": result.stats.requests},
-        "seed": result.seed,
-    }
-
-
-def _usage(result: RunResult) -> Json:
-    stats = result.stats
-    return {
-        "prompt_tokens": stats.prompt_tokens,
-        "completion_tokens": stats.completion_tokens,
-        "total_tokens": stats.prompt_tokens + stats.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": stats.cached_tokens},
-    }
+def _token(request: web.Request) -> str:
+    return request.headers.get(hdrs.AUTHORIZATION, "").removeprefix("Bearer ").strip()
 
 
 def _options(fields: Fields) -> RunOptions:
-    given = {name: fields.get(name) for name in OPTIONS if name in fields}
-    if "max_completion_tokens" in fields:
-        given["max_tokens"] = fields.get("max_completion_tokens")
+    given = {name: fields.get(name) for name in OPTIONS}
+    given["max_tokens"] = fields.get("max_completion_tokens") or given["max_tokens"]
     try:
-        return make_options(given)
+        return options_of(given)
     except UsageError as error:
         raise bad(error.message, next((n for n in given if n in error.message), None)) from error
 
@@ -258,7 +209,7 @@ class _Chat:
         self._common = {"id": chat_id, "created": created, "model": model}
         value = result.text() if result.ret_value is None else result.ret_value
         self._content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        self._usage = _usage(result)
+        self._usage = usage(result)
 
     def whole(self) -> Json:
         message = {"role": "assistant", "content": self._content}

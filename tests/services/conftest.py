@@ -103,7 +103,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpEngine]:
     programs = [f"--program={files / name}.sgir" for name in NAMES]
     options = [*programs, f"--program=other={files / 'tip.sgir'}", f"--tools={files / 'loud.py'}",

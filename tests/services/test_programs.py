@@ -13,13 +13,14 @@ from openai import OpenAI
 from services.conftest import NAMES, TOKENS, serving, tip
 from waiting import until
 
-from sgc.errors import ArgumentError
+from sgc.cli.running.serve import serve
+from sgc.errors import ArgumentError, SgcError, UsageError
 from sgc.ir.text.parser import parse
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.services.programs import checked_arguments
+from sgc.services.programs import checked_arguments, load_programs
 
 
 def test_programs_are_listed_with_their_parameters(server):
@@ -175,30 +176,35 @@ def test_clients_of_two_tokens_share_no_prefix(files, tmp_path):
     assert cached[1] > cached[0] == cached[2]
 
 
-def run_serve(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", *options]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
-
-
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("targets", "words"),
     [
-        (["--program", "{files}/tip.sgir"], "add --http"),
-        (["--tools", "{files}/loud.py", "--http", "0"], "add --program"),
-        (["--program", "{files}/none.sgir", "--http", "0"], "none.sgir"),
-        (["--program", "a/b={files}/tip.sgir", "--http", "0"], "is no name"),
-        (["--program", "{files}/tip.sgir", "--program", "tip={files}/chain.sgir", "--http", "0"],
-         "two programs named 'tip'"),
-        (["--program", "{files}/loud.sgir", "--http", "0"], "shout"),
+        (["{files}/none.sgir"], "none.sgir"),
+        (["a/b={files}/tip.sgir"], "is no name"),
+        (["{files}/tip.sgir", "tip={files}/chain.sgir"], "two programs named 'tip'"),
+        (["{files}/loud.sgir"], "shout"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_served_is_told_at_the_start(files, tmp_path, options, words):
-    given = [each.format(files=files) for each in options]
-    found = run_serve("--listen", f"unix:{tmp_path}/sock", *given)
-    assert found.returncode in (1, 2)
-    assert "error: " in found.stderr
-    assert words in found.stderr
+)
+def test_what_cannot_be_served_is_told_at_the_start(files, targets, words):
+    with pytest.raises(SgcError, match=words):
+        load_programs([each.format(files=files) for each in targets], [], 1)
+
+
+def test_options_that_mean_nothing_alone_are_refused(files):
+    with pytest.raises(UsageError, match="over HTTP"):
+        serve(program=(f"{files}/tip.sgir",), http="off")
+    with pytest.raises(UsageError, match="what programs may call"):
+        serve(tools=(f"{files}/loud.py",), http="0")
+
+
+def test_a_server_that_cannot_serve_its_programs_ends_with_the_reason(files, tmp_path):
+    command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", "--http", "0",
+               "--listen", f"unix:{tmp_path}/sock", "--program", f"{files}/loud.sgir"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert found.returncode == 1
+    assert found.stderr.startswith("error: ")
+    assert "loud.py:10: the program calls the tool" in found.stderr
 
 
 def test_an_image_is_data_and_never_one_of_the_servers_files():

@@ -26,6 +26,10 @@ class Beside(Protocol):
         """Routes of aiohttp; `guard.py` has let their requests in."""
         ...
 
+    def add_to(self, server: Any) -> str:
+        """Adds a service of its own to the gRPC server; returns the service's name."""
+        ...
+
     async def chat(self, request: web.Request, body: Json) -> web.StreamResponse:
         """Answers a chat with one of its models, as OpenAI's API does."""
         ...

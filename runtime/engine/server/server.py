@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -127,12 +128,16 @@ class EngineServer:
         self._shared: Shared | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
-    async def start(self, facts: EngineFacts, shared: Shared) -> None:
+    async def start(
+        self, facts: EngineFacts, shared: Shared, other: Callable[[Any], str] | None = None
+    ) -> None:
+        """other: adds a service of another part of the system, and returns its name."""
         self._shared = shared
         servicer = EngineServicer(facts, shared, self._tokens)
         engine_pb2_grpc.add_EngineServicer_to_server(servicer, self.grpc)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
-        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        others = () if other is None else (other(self.grpc),)
+        names = (SERVICE, *others, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self.grpc)
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)

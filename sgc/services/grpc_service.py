@@ -1,0 +1,103 @@
+"""Programs over gRPC: one call for a whole run (`programs.proto`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from sgc.errors import BackendError, EngineUnavailable, Overloaded, SgcError, UsageError
+from sgc.proto import programs_pb2 as pb
+from sgc.proto import programs_pb2_grpc
+from sgc.runtime.engine.http.body import parsed
+from sgc.runtime.engine.http.errors import HttpError
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.services.programs import Programs
+from sgc.services.replies import OPTIONS, Json, description, options_of, run_object
+
+_Status = grpc.StatusCode
+_STATUS = (
+    (UsageError, _Status.INVALID_ARGUMENT),
+    (Overloaded, _Status.RESOURCE_EXHAUSTED),
+    (EngineUnavailable, _Status.UNAVAILABLE),
+    (BackendError, _Status.INVALID_ARGUMENT),
+    (SgcError, _Status.UNKNOWN),
+)
+
+
+class Servicer(programs_pb2_grpc.ProgramsServicer):
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+
+    async def ListPrograms(
+        self, request: pb.ListProgramsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListProgramsReply:
+        found = (description(*each) for each in self._programs.programs.items())
+        programs = [
+            pb.Program(name=each["id"], parameters=[pb.Parameter(**p) for p in each["parameters"]])
+            for each in found
+        ]
+        return pb.ListProgramsReply(programs=programs)
+
+    async def RunProgram(
+        self, request: pb.ProgramCall, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[pb.ProgramEvent]:
+        if request.program not in self._programs.programs:
+            known = ", ".join(self._programs.programs)
+            message = f"there is no program {request.program[:200]!r}; this server has {known}"
+            await context.abort(_Status.NOT_FOUND, message)
+        try:
+            arguments, options = _object(request.arguments, "arguments"), _options(request.options)
+            running = self._programs.stream(request.program, arguments, options, _token(context))
+            async with aclosing(running) as events:
+                async for event in events:
+                    if isinstance(event, RunResult):
+                        result = run_object("", request.program, event)
+                        yield pb.ProgramEvent(result=json.dumps(result, ensure_ascii=False))
+                    elif request.stream:
+                        text = pb.StreamText(
+                            stream=event.stream, text=event.text, is_generated=event.is_generated
+                        )
+                        yield pb.ProgramEvent(text=text)
+        except SgcError as error:
+            code = next(row[1] for row in _STATUS if isinstance(error, row[0]))
+            await context.abort(code, str(error))
+
+
+def add_programs(programs: Programs, server: grpc.aio.Server) -> str:
+    """Adds the service to a server; returns its name."""
+    programs_pb2_grpc.add_ProgramsServicer_to_server(Servicer(programs), server)  # type: ignore[no-untyped-call]
+    return str(pb.DESCRIPTOR.services_by_name["Programs"].full_name)
+
+
+def _token(context: grpc.aio.ServicerContext) -> str:
+    for name, value in context.invocation_metadata() or ():
+        if name == "authorization":
+            return str(value).removeprefix("Bearer ").strip()
+    return ""
+
+
+def _object(text: str, name: str) -> Json:
+    """A JSON object, bounded as an HTTP body is; empty if the text is."""
+    if not text:
+        return {}
+    try:
+        return parsed(text.encode())
+    except HttpError as error:
+        raise UsageError(f"{name}: {error.message}") from error
+
+
+def _options(text: str) -> RunOptions:
+    given: dict[str, Any] = _object(text, "options")
+    for name in given:
+        if name not in OPTIONS:
+            raise UsageError(
+                f"options: {name[:80]!r} is no option of a run",
+                hint=f"there are {', '.join(OPTIONS)}",
+            )
+    return options_of(given)
