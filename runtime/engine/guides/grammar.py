@@ -105,14 +105,20 @@ _COSTLY = (
 
 def _apart(text: str) -> tuple[list[str], list[dict[str, Any]]]:
     """The grammar around its `%json` schemas, and these, checked and prepared like any schema."""
-    own, schemas, at = [], [], 0
+    own, schemas, at, n_patterns = [], [], 0, 0
     for found in re.finditer(r"%json\s*(?=\{)", text):
         if found.start() < at:
             continue
         try:
-            _, end = json.JSONDecoder().raw_decode(text, found.end())
+            schema, end = json.JSONDecoder().raw_decode(text, found.end())
+            n_patterns += json_schemas.n_pattern_chars(schema)
+        except json_schemas.SchemaError as error:
+            raise ConstraintError(f"a %json of the grammar {error}") from error
         except (ValueError, RecursionError) as error:
             raise ConstraintError(f"a %json of the grammar is not valid JSON: {error}") from error
+        if n_patterns > json_schemas.MAX_PATTERN_CHARS:
+            most = json_schemas.MAX_PATTERN_CHARS
+            raise ConstraintError(f"the grammar's schemas have over {most} characters of patterns")
         own.append(text[at : found.end()])
         schemas.append(json.loads(_of_schema(text[found.end() : end]).body)["json_schema"])
         at = end

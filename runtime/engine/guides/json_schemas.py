@@ -131,6 +131,11 @@ def _check_together(parts: list[dict[str, Any]]) -> None:
             raise SchemaError(f"has an allOf of over {MAX_ALTERNATIVES} combinations")
 
 
+def n_pattern_chars(schema: Any) -> int:
+    """The characters of all patterns in a schema; raises SchemaError if it is too deep."""
+    return sum(map(_n_pattern_chars, _schemas(schema)))
+
+
 def _n_pattern_chars(part: Mapping[str, Any]) -> int:
     named = part.get("patternProperties")
     own = part.get("pattern")

@@ -35,10 +35,15 @@ class Runs:
             session.fail_all(reason)
 
     async def replies(
-        self, requests: Sequence[pb.Request], domain: bytes, follow: Follow | None = None
+        self,
+        requests: Sequence[pb.Request],
+        domain: bytes,
+        follow: Follow | None = None,
+        blame: Callable[[HttpError], None] | None = None,
     ) -> AsyncGenerator[pb.Reply]:
         """Deltas and final replies as they come. domain: of the client's token. follow: gives the
-        request that goes on after a reply, if one does, with the id of the one that ended.
+        request that goes on after a reply, if one does, with the id of the one that ended. blame:
+        completes an error of the engine's.
 
         Raises HttpError at the first error, and if all replies together have more log-probabilities
         than one request may have.
@@ -56,6 +61,8 @@ class Runs:
                     if reply.HasField("error"):
                         error = error_of(reply.error)
                         error.request_id = reply.id
+                        if blame is not None:
+                            blame(error)
                         raise error
                     n_logprobs += _n_logprobs(reply.generated)
                     if n_logprobs > MAX_LOGPROBS:

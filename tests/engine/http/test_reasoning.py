@@ -64,6 +64,20 @@ def test_a_constraint_holds_from_the_reasoning_s_end(models: dict[str, EngineFac
     assert requests[1].generate.sampling.json_schema == '{"type": "object"}'
 
 
+def test_reasoning_without_an_end_gives_way_to_what_must_follow(
+    models: dict[str, EngineFacts],
+) -> None:
+    message, turn, requests = play(models["hybrid"], ["Hm", "{}"], response_format=SCHEMA)
+    assert (message["reasoning_content"], message["content"]) == ("Hm", "{}")
+    assert end_of(requests[1]).endswith("<think>\nHm</think>")
+    assert turn.finish == "stop"
+    must = play(models["hybrid"], ["Hm", CALL], tools=TOOLS, tool_choice="required")
+    assert must[1].finish == "tool_calls"
+    message, turn, _ = play(models["hybrid"], ["<think>Hm"])
+    assert (message["reasoning_content"], message["content"]) == ("Hm", "")
+    assert turn.finish == "stop"
+
+
 def test_calls_come_after_reasoning(models: dict[str, EngineFacts]) -> None:
     message, turn, _ = play(
         models["hybrid"], ["<think>a <tool_call> b</think>", "<tool_call>", CALL], 3, tools=TOOLS
@@ -104,6 +118,7 @@ def test_an_option_names_the_tag(http_engine: Any) -> None:
     with EmbeddedEngine("fake", arguments) as engine:
         ask = type(http_engine)(engine).ask
         body = {"model": "fake", "messages": ASKED, "max_tokens": 9, "response_format": SCHEMA}
+        body |= {"ignore_eos": True}
         found = ask("/v1/chat/completions", body).json
         (choice,) = found["choices"]
         assert choice["message"]["reasoning_content"]

@@ -218,11 +218,28 @@ def test_a_schema_that_no_keyword_holds_is_for_strict_tools_alone(client: OpenAI
         chat(client, **{**asked, "tools": [strict]})
 
 
+def test_a_schema_that_the_engine_gives_up_on_is_a_fault_of_tools(ask: Callable[..., Any]) -> None:
+    slow = {"type": "string", "pattern": "[^1]{1,20}\\w" * 200}
+    tools = tool(parameters={"type": "object", "properties": {"x": slow}, "required": ["x"]})
+    body = {"model": "fake", "messages": HELLO, "tools": tools, "tool_choice": "required"}
+    answer = ask("/v1/chat/completions", {**body, "max_tokens": 60})
+    assert (answer.status, answer.error["param"]) == (400, "tools")
+
+
 def deep(n: int) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "object"}
     for _ in range(n):
         found = {"type": "object", "properties": {"x": found}}
     return found
+
+
+def wide(n: int) -> dict[str, Any]:
+    return {"properties": {"x": {"enum": [f"{n}" * 20_000]}}}
+
+
+def patterns(n: int) -> dict[str, Any]:
+    slow = {"type": "string", "pattern": f"[^{n}]{{1,20}}\\w" * 30}
+    return {"type": "object", "properties": {f"x{i}": slow for i in range(10)}}
 
 
 def tool(**function: Any) -> list[Any]:
@@ -251,6 +268,16 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         {"tools": tool(parameters={"properties": {"x": {"enum": ["y" * 70_000]}}})},
         "tools[0].function.parameters",
         "of at most 65536",
+    ),
+    (
+        {"tools": [t for i in range(9) for t in tool(name=f"f{i}", parameters=wide(i))]},
+        "tools",
+        "of at most 131072",
+    ),
+    (
+        {"tools": [t for i in range(3) for t in tool(name=f"f{i}", parameters=patterns(i))]},
+        "tools",
+        "over 8192 characters of patterns",
     ),
     ({"tools": tool(parameters=deep(40))}, "", "nested more than 64 levels"),
     (

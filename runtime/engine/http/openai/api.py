@@ -97,7 +97,7 @@ class OpenAIApi:
         return json_text(await rendered(lambda: dumps(replies.whole()), has_rows))
 
     def _replies(self, writer: Replies, domain: bytes) -> AsyncGenerator[pb.Reply]:
-        return self._runs.replies(writer.begin(), domain, writer.follow)
+        return self._runs.replies(writer.begin(), domain, writer.follow, writer.blame)
 
     async def _chunks(
         self, asked: asked_of.Completions, writer: Replies, domain: bytes

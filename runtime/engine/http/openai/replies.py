@@ -6,7 +6,7 @@ import secrets
 import time
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.http.errors import Json
+from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.openai.requests import Completions
 from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
 from sgc.runtime.engine.http.turns.turn import Turn, message_of
@@ -39,6 +39,11 @@ class Replies:
         if not self._asked.stream:
             self._said[reply.id] += turn.deltas()
         return more
+
+    def blame(self, error: HttpError) -> None:
+        """Names the field that an error of the engine's is about, if it is known."""
+        if error.request_id is not None:
+            self._turns[error.request_id].blame(error)
 
     def whole(self) -> Json:
         choices = [self._choice(i) for i in range(len(self._turns))]

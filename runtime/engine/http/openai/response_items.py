@@ -63,6 +63,10 @@ class Response:
             self._end()
         return more
 
+    def blame(self, error: HttpError) -> None:
+        """Names the field that an error of the engine's is about, if it is known."""
+        self._turn.blame(error)
+
     def events(self) -> list[Json]:
         """What is new; the first of each name are its type."""
         found, self._events = self._events, []

@@ -57,7 +57,7 @@ class ResponsesApi:
         return json_text(await rendered(lambda: dumps(response.whole()), has_rows))
 
     def _replies(self, response: Response, domain: bytes) -> AsyncGenerator[Any]:
-        return self._runs.replies(response.begin(), domain, response.follow)
+        return self._runs.replies(response.begin(), domain, response.follow, response.blame)
 
     async def _events(
         self, response: Response, domain: bytes, has_rows: bool

@@ -8,7 +8,7 @@ from typing import Any
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import bad
 from sgc.runtime.engine.http.turns.formats import CallFormat
-from sgc.runtime.engine.http.turns.tools import Tools, calls_grammar, check_calls
+from sgc.runtime.engine.http.turns.tools import Tools, calls_grammar
 from sgc.runtime.engine.http.turns.turn import Part, Plan
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
@@ -38,7 +38,6 @@ def plan_of(
     if sampling.stop_regex:
         raise bad("stop_regex and tools are both given; calls end where they end", "stop_regex")
     grammar = calls_grammar(form, tools)
-    check_calls(grammar)
     if must_call and begins is Part.TEXT:
         begins = Part.CALLS
     text_grammar = ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from sgc.runtime.engine.guides.grammar import (
+    MAX_GRAMMAR_SCHEMAS_CHARS,
     ConstraintError,
     check_constraint,
     grammar_of,
@@ -32,11 +33,13 @@ _DATA = frozenset({"const", "enum"})
 @dataclass(frozen=True, slots=True)
 class Function:
     """schema: of its arguments, as text; constraints hold them to it. told: the tool as the client
-    gave it, for the chat template."""
+    gave it, for the chat template. where: its place in the request."""
 
     name: str
     schema: str
     told: Json
+    where: str
+    is_strict: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,12 @@ def read_tools(fields: Fields, form: CallFormat | str) -> Tools | None:
     if len(given) > MAX_TOOLS:
         raise bad(f"tools: {len(given)}, of at most {MAX_TOOLS}", "tools")
     told = tuple(_function(each, f"tools[{i}]") for i, each in enumerate(given))
+    n_chars = sum(len(function.schema) for function in told)
+    if n_chars > MAX_GRAMMAR_SCHEMAS_CHARS:
+        message = f"tools: their schemas have {n_chars} characters without annotations, of at most"
+        raise bad(f"{message} {MAX_GRAMMAR_SCHEMAS_CHARS}", "tools")
+    for function in told:
+        _check_bounds(function)
     names = [function.name for function in told]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -81,7 +90,7 @@ def read_tools(fields: Fields, form: CallFormat | str) -> Tools | None:
     choice = fields.get("tool_choice")
     is_named = isinstance(choice, dict) and choice["type"] == "function"
     many = fields.boolean("parallel_tool_calls", default=True) and not is_named
-    return Tools(told, callable_, must, many)
+    return _held(Tools(told, callable_, must, many), form)
 
 
 def _function(tool: Any, where: str) -> Function:
@@ -104,23 +113,53 @@ def _function(tool: Any, where: str) -> Function:
             f"{inner.where}name must be {expected}, found {name[:80]!r}", f"{inner.where}name"
         )
     inner.text("description")
-    schema = _schema(inner, f"{inner.where}parameters", inner.boolean("strict"))
-    return Function(name, schema, {**tool, "type": "function"})
+    is_strict = inner.boolean("strict")
+    schema = _schema(inner, f"{inner.where}parameters")
+    told = {**tool, "type": "function"}
+    return Function(name, schema, told, f"{inner.where}parameters", is_strict)
 
 
-def _schema(fields: Fields, where: str, is_strict: bool) -> str:
-    """The schema that holds the arguments: an object's. A schema that cannot be held to is refused
-    if it is strict; otherwise the arguments are any object."""
+def _schema(fields: Fields, where: str) -> str:
+    """The schema of the arguments: an object's."""
     fields.object("parameters")
     bare = _bare(fields.get("parameters") or ANY_OBJECT)
     if bare.get("type", "object") != "object":
         message = f"{where}: arguments are an object, found type {str(bare['type'])[:40]!r}"
         raise bad(message, f"{where}.type")
-    text = json.dumps({**bare, "type": "object"}, ensure_ascii=False)
-    problem, is_for_good = _problem(text)
-    if problem and (is_strict or is_for_good):
-        raise bad(f"{where}: {problem}", where)
-    return json.dumps(ANY_OBJECT) if problem else text
+    return json.dumps({**bare, "type": "object"}, ensure_ascii=False)
+
+
+def _check_bounds(function: Function) -> None:
+    """Raises HttpError for a schema beyond a bound, strict or not."""
+    try:
+        grammar_of("json_schema", function.schema)
+    except ConstraintError as error:
+        raise bad(f"{function.where}: {error}", function.where) from error
+
+
+def _held(tools: Tools, form: CallFormat) -> Tools:
+    """The tools, with arguments of any object for each whose schema cannot be held to; raises
+    HttpError if that is a strict one."""
+    if not tools.callable:
+        return tools
+    grammar = calls_grammar(form, tools)
+    try:
+        grammar_of("grammar", grammar)
+    except ConstraintError as error:
+        raise bad(f"tools: {error}", "tools") from error
+    if not _refusal("grammar", grammar):
+        return tools
+    found = replace(tools, callable=tuple(map(_loosened, tools.callable)))
+    if problem := _refusal("grammar", calls_grammar(form, found)):
+        raise bad(f"tools: {problem}", "tools")
+    return found
+
+
+def _loosened(function: Function) -> Function:
+    problem = _refusal("json_schema", function.schema)
+    if problem and function.is_strict:
+        raise bad(f"{function.where}: {problem}", function.where)
+    return replace(function, schema=json.dumps(ANY_OBJECT)) if problem else function
 
 
 def _bare(schema: Any) -> Any:
@@ -140,18 +179,7 @@ def _bare(schema: Any) -> Any:
     return found
 
 
-@lru_cache(maxsize=1024)
-def _problem(schema: str) -> tuple[str, bool]:
-    """Why nothing can be held to the schema, "" if it can; and whether that is for its size, or a
-    bound in it, and not for a keyword."""
-    try:
-        grammar_of("json_schema", schema)
-    except ConstraintError as error:
-        return str(error), True
-    return _refusal("json_schema", schema), False
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _refusal(field: str, text: str) -> str:
     try:
         check_constraint(field, text)
@@ -218,12 +246,6 @@ def calls_grammar(form: CallFormat, tools: Tools) -> str:
         lines.append(f"call{i}: {' '.join(around)} {_quoted(form.after)}")
         lines.append(f"given{i}: %json {schema}")
     return "\n".join(lines) + "\n"
-
-
-def check_calls(grammar: str) -> None:
-    """Raises HttpError if all tools together are more than a constraint may hold."""
-    if problem := _refusal("grammar", grammar):
-        raise bad(f"tools: {problem}", "tools")
 
 
 def _quoted(text: str) -> str:

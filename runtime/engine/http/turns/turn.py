@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.http.errors import Json
+from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
 from sgc.runtime.engine.http.turns.edges import Edges
 from sgc.runtime.engine.http.turns.formats import CallFormat, Trigger
@@ -107,6 +107,11 @@ class Turn:
         self._count(generated)
         return self._after(generated)
 
+    def blame(self, error: HttpError) -> None:
+        """Names the field that an error of the request that runs is about, if it is known."""
+        if self._part is Part.CALLS and error.status == 400 and error.param is None:
+            error.param = "tools"
+
     def deltas(self) -> list[Json]:
         """What is new, as OpenAI's deltas."""
         found, self._deltas = self._deltas, []
@@ -167,7 +172,7 @@ class Turn:
             self._say(text)
         if self._part is Part.TEXT:
             self.texts.append(generated)
-        if self._part is Part.THINKING and stop == plan.closes:
+        if self._part is Part.THINKING and (stop == plan.closes or self._must_go_on(generated)):
             return self._after_reasoning(generated)
         trigger = self._trigger(stop) if self._part is Part.TEXT else None
         if trigger is not None:
@@ -184,6 +189,13 @@ class Turn:
         has_called = self._calls is not None and self._calls.n_calls > 0
         self.finish = "length" if is_cut else "tool_calls" if has_called else "stop"
         return None
+
+    def _must_go_on(self, generated: pb.Generated) -> bool:
+        """Whether the model ended its reply within its reasoning, though something is held to
+        follow."""
+        is_over = generated.finish_reason == pb.FINISH_REASON_STOP and not generated.matched
+        must = self._plan.must_call or self._plan.text_grammar
+        return is_over and bool(must or self._sampling.WhichOneof("constraint"))
 
     def _stop(self, generated: pb.Generated) -> str:
         """Which of our own stops ended the part; "" for none."""
