@@ -87,7 +87,7 @@ def test_a_stream_s_events_come_in_order(client: OpenAI) -> None:
         "response.output_item.done",
         f"response.{end}",
     ]
-    assert n_deltas > 1
+    assert n_deltas >= 1
     assert [event.sequence_number for event in events] == list(range(len(events)))
     text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
     assert text == whole.output_text == events[-1].response.output_text

@@ -16,12 +16,12 @@ from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai import requests as asked_of
+from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.replies import Replies
 from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
-from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.server import EngineFacts
 
 
@@ -36,7 +36,7 @@ class OpenAIApi:
         self._bodies = bodies
         self._texts = TokenTexts(facts.tokenizer)
         self._started = int(time.time())
-        self._lane = Lane("chats")
+        self._lanes = ChatLanes()
 
     def routes(self) -> list[Any]:
         return [
@@ -74,8 +74,8 @@ class OpenAIApi:
         body = await self._bodies.read(request)
         if self._beside is not None and body.get("model") in self._others:
             return await self._beside.chat(request, body)
-        asked = await self._lane.run(  # the chat template may have to render it
-            request.protocol, lambda _: asked_of.chat_completions(body, self._facts)
+        asked = await self._lanes.run(
+            body, request.protocol, lambda: asked_of.chat_completions(body, self._facts)
         )
         return await self._answer(request, asked)
 

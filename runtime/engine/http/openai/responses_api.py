@@ -12,13 +12,13 @@ from aiohttp import web
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.response_items import Response
 from sgc.runtime.engine.http.openai.response_requests import response_of
 from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
-from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.server import EngineFacts
 
 
@@ -26,7 +26,7 @@ class ResponsesApi:
     def __init__(self, facts: EngineFacts, runs: Runs, bodies: BodyReader) -> None:
         self._facts, self._runs, self._bodies = facts, runs, bodies
         self._texts = TokenTexts(facts.tokenizer)
-        self._lane = Lane("responses")
+        self._lanes = ChatLanes()
 
     def routes(self) -> list[Any]:
         path = "/v1/responses/{id:.+}"
@@ -42,8 +42,8 @@ class ResponsesApi:
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         body = await self._bodies.read(request)
-        asked = await self._lane.run(  # the chat template may have to render it
-            request.protocol, lambda _: response_of(body, self._facts)
+        asked = await self._lanes.run(
+            body, request.protocol, lambda: response_of(body, self._facts)
         )
         response = Response(asked, self._facts.model, self._texts)
         has_rows = asked.completions.logprobs is not None
