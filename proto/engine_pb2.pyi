@@ -46,7 +46,7 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run", "adapter")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class Request(_message.Message):
     CACHE_SALT_FIELD_NUMBER: _ClassVar[int]
     REUSABLE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    ADAPTER_FIELD_NUMBER: _ClassVar[int]
     id: int
     prompt: Prompt
     generate: Generate
@@ -67,7 +68,8 @@ class Request(_message.Message):
     cache_salt: bytes
     reusable: Position
     run: ProgramRun
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ...) -> None: ...
+    adapter: str
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ..., adapter: _Optional[str] = ...) -> None: ...
 
 class ProgramRun(_message.Message):
     __slots__ = ("id", "remaining")
@@ -356,7 +358,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Info(_message.Message):
-    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size", "takes_joined")
+    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size", "takes_joined", "adapters")
     ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +378,7 @@ class Info(_message.Message):
     POOLING_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
     TAKES_JOINED_FIELD_NUMBER: _ClassVar[int]
+    ADAPTERS_FIELD_NUMBER: _ClassVar[int]
     engine_version: str
     model: str
     tokenizer_fingerprint: str
@@ -395,7 +398,18 @@ class Info(_message.Message):
     pooling: str
     hidden_size: int
     takes_joined: bool
-    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_joined: bool = ...) -> None: ...
+    adapters: _containers.RepeatedCompositeFieldContainer[Adapter]
+    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_joined: bool = ..., adapters: _Optional[_Iterable[_Union[Adapter, _Mapping]]] = ...) -> None: ...
+
+class Adapter(_message.Message):
+    __slots__ = ("name", "fingerprint", "rank")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    fingerprint: str
+    rank: int
+    def __init__(self, name: _Optional[str] = ..., fingerprint: _Optional[str] = ..., rank: _Optional[int] = ...) -> None: ...
 
 class Accuracy(_message.Message):
     __slots__ = ("tokens", "cross_entropy", "own_cross_entropy", "divergence", "equal_share")

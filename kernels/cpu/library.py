@@ -18,7 +18,7 @@ from sgc.kernels.cpu import build
 
 _log = logging.getLogger(__name__)
 
-ABI = 5  # native/abi.h names the same number
+ABI = 6  # native/abi.h names the same number
 
 _P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 

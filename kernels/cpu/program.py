@@ -20,6 +20,7 @@ from torch import Tensor
 
 from sgc.kernels.cpu.library import Epilogue, Format, Library, Packed, Threads, Weight
 from sgc.kernels.cpu.records import (
+    AdaptStep,
     BufferRecord,
     ExpertsStep,
     HeadShape,
@@ -78,7 +79,8 @@ class LayerPages:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`runtime/engine/model/forward.py: FlatBatch`, as the arrays that a step reads."""
+    """`runtime/engine/model/forward.py: FlatBatch`, as the arrays that a step reads. adapters:
+    [n_tokens], the adapter of each from 1 on; None if there is none in the step."""
 
     tokens: Ints
     positions: Ints
@@ -87,6 +89,7 @@ class Batch:
     pages: Ints
     page_starts: Ints
     wanted: Ints
+    adapters: Ints | None = None
 
 
 class Program:
@@ -126,7 +129,14 @@ class Program:
             )
         ]  # fmt: skip
         counts = (len(batch.tokens), len(batch.row_starts) - 1, len(batch.wanted), self._n_pages)
-        step = StepRecord(*counts, *(array.ctypes.data for array in arrays))
+        adapters = batch.adapters
+        if adapters is not None:
+            adapters = np.ascontiguousarray(adapters, np.int64)
+        step = StepRecord(
+            *counts,
+            *(array.ctypes.data for array in arrays),
+            None if adapters is None else adapters.ctypes.data,
+        )
         if self._library.c.sgc_program_run(self._handle, ctypes.addressof(step), found.ctypes.data):
             raise self._library.error()
         return found
@@ -274,6 +284,16 @@ class Writer:
             )
         )  # fmt: skip
         self._op(Kind.EXPERTS, in_, out, scale=scale, experts=ctypes.addressof(step))
+
+    def adapt(self, in_: Buffer, out: Buffer, downs: Sequence[tuple[Packed | None, int]]) -> None:
+        """out = the input's rows, and behind each what its adapter's product gives. downs: of each
+        adapter its product, None if it has none here, and the first column of what it gives."""
+        n = len(downs)
+        handles = [None if down is None else down.handle for down, _ in downs]
+        products = self._keep((c_void_p * n)(*handles))
+        places = self._keep((ctypes.c_int32 * n)(*(at for _, at in downs)))
+        step = self._keep(AdaptStep(n, ctypes.addressof(products), ctypes.addressof(places)))
+        self._op(Kind.ADAPT, in_, out, adapt=ctypes.addressof(step))
 
     def select(self, *buffers: Buffer) -> None:
         """From here on rows are the wanted ones, of one or two buffers."""

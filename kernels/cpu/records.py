@@ -19,6 +19,7 @@ class Kind(IntEnum):
     SELECT = 6
     CAP = 7
     EXPERTS = 8
+    ADAPT = 9
 
 
 class NormKind(IntEnum):
@@ -79,6 +80,12 @@ class ExpertsStep(Structure):
     )
 
 
+class AdaptStep(Structure):
+    """native/program.h: AdaptStep."""
+
+    _fields_ = (("n_adapters", c_int32), ("downs", c_void_p), ("at", c_void_p))
+
+
 class Op(Structure):
     """native/program.h: OpRecord."""
 
@@ -106,6 +113,7 @@ class Op(Structure):
         ("rope_scale", c_float),
         ("n_entries", c_int64),
         ("experts", c_void_p),
+        ("adapt", c_void_p),
     )
 
 
@@ -130,10 +138,11 @@ class StepRecord(Structure):
         ("pages", c_void_p),
         ("page_starts", c_void_p),
         ("wanted", c_void_p),
+        ("adapters", c_void_p),
     )
 
 
-_RECORDS = (Op, BufferRecord, StepRecord, HeadShape, HeadsStep, ExpertsStep)
+_RECORDS = (Op, BufferRecord, StepRecord, HeadShape, HeadsStep, ExpertsStep, AdaptStep)
 
 
 def check_layout(library: Library) -> None:

@@ -16,7 +16,7 @@ from sgc.errors import UsageError
 from sgc.runtime.engine.disk.folder import own_folder
 from sgc.runtime.engine.model.models import ModelSource, resolve
 from sgc.runtime.engine.model.pooling_files import pooling_of
-from sgc.runtime.engine.names import AUTO, Pooling, StepOptions
+from sgc.runtime.engine.names import AUTO, Pooling, ServedAdapter, StepOptions
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
@@ -62,7 +62,8 @@ class ServerConfig(StepOptions):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Checked options. scraped, http: where metrics and HTTP are served; None for nowhere."""
+    """Checked options. scraped, http: where metrics and HTTP are served; None for nowhere.
+    adapters: in the order of their options."""
 
     config: ServerConfig
     address: Address
@@ -71,6 +72,7 @@ class Checked:
     http: Address | None
     source: ModelSource
     pooling: Pooling
+    adapters: tuple[ServedAdapter, ...] = ()
 
 
 def check(config: ServerConfig) -> Checked:
@@ -92,7 +94,36 @@ def check(config: ServerConfig) -> Checked:
         )
     _check_kv_dir(config)
     pooling = pooling_of(source.folder, config.pooling)
-    return Checked(config, address, security, scraped, http, source, pooling)
+    adapters = _checked_adapters(config, source)
+    return Checked(config, address, security, scraped, http, source, pooling, adapters)
+
+
+def _checked_adapters(config: ServerConfig, source: ModelSource) -> tuple[ServedAdapter, ...]:
+    if not config.adapter:
+        return ()
+    from sgc.runtime.engine.model.adapters.files import (
+        check_vocabulary,
+        parse_adapters,
+        read_adapter,
+    )
+
+    given = parse_adapters(config.adapter)
+    if source.folder is None:
+        raise UsageError("--adapter is for real models: the fake one has no weights")
+    if config.tensor_parallel > 1:
+        raise UsageError(
+            "--adapter is for a model that one process computes, not for --tensor-parallel",
+            hint="leave one of them out",
+        )
+    if any(name == source.name for name, _ in given):
+        raise UsageError(
+            f"--adapter names an adapter {source.name!r}, which is the model's own name",
+            hint="give the adapter another name",
+        )
+    found = [read_adapter(name, folder) for name, folder in given]
+    for each in found:
+        check_vocabulary(each, source.tokenizer_folder)
+    return tuple(ServedAdapter(each.name, each.digest, each.rank) for each in found)
 
 
 def _check_kv_dir(config: ServerConfig) -> None:

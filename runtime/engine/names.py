@@ -44,6 +44,16 @@ class Pooling:
 DEFAULT_POOLING = Pooling()
 
 
+@dataclass(frozen=True, slots=True)
+class ServedAdapter:
+    """An adapter that requests may ask for. digest: of its files; rank: the largest of its
+    modules'."""
+
+    name: str
+    digest: bytes
+    rank: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
     """None: decided by the model or the machine. threads: of the model's computation.
@@ -53,8 +63,8 @@ class StepOptions:
     held; "auto" is in the model's dtype. device: "auto" is a GPU where torch sees one, else "cpu".
     attention: the kernels that attend on a GPU. memory_fraction: of a GPU's memory, that the engine
     may take. tensor_parallel: processes, and GPUs, that compute the model together. kv_dir: a
-    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. check: verify the engine's
-    invariants after every step.
+    folder for evicted K and V (`disk/`), of at most kv_dir_bytes. adapter: those that requests
+    may ask for, NAME=FOLDER each. check: verify the engine's invariants after every step.
     """
 
     pool_tokens: int | None = None
@@ -77,6 +87,7 @@ class StepOptions:
     tensor_parallel: int = 1
     kv_dir: str | None = None
     kv_dir_bytes: int = KV_DIR_BYTES
+    adapter: tuple[str, ...] = ()
     check: bool = False
 
 

@@ -112,6 +112,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--kv-dir", type=os.path.expanduser, help="a folder for evicted K and V, for later engines")
     add("--kv-dir-size", dest="kv_dir_bytes", type=_size, default=defaults.kv_dir_bytes,
         help="how much it may hold, such as 8GiB")  # fmt: skip
+    add("--adapter", action="append", default=[], metavar="NAME=FOLDER", help="a LoRA adapter that "
+        "requests may ask for; may be given several times")  # fmt: skip
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--deterministic", action="store_true", help="a reply does not depend on what runs beside")
     add("--pooling", choices=("auto", LAST_TOKEN, MEAN), default=defaults.pooling,
@@ -134,6 +136,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     values = vars(parser.parse_args(argv))
     for name in ("token_file", "tls_cert", "tls_key"):
         values[name] = None if values[name] is None else str(values[name])
+    values["adapter"] = tuple(values["adapter"])
     return ServerConfig(**values)
 
 

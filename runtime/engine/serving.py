@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked
-from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S
+from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.server.listen import Address, Security, bind
@@ -60,6 +60,8 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         if ready is None:
             return 0
         _warn(chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
+        if checked.adapters:
+            print(adapters_line(checked.adapters), file=sys.stderr)
         if ready.HasField("accuracy"):
             print(accuracy_line(ready), file=sys.stderr)
         renderer = None if probe is None or not chat.from_model else Renderer(probe.template)
@@ -110,7 +112,9 @@ def _assemble(
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
     most = most_frame_bytes(tokenizer, limits.max_positions)
-    limits = replace(limits, max_frame_bytes=most, pooling=checked.pooling)
+    limits = replace(
+        limits, max_frame_bytes=most, pooling=checked.pooling, adapters=checked.adapters
+    )
     facts = EngineFacts(
         checked.config.served_model_name or checked.source.name,
         ready,
@@ -134,6 +138,12 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] 
         )
     for note in notes:
         print(f"warning: {note}", file=sys.stderr)
+
+
+def adapters_line(adapters: Sequence[ServedAdapter]) -> str:
+    """What an engine says of its adapters at its start."""
+    told = ", ".join(f"{adapter.name} (rank {adapter.rank})" for adapter in adapters)
+    return f"adapters: {told}"
 
 
 def accuracy_line(ready: wpb.Ready) -> str:

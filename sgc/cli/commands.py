@@ -103,6 +103,8 @@ class RunCommand(click.Command):
 @click.option("--weights", type=click.Choice(HELD_AS), help="Of the engine to start, as for "
               "`sgc serve`.")  # fmt: skip
 @click.option("--kv", type=click.Choice(HELD_AS), help="Likewise.")
+@click.option("--adapter", metavar="NAME[=FOLDER]", help="Run on a LoRA adapter of the engine; "
+              "with a folder, of the engine to start.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--stream", is_flag=True, help="Show the main stream's text as it appears "
               "(on stderr with --json).")  # fmt: skip

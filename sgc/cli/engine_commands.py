@@ -83,6 +83,8 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--pooling", type=click.Choice(["auto", "last", "mean"]), default="auto",
               show_default=True, help="What embeddings are made of: the last token, or the mean of "
               "all; auto: as the folder says, else the last.")  # fmt: skip
+@click.option("--adapter", metavar="NAME=FOLDER", multiple=True, help="A LoRA adapter that "
+              "requests may ask for by its name; may be given several times.")  # fmt: skip
 @click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,

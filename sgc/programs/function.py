@@ -104,6 +104,7 @@ class Function(Definition, Batched):
         return self._start(given, resolve_backend(given.backend))
 
     def _start(self, given: Given, endpoint: Endpoint) -> RunState:
+        endpoint = endpoint.with_adapter(given.options.adapter)
         row = self._row(given.arguments, given.options, endpoint, given.on_text)
         if row.start is not None:
             work = asyncio.run_coroutine_threadsafe(row.started(), shared.loop)
@@ -126,7 +127,7 @@ class Function(Definition, Batched):
             return self._run_inside(args, kwargs)
         refuse_own_thread(shared.loop)
         given = self._split(args, kwargs)
-        backend = resolve_backend(given.backend).backend
+        backend = resolve_backend(given.backend).with_adapter(given.options.adapter).backend
         start = start_streaming if given.stream else start_eager
         return start(self, given.arguments, backend, given.options, shared, given.on_text)
 
@@ -153,7 +154,7 @@ class Function(Definition, Batched):
         """Interprets to the end and returns the result as a compiled run does."""
         given = self.bound((), arguments)
         self.signature.check_types(given)
-        backend = endpoint.backend
+        backend = endpoint.with_adapter(options.adapter).backend
         return finished(start_eager(self, given, backend, options, shared, on_text))
 
     async def arun(self, *args: Any, **kwargs: Any) -> RunState:
@@ -245,7 +246,7 @@ class Function(Definition, Batched):
         rows = checked_rows(rows)
         chosen = make_options(known_options(options))
         bound = [self.row_arguments(index, row) for index, row in enumerate(rows)]
-
+        endpoint = endpoint.with_adapter(chosen.adapter)
         endpoint.begin_batch(self, len(bound))
         guards = self._jit.guards() if self._jit is not None else None
         sharing = SingleFlight(endpoint.backend)

@@ -85,7 +85,8 @@ class Program(Batched):
     ) -> RunResult:
         """Runs the program once, with arguments and options given apart."""
         _refuse_many(options)
-        return shared.run(self.start(self.sharing(endpoint.backend), arguments, options, on_text))
+        sharing = self.sharing(endpoint.with_adapter(options.adapter).backend)
+        return shared.run(self.start(sharing, arguments, options, on_text))
 
     async def arun(
         self,
@@ -99,7 +100,8 @@ class Program(Batched):
         _refuse_many(options)
         # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
         endpoint = await asyncio.to_thread(resolve_backend, backend)
-        work = self.start(self.sharing(endpoint.backend), arguments, options, on_text)
+        sharing = self.sharing(endpoint.with_adapter(options.adapter).backend)
+        work = self.start(sharing, arguments, options, on_text)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
 
     def _batch(
@@ -109,7 +111,7 @@ class Program(Batched):
         _refuse_many(chosen)
         each = enumerate(checked_rows(rows))
         bound = [bound_row(index, row, self._checked) for index, row in each]
-        backend = endpoint.backend
+        backend = endpoint.with_adapter(chosen.adapter).backend
         sharing = self.sharing(backend)
         made = [self.row(row, sharing, chosen, str(key)) for key, row in enumerate(bound)]
         from sgc.runs.planned_batch import make_batch  # loads what plans batches

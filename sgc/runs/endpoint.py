@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import math
 import os
@@ -49,6 +50,17 @@ class Endpoint:
     def as_asked(self) -> Endpoint:
         """Returns the endpoint that programs run on if this one is given."""
         return self
+
+    def with_adapter(self, name: str) -> Endpoint:
+        """Returns the endpoint with requests for an adapter of the engine; for "", itself.
+
+        Programs run on it as with the option `adapter`. Raises UsageError if it is not an engine's.
+        """
+        if not name:
+            return self
+        found = copy.copy(self)
+        found.backend = self.backend.with_adapter(name)
+        return found
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
         """Called before the rows of a batch begin."""

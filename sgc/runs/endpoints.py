@@ -101,7 +101,8 @@ class Runtime(Endpoint):
     """An engine of our own: a child process on a private socket, stopped with this one.
 
     model_path: a Hugging Face folder or id, "fake", or None for the default model; settings:
-    the options of `sgc serve`, with underscores. Blocks until the model is loaded.
+    the options of `sgc serve`, with underscores, and several of one as a dict. Blocks until the
+    model is loaded.
     """
 
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
@@ -167,12 +168,16 @@ async def _made(kind: Callable[..., Backend], *args: Any, **settings: Any) -> Ba
 
 
 def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`."""
+    """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`, and
+    `adapter={"sql": folder}` is `--adapter sql=FOLDER`."""
     arguments: list[str] = []
     for name, value in settings.items():
         option = "--" + name.replace("_", "-")
         if value is True:
             arguments.append(option)
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                arguments += [option, f"{key}={each}"]
         elif value is not None and value is not False:
             arguments += [option, str(value)]
     return arguments

@@ -10,7 +10,7 @@
 
 namespace sgc {
 
-constexpr int kAbi = 5;  // kernels/cpu/library.py names the same number
+constexpr int kAbi = 6;  // kernels/cpu/library.py names the same number
 
 std::string& last_error();
 

@@ -36,11 +36,12 @@ SGC_EXPORT int64_t sgc_program_bytes(const sgc::Program* program) {
 }
 
 // The records' sizes, by which the caller checks that it lays them out alike.
-SGC_EXPORT void sgc_program_layout(int64_t sizes[6]) {
+SGC_EXPORT void sgc_program_layout(int64_t sizes[7]) {
   sizes[0] = sizeof(sgc::OpRecord);
   sizes[1] = sizeof(sgc::BufferRecord);
   sizes[2] = sizeof(sgc::Step);
   sizes[3] = sizeof(sgc::HeadShape);
   sizes[4] = sizeof(sgc::HeadsStep);
   sizes[5] = sizeof(sgc::ExpertsStep);
+  sizes[6] = sizeof(sgc::AdaptStep);
 }

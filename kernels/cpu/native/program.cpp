@@ -91,6 +91,8 @@ struct Program::State {
   void select(const OpRecord& op);
   void cap(const OpRecord& op);
   void experts(const OpRecord& op);
+  void adapt(const OpRecord& op);
+  int64_t adapter_of(int64_t row) const;
   void expert(const OpRecord& op, int32_t index, std::span<const Routed> routed);
   const Angles& angles_of(const OpRecord& op);
   const AttentionPlan& plan_of(const OpRecord& op);
@@ -170,6 +172,8 @@ void Program::State::run_op(const OpRecord& op) {
       return cap(op);
     case OpKind::experts:
       return experts(op);
+    case OpKind::adapt:
+      return adapt(op);
   }
 }
 
@@ -293,6 +297,29 @@ void Program::State::expert(const OpRecord& op, int32_t index, std::span<const R
     auto* x = reinterpret_cast<float*>(out.row(routed[i].row));
     rows.add(wide.row(i), Format::f32, op.scale * routed[i].weight, x, out.width());
   });
+}
+
+void Program::State::adapt(const OpRecord& op) {
+  const Buffer &in = buffers[op.in], &out = buffers[op.out];
+  const int64_t n_in = in.stride_bytes(), n_behind = out.stride_bytes() - n_in;
+  each_row(n_rows, [&](int64_t row) {
+    std::memcpy(out.row(row), in.row(row), n_in);
+    std::memset(out.row(row) + n_in, 0, n_behind);
+  });
+  if (!step->adapters) return;
+  for (int64_t start = 0, end; start < n_rows; start = end) {  // rows of one adapter at once
+    const int64_t adapter = adapter_of(start);
+    for (end = start + 1; end < n_rows && adapter_of(end) == adapter;) ++end;
+    const Packed* down = adapter ? op.adapt->downs[adapter - 1] : nullptr;
+    if (!down) continue;
+    down->multiply(in.row(start), in.width(), end - start, Epilogue::store, 1.0f,
+                   out.row(start, in.width() + op.adapt->at[adapter - 1]), out.width(),
+                   !deterministic, threads);
+  }
+}
+
+int64_t Program::State::adapter_of(int64_t row) const {
+  return step->adapters[n_rows == step->n_tokens ? row : step->wanted[row]];
 }
 
 }  // namespace sgc

@@ -23,6 +23,15 @@ enum class OpKind : int32_t {
   select,     // from here on, rows are the wanted ones; of `in`, and of `out` if it is another
   cap,        // in place: out = cap * tanh(scale * out / cap); a cap of 0 only scales
   experts,    // out += scale * what the experts that each row of `in` goes to give for it
+  adapt,      // out = a row of `in`, then what its adapter makes of it; zeros in others' columns
+};
+
+// What adapters add to a product: each narrows its rows of the input (`downs`), and the product's
+// weight is longer by what widens them again. Laid out as kernels/cpu/program.py lays it out.
+struct AdaptStep {
+  int32_t n_adapters;
+  const Packed* const* downs;  // [n_adapters]; null: the adapter leaves this product as it is
+  const int32_t* at;           // [n_adapters]: its first column behind the input's
 };
 
 // One operation, laid out as kernels/cpu/program.py lays it out. in, out: buffers. in_at, out_at:
@@ -45,6 +54,7 @@ struct OpRecord {
   float rope_scale;
   int64_t n_entries;  // rows of `weight` (embed, place)
   const ExpertsStep* experts;
+  const AdaptStep* adapt;
 };
 
 // A buffer of activations: [rows, width]. The last one is the logits, fp32, in the caller's memory.
@@ -54,10 +64,10 @@ struct BufferRecord {
 };
 
 // One step, as runtime/engine/model/forward.py: FlatBatch. wanted ascends. page_limit: pages that
-// each layer's pools have.
+// each layer's pools have. adapters: [n_tokens], the adapter of each from 1 on, 0 for none; or null.
 struct Step {
   int64_t n_tokens, n_rows, n_logits, page_limit;
-  const int64_t *tokens, *positions, *slots, *row_starts, *pages, *page_starts, *wanted;
+  const int64_t *tokens, *positions, *slots, *row_starts, *pages, *page_starts, *wanted, *adapters;
 };
 
 class Program {

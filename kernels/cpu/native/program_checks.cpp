@@ -35,6 +35,8 @@ class Checker {
         return require(out(op).format == Format::f32, "only fp32 is capped");
       case OpKind::experts:
         return check_experts(op);
+      case OpKind::adapt:
+        return check_adapt(op);
     }
     throw std::invalid_argument("an operation is of no known kind");
   }
@@ -117,6 +119,22 @@ class Checker {
     }
   }
 
+  void check_adapt(const OpRecord& op) const {
+    require(op.adapt && op.adapt->n_adapters > 0 && op.adapt->downs && op.adapt->at,
+            "an operation on adapters without any");
+    require(op.in != op.out && in(op).format == out(op).format,
+            "what adapters make is of another format");
+    require(in(op).width <= out(op).width, "adapters have no room for their input");
+    for (int32_t i = 0; i < op.adapt->n_adapters; ++i) {
+      const Packed* down = op.adapt->downs[i];
+      if (!down) continue;
+      require(down->n_in() == in(op).width, "an adapter takes another input");
+      require(op.adapt->at[i] >= 0 &&
+                  in(op).width + op.adapt->at[i] + down->n_out() <= out(op).width,
+              "an adapter has no room for its output");
+    }
+  }
+
   static OpRecord product(int32_t in, int32_t out, const Packed* packed, Epilogue epilogue) {
     OpRecord op{};
     op.kind = OpKind::linear;
@@ -170,6 +188,8 @@ void check_step(const Step& step, const std::vector<OpRecord>& ops) {
       check_ids(step.tokens, step.n_tokens, op.n_entries, "a token is not in the vocabulary");
     if (op.kind == OpKind::place)
       check_ids(step.positions, step.n_tokens, op.n_entries, "a position is beyond the model's");
+    if (op.kind == OpKind::adapt && step.adapters)
+      check_ids(step.adapters, step.n_tokens, op.adapt->n_adapters + 1, "an adapter is not there");
   }
 }
 

@@ -85,6 +85,7 @@ class Ask:
     salt: bytes = b""
     n_added: int = 0
     seed: int | None = None
+    adapter: str = ""
 
     @property
     def n_bytes(self) -> int:
@@ -103,7 +104,9 @@ def requests_of(asks: Sequence[Ask], stream: bool) -> list[pb.Request]:
     for ask in asks:
         is_greedy = ask.sampling.temperature < GREEDY_BELOW
         for index in range(ask.n):
-            request = pb.Request(id=len(found), prompt=ask.prompt, cache_salt=ask.salt)
+            request = pb.Request(
+                id=len(found), prompt=ask.prompt, cache_salt=ask.salt, adapter=ask.adapter
+            )
             request.generate.sampling.CopyFrom(ask.sampling)
             request.generate.sampling.seed = 0 if is_greedy else _seed(ask.seed, index)
             request.generate.stream = stream

@@ -24,7 +24,8 @@ class Row:
     pages: [start + n_tokens], one for every token of the sequence up to the last new one; the
     new tokens' K/V go to the last n_tokens of them. logits_at: [n_logits], the new tokens whose
     logits are wanted, counted from the row's first. shift: by how much a new token's position is
-    below its index in the sequence (`requests/joined.py`).
+    below its index in the sequence (`requests/joined.py`). adapter: from 1
+    on; 0: the model's own weights.
     """
 
     tokens: Ints
@@ -32,6 +33,7 @@ class Row:
     pages: Ints
     logits_at: Ints
     shift: int = 0
+    adapter: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class FlatBatch:
     token_ids, positions, slots: [n_tokens]; slots are the pages of the new tokens. row_starts:
     [n_rows + 1] into the tokens. pages: all rows' pages; page_starts: [n_rows + 1]. logit_index:
     [n_logits] into the tokens. A row may read pages that an earlier row of the same batch writes:
-    in each layer all rows are written before any attends.
+    in each layer all rows are written before any attends. adapters: [n_rows], of each; None if
+    the batch has none.
     """
 
     token_ids: Ints
@@ -51,6 +54,7 @@ class FlatBatch:
     pages: Ints
     page_starts: Ints
     logit_index: Ints
+    adapters: Ints | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -59,6 +63,13 @@ class FlatBatch:
     @property
     def n_rows(self) -> int:
         return len(self.row_starts) - 1
+
+    @property
+    def token_adapters(self) -> Ints | None:
+        """[n_tokens], the adapter of each; None if there is none in the batch."""
+        if self.adapters is None:
+            return None
+        return np.repeat(self.adapters, np.diff(self.row_starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +151,7 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
     indices = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
     shifts = [row.shift for row in rows]
     n_logits = [len(row.logits_at) for row in rows]
+    adapters = [row.adapter for row in rows]
     return FlatBatch(
         token_ids=_join([row.tokens for row in rows]),
         positions=indices - np.repeat(shifts, n_tokens) if any(shifts) else indices,
@@ -148,6 +160,7 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
         pages=pages,
         page_starts=page_starts,
         logit_index=_join([row.logits_at for row in rows]) + np.repeat(row_starts[:-1], n_logits),
+        adapters=np.array(adapters) if any(adapters) else None,
     )
 
 

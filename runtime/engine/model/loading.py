@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from sgc.errors import LoadError
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.accuracy import OwnText, accuracy_of, own_text
+from sgc.runtime.engine.model.adapters.files import AdapterFiles
+from sgc.runtime.engine.model.adapters.weights import Adapters
 from sgc.runtime.engine.model.device.places import CPU, Place
 from sgc.runtime.engine.model.device.runners import (
     ALL_THAT_FITS,
@@ -55,12 +59,14 @@ def load_model(
     text: Ints | None = None,
     place: Place = CPU,
     sizes: Sizes = ALL_THAT_FITS,
+    adapters: Sequence[AdapterFiles] = (),
 ) -> ModelRunner:
     """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32", "bfloat16" or
     "float16".
 
     needs: what only our own kernels can do: `UnsupportedModel` where they cannot. text: ids, on
-    which it is measured what eight bits cost. sizes: of a GPU's memory.
+    which it is measured what eight bits cost. sizes: of a GPU's memory. adapters: the first
+    is number 1 of a batch.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -70,8 +76,11 @@ def load_model(
     place.take()
     if needs.options and place.has_own_kernels:
         own_kernels(needs)
+    if adapters:
+        refuse_with_adapters(needs, place)
     measured = text if needs.in_eight_bits else None
-    loading = _Loading(folder, dtype, threads is None, needs, measured, place)
+    loaded = Adapters(adapters) if adapters else None
+    loading = _Loading(folder, dtype, threads is None, needs, measured, place, loaded)
     runner = loading.plain() or loading.transformers()
     if max_context is not None:
         if max_context > runner.max_context:
@@ -98,6 +107,7 @@ class _Loading:
     needs: Needs
     text: Ints | None
     place: Place
+    adapters: Adapters | None = None
 
     def plain(self) -> ModelRunner | None:
         """Without transformers, if our own loader knows the model and it passes its check."""
@@ -107,6 +117,8 @@ class _Loading:
         self._choose_threads(files.num_parameters())  # before anything starts a second thread
         model = files.load(self.place.loads_on)
         own = None if model is None else self._own(model)
+        if model is not None and self.adapters is not None:
+            self.adapters.check(model)
         for factory in self._factories_of_plain(files.dtype):
             model = model or files.load(self.place.loads_on)
             if model is None or own is None:
@@ -119,6 +131,8 @@ class _Loading:
     def transformers(self) -> ModelRunner:
         model = self._loaded()
         self._choose_threads(model.num_parameters())
+        if self.adapters is not None:
+            self.adapters.check(model)
         own = self._own(model)
         *faster, slowest = self._factories(model)
         for factory in faster:
@@ -137,12 +151,12 @@ class _Loading:
 
     def _factories_of_plain(self, dtype: torch.dtype) -> list[RunnerFactory]:
         if self.place.has_own_kernels:
-            return decoder_factories(dtype, self.needs)
+            return decoder_factories(dtype, self.needs, self.adapters)
         return device_factories(None, self.needs, self.place, is_plain=True)
 
     def _factories(self, model: Any) -> list[RunnerFactory]:
         if self.place.has_own_kernels:
-            return runner_factories(model, self.needs)
+            return runner_factories(model, self.needs, self.adapters)
         return device_factories(model, self.needs, self.place)
 
     def _tried(self, factory: Any, model: Any, own: _Own) -> ModelRunner | None:
@@ -179,6 +193,17 @@ class _Own:
         check_model(runner, self.answers)
         if self.text is not None:
             runner.accuracy = accuracy_of(runner, self.text)
+
+
+def refuse_with_adapters(needs: Needs, place: Place) -> None:
+    """Raises `LoadError` for what adapters do not go with."""
+    if not place.has_own_kernels:
+        raise LoadError("--adapter is for models on a CPU", hint="choose --device cpu")
+    if needs.weights == "int8":
+        raise LoadError(
+            "--adapter needs the weights in the model's own dtype, not --weights int8",
+            hint="leave one of them out",
+        )
 
 
 def default_pool_tokens(token_bytes: int) -> int:

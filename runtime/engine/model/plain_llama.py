@@ -163,6 +163,11 @@ class LlamaForCausalLM:
     def parameters(self) -> Iterator[Tensor]:
         yield from _tensors([self.model, self.lm_head])
 
+    def named_modules(self) -> Iterator[tuple[str, Projection]]:
+        """The products, by the names of transformers' modules."""
+        yield from _named("model", self.model)
+        yield "lm_head", self.lm_head
+
     def in_float32(self) -> LlamaForCausalLM:
         """A copy."""
         return type(self)(self.config, _in_float32(self.model), _in_float32(self.lm_head))
@@ -178,6 +183,17 @@ class LlamaForCausalLM:
 
 class Qwen2ForCausalLM(LlamaForCausalLM):
     """A Llama whose Q, K and V have biases, if none of its layers has a sliding window."""
+
+
+def _named(name: str, part: Any) -> Iterator[tuple[str, Projection]]:
+    if isinstance(part, Projection):
+        yield name, part
+    elif isinstance(part, list):
+        for index, inner in enumerate(part):
+            yield from _named(f"{name}.{index}", inner)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _named(f"{name}.{field.name}", getattr(part, field.name))
 
 
 def _tensors(part: Any) -> Iterator[Tensor]:

@@ -21,6 +21,8 @@ from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
 from sgc.kernels.torch_attention import TorchAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
+from sgc.runtime.engine.model.adapters.modules import AdaptedModules
+from sgc.runtime.engine.model.adapters.weights import Adapters
 from sgc.runtime.engine.model.decoders.families.known import decoder_of, is_known
 from sgc.runtime.engine.model.decoders.fused import FusedModel
 from sgc.runtime.engine.model.decoders.native import Programs, write
@@ -38,8 +40,9 @@ RunnerFactory = Callable[[Any, int], ModelRunner]
 class TorchWay:
     """torch's operations; attention is our own kernels' where they are."""
 
-    def __init__(self, name: str, compute: Compute) -> None:
+    def __init__(self, name: str, compute: Compute, adapted: AdaptedModules | None = None) -> None:
         self.name = name
+        self.adapted = adapted
         self.attention = paged_attention()
         self._compute = compute
 
@@ -51,6 +54,8 @@ class TorchWay:
 
     @torch.inference_mode()
     def _run(self, compute: Forwards, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
+        if self.adapted is not None:
+            self.adapted.begin(batch.token_adapters, batch.logit_index)
         ragged = Ragged(
             tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
         )
@@ -86,7 +91,7 @@ class NativeWay:
         return program.run(
             Batch(
                 batch.token_ids, batch.positions, batch.slots, batch.row_starts, batch.pages,
-                batch.page_starts, batch.logit_index,
+                batch.page_starts, batch.logit_index, batch.token_adapters,
             )
         )  # fmt: skip
 
@@ -125,7 +130,9 @@ def own_kernels(needs: Needs) -> library.Library:
     return kernels
 
 
-def native_runner(model: Any, n_pages: int, needs: Needs = PLAIN) -> ModelRunner:
+def native_runner(
+    model: Any, n_pages: int, needs: Needs = PLAIN, adapters: Adapters | None = None
+) -> ModelRunner:
     """Raises `UnsupportedModel` where our own kernels cannot run the model."""
     kernels = own_kernels(needs)
     if model.dtype not in NATIVE_DTYPES:
@@ -138,12 +145,16 @@ def native_runner(model: Any, n_pages: int, needs: Needs = PLAIN) -> ModelRunner
         packs_as=Format.I8 if needs.weights == "int8" else None,
         pages_as=torch.int8 if needs.kv == "int8" else None,
     )  # fmt: skip
-    way = NativeWay(write(decoder_of(model), writer))
+    deltas = None if adapters is None else adapters.of(model)
+    way = NativeWay(write(decoder_of(model), writer, deltas))
+    if deltas is not None and deltas.unused:
+        raise UnsupportedModel(f"our own kernels do not adapt {sorted(deltas.unused)[0]!r}")
     return ModelRunner(model, way, n_pages, needs=needs)
 
 
-def native_runner_with(needs: Needs) -> RunnerFactory:
-    return update_wrapper(partial(native_runner, needs=needs), native_runner)
+def native_runner_with(needs: Needs, adapters: Adapters | None = None) -> RunnerFactory:
+    made = partial(native_runner, needs=needs, adapters=adapters)
+    return update_wrapper(made, native_runner)
 
 
 deterministic_runner = native_runner_with(Needs(deterministic=True))
@@ -167,23 +178,46 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
     return ModelRunner(model, way, n_pages, keeps_model=True)
 
 
-def runner_factories(model: Any, needs: Needs = PLAIN) -> list[RunnerFactory]:
+def adapted_runner(adapters: Adapters) -> RunnerFactory:
+    """The model's own modules, with adapters."""
+
+    def packed_modules_with_adapters(model: Any, n_pages: int) -> ModelRunner:
+        runner = packed_runner(model, n_pages)
+        way = runner.way
+        assert isinstance(way, TorchWay)
+        way.adapted = AdaptedModules(model, adapters.deltas)
+        return runner
+
+    return packed_modules_with_adapters
+
+
+def runner_factories(
+    model: Any, needs: Needs = PLAIN, adapters: Adapters | None = None
+) -> list[RunnerFactory]:
     """The ways to compute a model of transformers, fastest first; the last one always can, unless
     something is needed that only our own kernels do. Raises `UnsupportedModel` if no way is."""
     if is_known(model):
-        known = decoder_factories(model.dtype, needs)
-        return known if needs.options else [*known, packed_runner, transformers_runner]
+        known = decoder_factories(model.dtype, needs, adapters)
+        return known if needs.options else [*known, *_by_modules(adapters)]
     if needs.options:
         raise UnsupportedModel(
             f"{type(model).__name__} is of no family that our own kernels know, so its own modules "
             f"compute it, and they cannot do {needs.options}: leave that out"
         )
-    return [packed_runner, transformers_runner]
+    return _by_modules(adapters)
 
 
-def decoder_factories(dtype: torch.dtype, needs: Needs = PLAIN) -> list[RunnerFactory]:
+def _by_modules(adapters: Adapters | None) -> list[RunnerFactory]:
+    return [packed_runner, transformers_runner] if adapters is None else [adapted_runner(adapters)]
+
+
+def decoder_factories(
+    dtype: torch.dtype, needs: Needs = PLAIN, adapters: Adapters | None = None
+) -> list[RunnerFactory]:
     """The ways to compute a model whose decoder is known."""
+    native = native_runner_with(needs, adapters) if needs.options or adapters else native_runner
     if needs.options:
-        return [native_runner_with(needs)]
+        return [native]
     is_native = dtype in NATIVE_DTYPES and library.find() is not None
-    return [*([native_runner] if is_native else []), fused_runner]
+    fused = [] if adapters else [fused_runner]  # it applies none
+    return [*([native] if is_native else []), *fused]

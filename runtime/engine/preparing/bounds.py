@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling
+from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling, ServedAdapter
 from sgc.runtime.engine.preparing.joining import Parts, Segment, Segments
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
@@ -42,7 +42,7 @@ MAX_REMAINING = 1 << 24  # tokens of a program
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     """The limits of one engine; max_context and pool_tokens come from the loaded model,
-    and pooling from its folder."""
+    and pooling from its folder. adapters: the first is the step process's number 1."""
 
     max_context: int
     pool_tokens: int
@@ -55,6 +55,7 @@ class ServerLimits:
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
     pooling: Pooling = DEFAULT_POOLING
+    adapters: tuple[ServedAdapter, ...] = ()
 
     @property
     def max_positions(self) -> int:
@@ -132,6 +133,17 @@ def depth_of(prompt: pb.Prompt) -> int:
 def check_salt(salt: bytes) -> None:
     """Raises `RequestError` for one that is too long."""
     _check_count("bytes in a cache salt", len(salt), MAX_SALT_BYTES)
+
+
+def checked_adapter(name: str, limits: ServerLimits) -> tuple[int, bytes]:
+    """The number and the digest of an adapter, 0 and b"" of none; raises `RequestError`."""
+    if not name:
+        return 0, b""
+    for number, adapter in enumerate(limits.adapters, 1):
+        if adapter.name == name:
+            return number, adapter.digest
+    served = ", ".join(adapter.name for adapter in limits.adapters) or "none"
+    raise invalid(f"there is no adapter {name[:200]!r}; this engine has: {served}")
 
 
 def check_run(run: pb.ProgramRun) -> None:

@@ -22,6 +22,7 @@ from sgc.runtime.engine.preparing.bounds import (
     check_run,
     check_salt,
     check_sampling,
+    checked_adapter,
     checked_cut,
     checked_segments,
     invalid,
@@ -153,8 +154,10 @@ def _prepare_or_refuse(
     try:
         check_salt(request.cache_salt)
         check_run(request.run)
+        number, digest = checked_adapter(request.adapter, limits)
         work = _work(request, tokenizer, limits, go_on)
-        work.namespace = cache_key(domain, request.cache_salt)
+        work.namespace = cache_key(domain, request.cache_salt, digest)
+        work.adapter = number
         if request.HasField("run"):
             work.run.CopyFrom(request.run)
         return Prepared(request, work)

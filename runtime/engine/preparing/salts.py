@@ -2,12 +2,14 @@
 
 Requests with the same cache key share. If the server has one token or none, the key is the client's
 salt. If it has several, each token has a domain that only the server can derive, and the keys of
-the token's clients begin with it.
+the token's clients begin with it. Each adapter has keys of its own, by the content of its files:
+what it computed is nobody else's.
 """
 
 from __future__ import annotations
 
 _TAG = b"sgc cache domain 1"
+_ADAPTED = b"adapter "
 
 
 def domain_of(token: str) -> bytes:
@@ -18,9 +20,15 @@ def domain_of(token: str) -> bytes:
     return hmac.digest(token.encode(), _TAG, hashlib.sha256)
 
 
-def cache_key(domain: bytes, salt: bytes) -> bytes:
-    """The cache key of a domain and a salt. With domains, different pairs have different keys, as
-    the domain's length comes first."""
+def cache_key(domain: bytes, salt: bytes, adapter: bytes = b"") -> bytes:
+    """The cache key of a domain, a salt, and the digest of an adapter. With domains, different
+    pairs have different keys, as the domain's length comes first. An adapter's key is longer than
+    any salt, and begins unlike a domain's length, so that no client's salt is one."""
+    if adapter:
+        import hashlib
+
+        parts = b"".join(len(part).to_bytes(2, "big") + part for part in (domain, salt, adapter))
+        return _ADAPTED + hashlib.sha512(parts).digest()
     if not domain:
         return salt
     return len(domain).to_bytes(2, "big") + domain + salt

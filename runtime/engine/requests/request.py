@@ -123,7 +123,8 @@ class EngineRequest:
     owner: whose it is; by the policy `program` owners take turns. n_reusable: later requests begin
     with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
     all of them and the generated ones. joins: parts of the prompt that are encoded side by
-    side; base: the namespace of what has none.
+    side; base: the namespace of what has none. adapter: its number, from 1 on;
+    0: none.
     """
 
     id: int
@@ -135,6 +136,7 @@ class EngineRequest:
     run: ProgramRun | None = None
     joins: Joins = ()
     base: bytes = b""
+    adapter: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,11 @@ class EngineFacts:
     tool_format: str = AUTO
     reasoning_format: str = AUTO
 
+    @property
+    def models(self) -> list[str]:
+        """The names by which HTTP clients ask for the model, and for it with each adapter."""
+        return [self.model, *(adapter.name for adapter in self.limits.adapters)]
+
 
 class EngineServicer(engine_pb2_grpc.EngineServicer):
     def __init__(self, facts: EngineFacts, shared: Shared, tokens: Tokens) -> None:
@@ -194,5 +199,9 @@ def info_of(facts: EngineFacts) -> pb.Info:
         pooling=facts.limits.pooling.name,
         hidden_size=ready.hidden_size,
         takes_joined=True,
+        adapters=[
+            pb.Adapter(name=each.name, fingerprint=each.digest.hex(), rank=each.rank)
+            for each in facts.limits.adapters
+        ],
         accuracy=ready.accuracy if ready.HasField("accuracy") else None,
     )

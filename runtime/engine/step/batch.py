@@ -72,8 +72,10 @@ class _Builder:
         logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
         if work.decoding.logprobs is not None:
             logits_at = np.concatenate([self._log(work, end), logits_at])
-        tokens = work.tokens.view[work.n_computed : end]
-        self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift))
+        tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
+        self.rows.append(
+            Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift, adapter)
+        )
         if not is_whole:
             return
         if isinstance(work.request.kind, Generate):
@@ -83,8 +85,8 @@ class _Builder:
         self.n_logits += 1
 
     def _add_pooled(self, work: Work, wanted: Ints, end: int) -> None:
-        tokens = work.tokens.view[work.n_computed : end]
-        self.hidden_rows.append(Row(tokens, work.n_computed, work.pages.view, wanted))
+        tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
+        self.hidden_rows.append(Row(tokens, work.n_computed, work.pages.view, wanted, adapter))
         self.pooled.append((work, len(wanted)))
 
     def _log(self, work: Work, end: int) -> Ints:
@@ -102,7 +104,8 @@ class _Builder:
             tokens = np.concatenate([tokens, np.array(guesses, np.int64)])
             logits_at = np.arange(len(tokens))
             self.guesses[work] = guesses
-        self.rows.append(Row(tokens, len(pages) - len(tokens), pages, logits_at, work.shift))
+        start, adapter = len(pages) - len(tokens), work.request.adapter
+        self.rows.append(Row(tokens, start, pages, logits_at, work.shift, adapter))
         self.sampled.append((work, self.n_logits))
         self.n_logits += len(tokens)
 
@@ -119,13 +122,15 @@ class _Builder:
         pages = np.concatenate([work.pages.view, *branch.pages_before(), branch.pages.view])
         start = work.n_prompt + branch.depth + part.start
         logits_at = np.array(wanted, np.int64)
-        self.rows.append(Row(branch.tokens[part.start : end], start, pages, logits_at, work.shift))
+        tokens, adapter = branch.tokens[part.start : end], work.request.adapter
+        self.rows.append(Row(tokens, start, pages, logits_at, work.shift, adapter))
         self.n_logits += len(wanted)
 
 
 def build(items: Sequence[Item]) -> StepBatch:
     builder = _Builder()
-    for item in items:
+    # Rows of one adapter lie together, so that a product computes what it adds to them at once.
+    for item in sorted(items, key=lambda item: item.work.request.adapter):
         if item.n_tokens:
             builder.add_sequence(item)
         for part in item.parts:

@@ -45,7 +45,8 @@ class WorkerConfig(StepOptions):
         unknown = values.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown keys in the worker's configuration: {sorted(unknown)}")
-        values["eos_ids"] = tuple(values.get("eos_ids") or ())
+        for name in ("eos_ids", "adapter"):
+            values[name] = tuple(values.get(name) or ())
         return cls(**values)
 
 
@@ -175,6 +176,7 @@ def _pages_of(runner: ModelRunner) -> PageBytes | None:
 
 def _runner(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> ModelRunner:
     from sgc.runtime.engine.model.accuracy import TEXT
+    from sgc.runtime.engine.model.adapters.files import parse_adapters, read_adapter
     from sgc.runtime.engine.model.device.places import find_place
     from sgc.runtime.engine.model.device.runners import Sizes
     from sgc.runtime.engine.model.loading import load_model
@@ -189,6 +191,7 @@ def _runner(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> ModelRun
         text=np.array(tokenizer.encode_prompt([Text(TEXT)]), np.int64),
         place=find_place(config.device, config.attention),
         sizes=Sizes(None, config.memory_fraction, config.chunk_tokens, config.max_running),
+        adapters=[read_adapter(name, path) for name, path in parse_adapters(config.adapter)],
     )
 
 

@@ -123,6 +123,7 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         message.owner,
         _run_of(message.run) if message.HasField("run") else None,
         joins_of(message.joins),
+        adapter=message.adapter,
     )
 
 

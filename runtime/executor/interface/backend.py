@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol, Self
 
+from sgc.errors import UsageError
 from sgc.ir.sampling import GREEDY_BELOW
 from sgc.runtime.executor.interface.media import Media
 
@@ -392,6 +393,14 @@ class Backend(Protocol):
         `Capabilities.prefetches` says whether it has an effect.
         """
         return Usage()
+
+    def with_adapter(self, name: str) -> Backend:
+        """The same backend, whose requests ask for an adapter of the engine by its name. Raises
+        UsageError where there are none."""
+        raise UsageError(
+            f"adapter={name!r} is for engines of sgc, and this backend is none",
+            hint="start one with `sgc serve --adapter NAME=FOLDER`",
+        )
 
     async def close(self) -> None:
         """Closes the connections; unfinished calls fail."""

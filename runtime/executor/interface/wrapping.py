@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from sgc.runtime.executor.interface.backend import (
     Backend,
@@ -46,6 +46,12 @@ class Wrapping(Backend):
 
     async def prefetch(self, prompt: Prompt) -> Usage:
         return await self.inner.prefetch(prompt)
+
+    def with_adapter(self, name: str) -> Self:
+        found = object.__new__(type(self))  # `copy` would look for methods, also in `inner`
+        found.__dict__.update(self.__dict__)
+        found.inner = self.inner.with_adapter(name)
+        return found
 
     async def close(self) -> None:
         """Does nothing: the endpoint closes the backend."""

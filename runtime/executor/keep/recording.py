@@ -8,6 +8,7 @@ file has one JSON line for each reply, and only its owner may read it: it holds 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from sgc.runtime.executor.log.kept_replies import KeptReplies
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
+    fingerprint,
     generated_of,
     sampling_parts,
     scored_of,
@@ -54,6 +56,7 @@ class Recorder(KeptReplies):
         super().__init__(backend)
         self._file = file
         self._counts: Counter[str] = Counter()
+        self._adapter = ""
 
     @staticmethod
     def begin(path: str | os.PathLike[str]) -> LogFile:
@@ -63,6 +66,11 @@ class Recorder(KeptReplies):
             file.close()
             raise UsageError(f"{file.path} already is a recording", hint="name another file")
         return file
+
+    def with_adapter(self, name: str) -> Recorder:
+        found = super().with_adapter(name)
+        found._adapter = name
+        return found
 
     def note_seed(self, seed: int) -> None:
         """Records the seed of the run."""
@@ -75,10 +83,10 @@ class Recorder(KeptReplies):
         return found
 
     async def generation(self, prompt: Prompt, sampling: Sampling) -> _Asked:
-        return _Asked.generation(prompt, sampling)
+        return _Asked.generation(prompt, sampling, self._adapter)
 
     async def choice(self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> _Asked:
-        return _Asked.choice(prompt, choices, unconditional)
+        return _Asked.choice(prompt, choices, unconditional, self._adapter)
 
     async def find(self, request: _Asked, decode: Callable[[Json], T]) -> T | None:
         return None  # every reply is recorded
@@ -112,8 +120,14 @@ class Replayer(Backend):
             raise
         seed = run.get("seed")
         self.seed = seed if isinstance(seed, int) else None
+        self._adapter = ""
         self._asked: Counter[str] = Counter()
         self._used: set[Key] = set()
+
+    def with_adapter(self, name: str) -> Replayer:
+        found = copy.copy(self)  # it shares the replies, and which of them are used
+        found._adapter = name
+        return found
 
     def _indexed(self) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
         """Returns the keys of the replies' records by request, and by request without its seed."""
@@ -149,7 +163,7 @@ class Replayer(Backend):
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        reply = self._next(_Asked.generation(prompt, sampling), generated_of)
+        reply = self._next(_Asked.generation(prompt, sampling, self._adapter), generated_of)
         if on_delta is not None and reply.text:
             on_delta(reply.text)
         return reply
@@ -157,7 +171,8 @@ class Replayer(Backend):
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        return self._next(_Asked.choice(prompt, choices, unconditional), scored_of)
+        asked = _Asked.choice(prompt, choices, unconditional, self._adapter)
+        return self._next(asked, scored_of)
 
     async def close(self) -> None:
         self._file.close()
@@ -195,14 +210,26 @@ class _Asked:
     fields: Json
 
     @staticmethod
-    def generation(prompt: Prompt, sampling: Sampling) -> _Asked:
-        key = generation_key(prompt, sampling)
-        unseeded = generation_key(prompt, replace(sampling, seed=0))
-        fields = {"sampling": sampling_parts(sampling)}
+    def generation(prompt: Prompt, sampling: Sampling, adapter: str) -> _Asked:
+        key = _adapted(generation_key(prompt, sampling), adapter)
+        unseeded = _adapted(generation_key(prompt, replace(sampling, seed=0)), adapter)
+        fields = {"sampling": sampling_parts(sampling), **_named(adapter)}
         return _Asked("generate", key, unseeded, shown_prompt(prompt), fields)
 
     @staticmethod
-    def choice(prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> _Asked:
-        key = score_key(prompt, choices, unconditional)
-        fields = {"choices": list(choices), "unconditional": unconditional}
+    def choice(
+        prompt: Prompt, choices: tuple[str, ...], unconditional: bool, adapter: str
+    ) -> _Asked:
+        key = _adapted(score_key(prompt, choices, unconditional), adapter)
+        asked = {"choices": list(choices), "unconditional": unconditional}
+        fields: Json = {**asked, **_named(adapter)}
         return _Asked("score", key, key, shown_prompt(prompt), fields)
+
+
+def _adapted(key: str, adapter: str) -> str:
+    """The key of a request to a model with an adapter."""
+    return fingerprint("adapter", adapter, key) if adapter else key
+
+
+def _named(adapter: str) -> Json:
+    return {"adapter": adapter} if adapter else {}

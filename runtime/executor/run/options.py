@@ -60,7 +60,8 @@ class RunOptions:
     program may call; log: requests are written to it, or replies are read from it. ordered_joins: a
     join that takes the first children waits for all, and takes them in order. is_seed_drawn: the
     seed was drawn at random and not set by the user, so no other run has it. early_tools: pure
-    tools may be called before it is known whether the program calls them.
+    tools may be called before it is known whether the program calls them. adapter: of the engine,
+    by its name, for all requests; empty: the model itself.
     """
 
     seed: int = 0
@@ -89,10 +90,13 @@ class RunOptions:
     ordered_joins: bool = False
     is_seed_drawn: bool = False
     early_tools: bool = False
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         for name in _CHECKED:
             check_parameter(name, getattr(self, name))
+        if not isinstance(self.adapter, str):
+            raise UsageError(f"adapter must be a name, found {self.adapter!r}")
         for name, read in _LISTS.items():
             object.__setattr__(self, name, read(name, getattr(self, name)))
 

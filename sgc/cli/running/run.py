@@ -78,6 +78,7 @@ def run_program(
     replay: Path | None = None,
     weights: str | None = None,
     kv: str | None = None,
+    adapter: str | None = None,
 ) -> None:
     """Runs a program or its rows; errors in the options are found before an engine is started.
 
@@ -85,9 +86,10 @@ def run_program(
     """
     if engine is not None and model is not None:
         raise UsageError("--model and --engine exclude each other: a running engine has its model")
+    name, _, folder = (adapter or "").partition("=")
     if engine is not None:
         _refuse(
-            {"--weights": weights, "--kv": kv},
+            {"--weights": weights, "--kv": kv, "--adapter NAME=FOLDER": folder or None},
             "is for an engine to start, and --engine names one that runs",
         )
     # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
@@ -114,7 +116,7 @@ def run_program(
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
                       "--record": record, "--replay": replay, "--weights": weights,
-                      "--kv": kv}  # fmt: skip
+                      "--kv": kv, "--adapter": adapter}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
@@ -147,7 +149,7 @@ def run_program(
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
                                 "ordered_joins": ordered_joins or None,
-                                "early_tools": early_tools or None,
+                                "early_tools": early_tools or None, "adapter": name or None,
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)
@@ -155,9 +157,11 @@ def run_program(
         def open_model() -> Endpoint:
             if engine is not None:
                 return connect(engine, **limits)
-            return Runtime(model, weights=weights, kv=kv)
+            adapters = {name: folder} if folder else {}
+            return Runtime(model, weights=weights, kv=kv, adapter=adapters)
 
         endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
+        endpoint = endpoint.with_adapter(options.adapter)
         if rows is not None:
             asked = RowsAsked(rows, out, order, reorder_fields, max_concurrency, max_errors, quiet)
             run_rows(loaded, function, inputs, asked, endpoint, options)

@@ -16,7 +16,7 @@ from sgc.runtime.engine.server.server import EngineFacts
 DEFAULT_MAX_TOKENS = 128
 # Fields that may be lists in a batch, with one item per prompt.
 _PER_PROMPT = frozenset(
-    {"sampling_params", "rid", "extra_key"}
+    {"sampling_params", "rid", "extra_key", "lora_path"}
     | {"return_logprob", "logprob_start_len", "top_logprobs_num"}
 )
 IGNORED = frozenset(
@@ -36,8 +36,7 @@ REFUSED: dict[str, Refused] = {
     "return_entropy": ("this engine does not tell it",),
     "session_params": _NO_STATE,
     "background": _NO_STATE,
-    "lora_path": ("this engine has no adapters",),
-    "lora_id": ("this engine has no adapters",),
+    "lora_id": ("name the adapter in lora_path",),
     "custom_logit_processor": ("nothing of a client's is executed",),
 }
 PARAMS = NAMES | {
@@ -160,9 +159,21 @@ def _ask(
     if is_prefill and wants and n_top:
         sampling.max_tokens = 1  # top log-probabilities are returned only with a sampled token
     salt = row.text("extra_key").encode()
-    ask = Ask(made, sampling, params.n, salt, n_added, params.seed)
+    adapter = _adapter(row, facts)
+    ask = Ask(made, sampling, params.n, salt, n_added, params.seed, adapter)
     rid = row.text("rid") or secrets.token_hex(16)
     return ask, ReplyFormat(rid, params.keeps_stop, wants, n_top > 0, has_text, is_prefill)
+
+
+def _adapter(row: Fields, facts: EngineFacts) -> str:
+    """lora_path: the name of one of the engine's adapters; null or empty for the model itself."""
+    name = row.text("lora_path")
+    if name and name not in facts.models[1:]:
+        served = ", ".join(facts.models[1:]) or "none"
+        raise bad(
+            f"lora_path: there is no adapter {name[:200]!r}; there are: {served}", "lora_path"
+        )
+    return name
 
 
 def _ask_logprobs(

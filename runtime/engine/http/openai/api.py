@@ -13,7 +13,7 @@ from aiohttp import web
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
-from sgc.runtime.engine.http.errors import HttpError, Json
+from sgc.runtime.engine.http.errors import Json
 from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai import requests as asked_of
 from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
@@ -47,24 +47,25 @@ class OpenAIApi:
         ]
 
     async def _models(self, request: web.Request) -> web.Response:
+        own = [self._description(name) for name in self._facts.models]
         others = [self._named(name) for name in sorted(self._others)]
-        return web.json_response({"object": "list", "data": [self._description(), *others]})
+        return web.json_response({"object": "list", "data": [*own, *others]})
 
     async def _model(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name in self._others:
             return web.json_response(self._named(name))
-        if name != self._facts.model:
-            message = f"there is no model {name[:200]!r}; this engine serves {self._facts.model!r}"
-            raise HttpError(404, message, "model", "model_not_found")
-        return web.json_response(self._description())
+        asked_of.check_name(name, self._facts)
+        return web.json_response(self._description(name))
 
     def _named(self, name: str) -> Json:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "sgc"}
 
-    def _description(self) -> Json:
+    def _description(self, name: str) -> Json:
+        """parent: of an adapter, the model that it changes; as vLLM has it."""
         return {
-            **self._named(self._facts.model),
+            **self._named(name),
+            "parent": None if name == self._facts.model else self._facts.model,
             "max_model_len": self._facts.limits.max_positions,
             "pooling": self._facts.limits.pooling.name or None,
             "embedding_size": self._facts.ready.hidden_size,
@@ -86,7 +87,7 @@ class OpenAIApi:
     async def _answer(
         self, request: web.Request, asked: asked_of.Completions
     ) -> web.StreamResponse:
-        replies = Replies(asked, self._facts.model, self._texts)
+        replies = Replies(asked, asked.adapter or self._facts.model, self._texts)
         has_rows = asked.logprobs is not None
         if asked.stream:
             async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:

@@ -60,7 +60,7 @@ class EmbeddingApi:
             {"object": "embedding", "index": i, "embedding": written(vector, asked.in_base64)}
             for i, vector in enumerate(vectors)
         ]
-        named = {"object": "list", "data": data, "model": self._facts.model}
+        named = {"object": "list", "data": data, "model": self._model(asked.texts)}
         return {**named, "usage": _usage(found)}
 
     def _scored(self, asked: asked_of.Pairs, found: Sequence[pb.Embedded]) -> Json:
@@ -69,7 +69,12 @@ class EmbeddingApi:
             {"index": i, "object": "score", "score": cosine(vectors[first], vectors[second])}
             for i, (first, second) in enumerate(asked.pairs)
         ]
-        return {**self._head("score"), "object": "list", "data": data, "usage": _usage(found)}
+        return {
+            **self._head("score", asked.texts),
+            "object": "list",
+            "data": data,
+            "usage": _usage(found),
+        }
 
     def _ranked(self, asked: asked_of.Ranking, found: Sequence[pb.Embedded]) -> Json:
         query, *documents = vectors_of(found)
@@ -79,13 +84,17 @@ class EmbeddingApi:
         if asked.documents is not None:
             for result in results:
                 result["document"] = asked.documents[result["index"]]
-        return {**self._head("rerank"), "results": results, "usage": _usage(found)}
+        return {**self._head("rerank", asked.texts), "results": results, "usage": _usage(found)}
 
-    def _head(self, kind: str) -> Json:
+    def _model(self, texts: asked_of.Texts) -> str:
+        """As it was asked for."""
+        return texts.requests[0].adapter or self._facts.model
+
+    def _head(self, kind: str, texts: asked_of.Texts) -> Json:
         return {
             "id": f"{kind}-{secrets.token_hex(12)}",
             "created": int(time.time()),
-            "model": self._facts.model,
+            "model": self._model(texts),
             "scored_by": f"cosine of embeddings (pooling: {self._facts.limits.pooling.name})",
         }
 

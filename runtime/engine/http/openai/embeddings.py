@@ -11,7 +11,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http import sampling as sampling_of
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused
-from sgc.runtime.engine.http.openai.requests import Prompt, checked, prompts_of
+from sgc.runtime.engine.http.openai.requests import Prompt, adapter_of, checked, prompts_of
 from sgc.runtime.engine.preparing.bounds import MAX_SALT_BYTES
 from sgc.runtime.engine.server.server import EngineFacts
 
@@ -161,9 +161,12 @@ def _texts(fields: Fields, given: Sequence[Prompt], names: list[str], facts: Eng
                       "fit", "truncate_prompt_tokens")  # fmt: skip
         embed.last = most if last == WHOLE_CONTEXT else last
     is_cut, requests = embed.HasField("last"), []
+    adapter = adapter_of(fields, facts)
     for i, (each, name) in enumerate(zip(given, names, strict=True)):
         prompt = _prompt(each, name, facts, is_cut)
-        requests.append(pb.Request(id=i, prompt=prompt, embed=embed, cache_salt=salt))
+        requests.append(
+            pb.Request(id=i, prompt=prompt, embed=embed, cache_salt=salt, adapter=adapter)
+        )
     sampling_of.check_bytes(sum(request.prompt.ByteSize() for request in requests))
     return Texts(requests, names)
 

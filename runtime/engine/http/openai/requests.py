@@ -61,12 +61,14 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 class Completions:
     """The engine requests of one HTTP request.
 
-    requests: n per prompt; their ids are their indexes. logprobs: None, or the number of top
-    log-probabilities. prompts: the prompts to echo before each completion. plan: of each reply to a
-    chat. n_best: how many of a prompt's completions are returned, the likeliest; None is all.
+    requests: n per prompt; their ids are their indexes. adapter: of all. logprobs: None, or the
+    number of top log-probabilities. prompts: the prompts to echo before each completion. plan: of
+    each reply to a chat. n_best: how many of a prompt's completions are returned, the likeliest;
+    None is all.
     """
 
     asks: tuple[Ask, ...]
+    adapter: str
     requests: list[pb.Request]
     is_chat: bool
     stream: bool
@@ -99,7 +101,8 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     prompt = chat_prompt(messages, facts, continues, told, values)
     tag = tag_of(facts)
     plan = plan_of(prompt, sampling, tools, form, tag, facts.tokenizer, continues)
-    return _completions(fields, [(prompt, 0)], sampling, logprobs, True, plan=plan)
+    adapter = adapter_of(fields, facts)
+    return _completions(fields, adapter, [(prompt, 0)], sampling, logprobs, True, plan=plan)
 
 
 def going_on(fields: Fields) -> bool:
@@ -123,7 +126,8 @@ def text_completions(body: Json, facts: EngineFacts) -> Completions:
     is_echoed = fields.boolean("echo")
     _ask_logprobs(sampling, logprobs, 0 if is_echoed else None)
     echoed = tuple(prompts) if is_echoed else ()
-    return _completions(fields, made, sampling, logprobs, False, echoed)
+    adapter = adapter_of(fields, facts)
+    return _completions(fields, adapter, made, sampling, logprobs, False, echoed)
 
 
 def checked(
@@ -143,10 +147,23 @@ def check_model(fields: Fields, facts: EngineFacts, is_needed: bool = True) -> N
     """Raises HttpError for another model, or none where one is needed."""
     model = fields.text("model")
     if not model and is_needed:
-        raise bad(f"model is missing; this engine serves {facts.model!r}", "model")
-    if model and model != facts.model:
-        message = f"there is no model {model[:200]!r}; this engine serves {facts.model!r}"
+        raise bad(f"model is missing; this engine serves {' and '.join(facts.models)}", "model")
+    if model:
+        check_name(model, facts)
+
+
+def check_name(model: str, facts: EngineFacts) -> None:
+    """Raises HttpError for a name that is neither the model's nor an adapter's."""
+    if model not in facts.models:
+        served = " and ".join(map(repr, facts.models))
+        message = f"there is no model {model[:200]!r}; this engine serves {served}"
         raise HttpError(404, message, "model", "model_not_found")
+
+
+def adapter_of(fields: Fields, facts: EngineFacts) -> str:
+    """The adapter that the model's name asks for; empty if it is the model itself."""
+    model = fields.text("model")
+    return "" if model == facts.model else model
 
 
 def _sampling(fields: Fields, max_tokens: int) -> pb.Sampling:
@@ -188,6 +205,7 @@ def prompts_of(fields: Fields, name: str) -> list[Prompt]:
 
 def _completions(
     fields: Fields,
+    adapter: str,
     prompts: list[tuple[pb.Prompt, int]],
     sampling: pb.Sampling,
     logprobs: int | None,
@@ -200,7 +218,9 @@ def _completions(
         _ask_logprobs(sampling, 0, None)
     salt = fields.text("cache_salt").encode()
     seed = sampling_of.read_seed(fields, "seed")
-    asks = tuple(Ask(made, _from(sampling, n), n_draws, salt, n, seed) for made, n in prompts)
+    asks = tuple(
+        Ask(made, _from(sampling, n), n_draws, salt, n, seed, adapter) for made, n in prompts
+    )
     stream = fields.boolean("stream")
     options = fields.object("stream_options")
     options.check_known({"include_usage", "include_obfuscation"}, {})
@@ -208,6 +228,7 @@ def _completions(
         raise bad("stream_options needs stream: true", "stream_options")
     return Completions(
         asks,
+        adapter,
         sampling_of.requests_of(asks, stream),
         is_chat,
         stream,

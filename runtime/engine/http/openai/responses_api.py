@@ -45,7 +45,8 @@ class ResponsesApi:
         asked = await self._lanes.run(
             body, request.protocol, lambda: response_of(body, self._facts)
         )
-        response = Response(asked, self._facts.model, self._texts)
+        model = asked.completions.adapter or self._facts.model
+        response = Response(asked, model, self._texts)
         has_rows = asked.completions.logprobs is not None
         if asked.completions.stream:
             events = self._events(response, request[DOMAIN], has_rows)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from sgc.kernels.cpu.library import Epilogue, Packed
 from sgc.kernels.cpu.program import Buffer, ExpertBuffers, Program, Writer
 from sgc.kernels.layers import Activation, Norm
@@ -17,6 +19,7 @@ from sgc.runtime.engine.model.decoders.decoder import (
     Mlp,
     Product,
 )
+from sgc.runtime.engine.model.decoders.deltas import Deltas
 from sgc.runtime.engine.model.decoders.unmapping import unmap
 
 _PLAIN = {
@@ -36,9 +39,10 @@ class Programs:
     hidden: Program
 
 
-def write(decoder: Decoder, writer: Writer) -> Programs:
-    """The decoder's weights are not needed afterwards, but for its tables."""
-    layers = _Layers(writer, writer.buffer("x", decoder.table.shape[1], is_wide=True))
+def write(decoder: Decoder, writer: Writer, deltas: Deltas | None = None) -> Programs:
+    """The decoder's weights are not needed afterwards, but for its tables. deltas: of adapters."""
+    x = writer.buffer("x", decoder.table.shape[1], is_wide=True)
+    layers = _Layers(writer, x, deltas)
     writer.embed(decoder.table, layers.x, decoder.table_scale)
     if decoder.positions is not None:
         writer.place(decoder.positions, layers.x)
@@ -49,7 +53,7 @@ def write(decoder: Decoder, writer: Writer) -> Programs:
         index, block = index + 1, following
     hidden = _ending_with_hidden(decoder.norm, layers)
     h = layers.normed(decoder.norm)
-    head = layers.packed(decoder.head, is_read_elsewhere=decoder.is_tied)
+    head, h = layers.product(h, decoder.head, is_read_elsewhere=decoder.is_tied)
     logits = writer.last("logits", head.n_out)
     writer.linear(head, h, logits, Epilogue.STORE_F32)
     if decoder.logit_cap or decoder.logit_scale != 1.0:
@@ -73,6 +77,7 @@ class _Layers:
 
     writer: Writer
     x: Buffer
+    deltas: Deltas | None
 
     def write(self, index: int, block: Block, is_last: bool) -> None:
         attention, norm = block.attention, block.mlp_norm
@@ -96,13 +101,35 @@ class _Layers:
             self.writer.norm(norm, self.x, out)
         return out
 
+    def product(
+        self, h: Buffer, *products: Product, is_read_elsewhere: bool = False
+    ) -> tuple[Packed, Buffer]:
+        """Packs a product of `h`, and returns it with its input; two of them are pairs."""
+        weights = [weight for product in products for weight in product.weights]
+        longer = None if self.deltas is None else self.deltas.longer(weights)
+        if longer is None:
+            return self.packed(*products, is_read_elsewhere=is_read_elsewhere), h
+        writer = self.writer
+        out = writer.buffer("longer", h.width + longer.width)
+        downs = [(None if down is None else writer.pack([down]), at) for down, at in longer.downs]
+        writer.adapt(h, out, downs)
+        return self.packed(
+            *products, is_read_elsewhere=is_read_elsewhere, longer=longer.weights
+        ), out
+
     def packed(
-        self, *products: Product, is_read_elsewhere: bool = False, in_dtype: bool = False
+        self,
+        *products: Product,
+        is_read_elsewhere: bool = False,
+        in_dtype: bool = False,
+        longer: list[Tensor] | None = None,
     ) -> Packed:
-        """Packs a product; two of them are pairs."""
+        """Packs a product; two of them are pairs. longer: in place of its weights."""
         weights = [weight for product in products for weight in product.weights]
         biases = [bias for product in products for bias in product.biases]
-        packed = self.writer.pack(weights, biases, are_pairs=len(products) == 2, in_dtype=in_dtype)
+        packed = self.writer.pack(
+            longer or weights, biases, are_pairs=len(products) == 2, in_dtype=in_dtype
+        )
         if not is_read_elsewhere:
             unmap(weights)
         return packed
@@ -110,7 +137,8 @@ class _Layers:
     def _attend(self, index: int, attention: Attention, h: Buffer) -> Buffer:
         layout = attention.layout
         qkv = self.writer.buffer("qkv", layout.width)
-        self.writer.linear(self.packed(attention.qkv), h, qkv, Epilogue.STORE)
+        packed, h = self.product(h, attention.qkv)
+        self.writer.linear(packed, h, qkv, Epilogue.STORE)
         if attention.q_norm is not None:
             self.writer.norm(attention.q_norm, qkv, qkv, width=layout.q_width)
         if attention.k_norm is not None:
@@ -124,15 +152,11 @@ class _Layers:
         if isinstance(block.mlp, Experts):
             self._experts(block, block.mlp, h)
             return
-        into, epilogue = self._into(block.mlp)
+        products, epilogue = _into(block.mlp)
+        into, h = self.product(h, *products)
         inner = self.writer.buffer("inner", block.mlp.into.n_out)
         self.writer.linear(into, h, inner, epilogue)
         self._add(block, block.mlp.out, inner, block.mlp_post_norm)
-
-    def _into(self, mlp: Mlp) -> tuple[Packed, Epilogue]:
-        if mlp.gate is None:
-            return self.packed(mlp.into), _PLAIN[mlp.activation]
-        return self.packed(mlp.gate, mlp.into), _GATED[mlp.activation]
 
     def _experts(self, block: Block, mlp: Experts, h: Buffer) -> None:
         assert block.mlp_post_norm is None, "a mixture whose output is normed"
@@ -145,18 +169,28 @@ class _Layers:
         # Small, and a little more or less sends a token to another expert.
         router = self.packed(mlp.router, in_dtype=True)
         self.writer.linear(router, h, buffers.logits, Epilogue.STORE_F32)
-        products = [(*self._into(expert), self.packed(expert.out)) for expert in mlp.experts]
+        products: list[tuple[Packed, Packed]] = []
+        epilogue = _into(mlp.experts[0])[1]
+        for expert in mlp.experts:
+            products.append((self.packed(*_into(expert)[0]), self.packed(expert.out)))
         self.writer.experts(
-            [(into, out) for into, _, out in products], products[0][1], buffers, h, self.x,
+            products, epilogue, buffers, h, self.x,
             n_chosen=mlp.n_chosen, is_normed=mlp.is_normed, scale=block.scale,
         )  # fmt: skip
 
     def _add(self, block: Block, product: Product, h: Buffer, post_norm: Norm | None) -> None:
         """Adds a product to the residual stream."""
-        packed = self.packed(product)
+        packed, h = self.product(h, product)
         if post_norm is None:
             self.writer.linear(packed, h, self.x, Epilogue.ADD, block.scale)
             return
         wide = self.writer.buffer("wide", self.x.width, is_wide=True)
         self.writer.linear(packed, h, wide, Epilogue.STORE_F32)
         self.writer.norm(post_norm, wide, self.x, adds=True)
+
+
+def _into(mlp: Mlp) -> tuple[tuple[Product, ...], Epilogue]:
+    """An MLP's first product, or a pair of them."""
+    if mlp.gate is None:
+        return (mlp.into,), _PLAIN[mlp.activation]
+    return (mlp.gate, mlp.into), _GATED[mlp.activation]

@@ -148,6 +148,9 @@ class EngineBackend(Backend):
         reply = await self._ask(request, retries=ONE_TRY)
         return wire.usage_of(_expected(reply, "committed").committed.usage)
 
+    def with_adapter(self, name: str) -> EngineBackend:
+        return _Adapted(self, name)
+
     async def close(self) -> None:
         """Ends the stream and the connection; unfinished calls fail."""
         stream, self._stream = self._stream, None
@@ -287,6 +290,48 @@ class EngineBackend(Backend):
             f"no engine at {self._uri} ({why})",
             hint="start one with `sgc serve`, or leave out --engine to start one for this run",
         )
+
+
+class _Adapted(EngineBackend):
+    """The same connection, whose requests ask for an adapter."""
+
+    def __init__(self, engine: EngineBackend, adapter: str) -> None:
+        self._engine, self._adapter = engine, adapter
+        self._ahead, self._capabilities = None, None
+
+    def with_adapter(self, name: str) -> EngineBackend:
+        return self._engine.with_adapter(name)
+
+    async def capabilities(self) -> Capabilities:
+        """Those of the engine, with the adapter's fingerprint. Raises UsageError if it has none of
+        that name."""
+        if self._capabilities is None:
+            info, found = await self.info(), await self._engine.capabilities()
+            served = {each.name: each.fingerprint for each in info.adapters}
+            if self._adapter not in served:
+                raise UsageError(
+                    f"the engine has no adapter {self._adapter!r}; it has: "
+                    f"{', '.join(served) or 'none'}",
+                    hint="start it with `sgc serve --adapter NAME=FOLDER`",
+                )
+            prints = {**found.fingerprints, "adapter": served[self._adapter]}
+            self._capabilities = replace(found, fingerprints=prints)
+        return self._capabilities
+
+    async def info(self) -> pb.Info:
+        return await self._engine.info()
+
+    async def close(self) -> None:
+        """Does nothing: the connection is the engine's."""
+
+    async def _ask(
+        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries | None = None
+    ) -> pb.Reply:
+        request.adapter = self._adapter
+        return await self._engine._ask(request, on_delta, retries)
+
+    async def _unary(self, method: str, request: Any) -> Any:
+        return await self._engine._unary(method, request)
 
 
 def _authorities() -> bytes | None:
