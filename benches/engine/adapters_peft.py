@@ -41,7 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "all-linear": {"r": 8, "lora_alpha": 16, "target_modules": "all-linear"},
     "by-name": {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]},
     "by-regex": {"r": 4, "target_modules": r".*\.(0|1)\.(self_attn\.o_proj|mlp\.down_proj)"},
-    "rslora": {"r": 16, "lora_alpha": 8, "use_rslora": True, "target_modules": ["k_proj", "v_proj"]},
+    "rslora": {"r": 16, "lora_alpha": 8, "use_rslora": True, "target_modules": ["k_proj"]},
     "patterns": {
         "r": 8, "lora_alpha": 8, "target_modules": ["q_proj", "gate_proj", "down_proj"],
         "rank_pattern": {"q_proj": 2, r"layers\.1\.mlp\.gate_proj": 12},

@@ -50,8 +50,8 @@ def refuse_adapter(folder: Path) -> None:
     """Refuses an adapter: it would be ignored, or bring weights from elsewhere."""
     if (folder / ADAPTER).exists():
         raise LoadError(
-            f"{folder} holds an adapter ({ADAPTER}), which this engine does not apply",
-            hint="merge it into its base model, and save that",
+            f"{folder} holds an adapter ({ADAPTER}), and no model by itself",
+            hint="serve the model that it changes, with --adapter NAME=FOLDER for this folder",
         )
 
 

@@ -86,7 +86,9 @@ class _Builder:
 
     def _add_pooled(self, work: Work, wanted: Ints, end: int) -> None:
         tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
-        self.hidden_rows.append(Row(tokens, work.n_computed, work.pages.view, wanted, adapter))
+        self.hidden_rows.append(
+            Row(tokens, work.n_computed, work.pages.view, wanted, adapter=adapter)
+        )
         self.pooled.append((work, len(wanted)))
 
     def _log(self, work: Work, end: int) -> Ints:

@@ -60,7 +60,10 @@ def two_adapters(model: Any, path: Path) -> list[AdapterFiles]:
 def rows_of(ids: np.ndarray, adapters: list[int]) -> list[Row]:
     """The same tokens on each of these adapters, on pages of their own."""
     pages = np.random.default_rng(2).permutation(N * len(adapters)).reshape(-1, N)
-    return [Row(ids, 0, own, WANTED, adapter) for own, adapter in zip(pages, adapters, strict=True)]
+    return [
+        Row(ids, 0, own, WANTED, adapter=adapter)
+        for own, adapter in zip(pages, adapters, strict=True)
+    ]
 
 
 def run(runner: ModelRunner, rows: list[Row]) -> Tensor:
