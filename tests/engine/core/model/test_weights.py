@@ -172,7 +172,7 @@ def test_several_files_make_one_model(tmp_path: Path) -> None:
 def test_an_adapter_is_refused_whatever_is_installed(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "Llama")
     (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA"}))
-    assert "merge it into its base model" in folder.refused()
+    assert "and no model by itself" in folder.refused()
 
 
 @pytest.mark.parametrize("values", [
