@@ -149,3 +149,30 @@ THINKING = """{%- for message in messages %}
     {%- endif %}
 {%- endif %}
 """
+# As the first Hermes models': it takes for granted what clients may leave out.
+NOUS = """{%- if tools %}
+    {%- for tool in tools %}
+        {{- tool.function.name + ' - ' + tool.function.description }}
+        {%- if tool.function.parameters.properties | length == 0 %}{{- "{}" }}{%- endif %}
+    {%- endfor %}
+{%- endif %}
+{%- for message in messages %}
+    {%- if message.role == "assistant" and message.tool_calls is defined %}
+        {{- '<|im_start|>assistant' }}
+        {%- for tool_call in message.tool_calls %}
+            {%- set call = tool_call.function %}
+            {{- '\\n<tool_call>\\n{"arguments": ' + call.arguments | tojson }}
+            {{- ', "name": "' + call.name + '"}\\n</tool_call>' }}
+        {%- endfor %}
+        {{- '<|im_end|>\\n' }}
+    {%- elif message.role == "tool" %}
+        {%- if not message.name is defined %}
+            {{- raise_exception("Tool response dicts require a 'name' key") }}
+        {%- endif %}
+        {{- '<|im_start|>tool\\n' + message.name + message.content + '<|im_end|>\\n' }}
+    {%- else %}
+        {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
+"""

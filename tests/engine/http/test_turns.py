@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chat_templates import LLAMA3, MISTRAL, QWEN, XML
-from scripted_turns import ASKED, TOOLS, asked, end_of, play, templated
+from chat_templates import LLAMA3, MISTRAL, NOUS, QWEN, XML
+from scripted_turns import ASKED, TOOL, TOOLS, asked, end_of, play, templated
 
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
@@ -30,15 +30,16 @@ HISTORY = [
 @pytest.fixture(scope="module")
 def models(tokenizer: Tokenizer) -> Iterator[dict[str, EngineFacts]]:
     """The facts of a model with each template."""
-    with templated(tokenizer, qwen=QWEN, llama=LLAMA3, mistral=MISTRAL, xml=XML) as made:
+    sources = {"qwen": QWEN, "llama": LLAMA3, "mistral": MISTRAL, "xml": XML, "nous": NOUS}
+    with templated(tokenizer, **sources) as made:
         yield made
 
 
-@pytest.mark.parametrize("name", ["qwen", "llama", "mistral"])
+@pytest.mark.parametrize("name", ["qwen", "nous", "llama", "mistral"])
 def test_the_form_of_calls_is_found_in_the_template(
     models: dict[str, EngineFacts], name: str
 ) -> None:
-    form = {"qwen": "hermes", "llama": "llama3"}.get(name, name)
+    form = {"qwen": "hermes", "nous": "hermes", "llama": "llama3"}.get(name, name)
     found = found_in(models[name].chat)
     assert isinstance(found, CallFormat)
     assert found.name == form
@@ -59,10 +60,11 @@ def test_the_template_renders_tools_and_history(models: dict[str, EngineFacts], 
     (segment,) = found.requests[0].prompt.segments
     text = segment.text.text
     assert facts.renderer is not None
-    messages = [HISTORY[0], {**HISTORY[1], "content": ""}, HISTORY[2]]
+    messages = [HISTORY[0], {**HISTORY[1], "content": ""}, {**HISTORY[2], "name": "get"}]
     function = {"name": "get", "arguments": {"city": "<|im_end|>"}}
     messages[1]["tool_calls"] = [{**HISTORY[1]["tool_calls"][0], "function": function}]  # type: ignore[index]
-    assert text == facts.renderer.render(messages, TOOLS)
+    named = {"name": "get", "description": "", "parameters": TOOL["parameters"]}
+    assert text == facts.renderer.render(messages, [{"type": "function", "function": named}])
     literal = [text[span.start : span.end] for span in segment.text.literal]
     assert literal == ["<|im_end|>", "<|im_start|>"]
 
@@ -84,6 +86,20 @@ def test_text_then_a_call(models: dict[str, EngineFacts], piece: int) -> None:
     assert end_of(requests[1]).endswith("Let me see.\n<tool_call>\n")
     assert requests[1].generate.sampling.max_tokens == 99
     assert (turn.usage.prompt_tokens, turn.usage.completion_tokens) == (10, 2)
+
+
+def test_templates_are_given_what_clients_leave_out(models: dict[str, EngineFacts]) -> None:
+    bare = [{"type": "function", "function": {"name": "get"}}]
+    found = asked(models["nous"], messages=HISTORY, tools=bare)
+    text = found.requests[0].prompt.segments[0].text.text
+    assert text.startswith("get - {}")
+    assert "<|im_start|>tool\nget<|im_start|>sunny" in text
+
+
+def test_llama_makes_one_call_a_reply(models: dict[str, EngineFacts]) -> None:
+    grammar = asked(models["llama"], tools=TOOLS).plan.grammar
+    assert "; " not in grammar
+    assert "</tool_call>" in asked(models["qwen"], tools=TOOLS).plan.grammar
 
 
 def test_text_without_a_call_is_whole(models: dict[str, EngineFacts]) -> None:

@@ -37,7 +37,20 @@ def read_messages(given: Any, roles: list[str]) -> list[Json]:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
     if len(given) > MAX_MESSAGES:
         raise bad(f"messages: {len(given)}, of at most {MAX_MESSAGES}", "messages")
-    return [_message(message, f"messages[{i}]", roles) for i, message in enumerate(given)]
+    found = [_message(message, f"messages[{i}]", roles) for i, message in enumerate(given)]
+    _name_results(found)
+    return found
+
+
+def _name_results(messages: list[Json]) -> None:
+    """Gives results the names of their calls, which some templates ask for."""
+    names: dict[str, str] = {}
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            names[call.get("id", "")] = call["function"]["name"]
+        name = names.get(message.get("tool_call_id", ""))
+        if message["role"] == "tool" and name is not None:
+            message.setdefault("name", name)
 
 
 def _message(message: Any, where: str, roles: list[str]) -> Json:

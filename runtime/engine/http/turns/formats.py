@@ -29,7 +29,8 @@ class Trigger:
 @dataclass(frozen=True, slots=True)
 class CallFormat:
     """triggers: the first also opens calls that must be made. only_first: a trigger counts only at
-    the beginning of a reply. begins, ends: of all calls; before, between, after: of one."""
+    the beginning of a reply. is_single: whether a reply has one call at most. begins, ends: of all
+    calls; before, between, after: of one."""
 
     name: str
     triggers: tuple[Trigger, ...]
@@ -40,6 +41,7 @@ class CallFormat:
     begins: str = ""
     ends: str = ""
     only_first: bool = False
+    is_single: bool = False
 
     def written(self, calls: list[tuple[str, str]]) -> str:
         """Calls in a conversation; of each its name and its arguments as JSON."""
@@ -69,6 +71,7 @@ LLAMA3 = CallFormat(
     "}",
     separator="; ",
     only_first=True,
+    is_single=True,  # its templates take no more of a turn
 )
 MISTRAL = CallFormat(
     "mistral",
@@ -121,6 +124,8 @@ def found_in(chat: Chat) -> CallFormat | str:
             gap = ahead.rpartition(mark)[2]
             is_same = not form.begins or gap.strip() != form.begins
             return form if is_same else replace(form, begins=gap)
+    if "<tool_call>\n{" in chat.calls and given in chat.calls:
+        return HERMES  # the first Hermes models' templates have the arguments before the name
     other = next((name for mark, name in _OTHERS.items() if mark in chat.calls), "unknown")
     known = ", ".join(FORMATS)
     return (

@@ -89,7 +89,8 @@ def read_tools(fields: Fields, form: CallFormat | str) -> Tools | None:
     callable_, must = _chosen(fields, told)
     choice = fields.get("tool_choice")
     is_named = isinstance(choice, dict) and choice["type"] == "function"
-    many = fields.boolean("parallel_tool_calls", default=True) and not is_named
+    may_be_many = fields.boolean("parallel_tool_calls", default=True)
+    many = may_be_many and not is_named and not form.is_single
     return _held(Tools(told, callable_, must, many), form)
 
 
@@ -115,7 +116,10 @@ def _function(tool: Any, where: str) -> Function:
     inner.text("description")
     is_strict = inner.boolean("strict")
     schema = _schema(inner, f"{inner.where}parameters")
-    told = {**tool, "type": "function"}
+    # Templates take for granted what OpenAI's clients may leave out.
+    defaults = {"description": "", "parameters": {"type": "object", "properties": {}}}
+    given = {key: value for key, value in tool["function"].items() if value is not None}
+    told = {"type": "function", "function": {"name": name, **defaults, **given}}
     return Function(name, schema, told, f"{inner.where}parameters", is_strict)
 
 
