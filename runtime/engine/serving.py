@@ -80,6 +80,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
                 print(f"metrics on {metrics_url}", file=sys.stderr)
             if http_url:
                 print(checked.pooling.line, file=sys.stderr)
+                print(_calls_line(facts), file=sys.stderr)
                 print(f"HTTP on {http_url}", file=sys.stderr)
             print(f"listening on {target}", file=sys.stderr, flush=True)
             garbage.collect_seldom()
@@ -216,6 +217,12 @@ def _http(
 
     security, tls = checked.security, _tls(checked)
     return serving_http(checked.http, security, tls, facts, shared, scraping, beside)
+
+
+def _calls_line(facts: EngineFacts) -> str:
+    from sgc.runtime.engine.http.turns.formats import line_of
+
+    return line_of(facts)
 
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:

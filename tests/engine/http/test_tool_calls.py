@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from random import Random
@@ -9,8 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from openai import OpenAI
+from openai import AsyncOpenAI, OpenAI
 from property_tests import IS_WHOLE
+from waiting import until
 
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
@@ -349,3 +351,40 @@ def test_a_bad_message_is_refused_by_name(
     assert answer.status == 400, answer.text
     assert answer.error["param"] == f"messages[1].{param}"
     assert said in answer.error["message"]
+
+
+def test_a_client_that_leaves_in_a_call_frees_its_memory(http_engine: Any, ask: Any) -> None:
+    long = {"type": "object", "properties": {"x": {"type": "string", "minLength": 9000}}}
+    named = tool(parameters={**long, "required": ["x"]})
+    body = {"model": "fake", "messages": HELLO, "tools": named, "tool_choice": "required"}
+    asked: Any = {**body, "max_tokens": 3000, "stream": True}
+    create: Any = http_engine.client().chat.completions.with_streaming_response.create
+    with create(**asked) as response:
+        lines = response.iter_lines()
+        while "arguments" not in next(lines):
+            pass
+        assert ask("/server_info").json["num_running_reqs"] == 1
+    until(lambda: ask("/server_info").json["num_running_reqs"] == 0)
+    ask("/flush_cache", method="POST")
+    info = ask("/server_info").json
+    assert info["num_free_tokens"] == info["max_total_num_tokens"]
+
+
+def test_thirty_agents_at_once_each_get_their_calls(http_engine: Any) -> None:
+    async def main() -> None:
+        base = http_engine.url + "/v1"
+        async with AsyncOpenAI(base_url=base, api_key="none", max_retries=0) as client:
+
+            async def one(i: int) -> None:
+                names = [f"f{i}", f"g{i}"]
+                tools = [{**WEATHER, "function": {**WEATHER["function"], "name": n}} for n in names]
+                create: Any = client.chat.completions.create
+                found = await create(
+                    model="fake", messages=HELLO, tools=tools, tool_choice="required", seed=i,
+                    max_tokens=600,
+                )  # fmt: skip
+                assert_calls_follow(found.choices[0].message, tools)
+
+            await asyncio.gather(*map(one, range(30)))
+
+    asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from scripted_turns import ASKED, TOOL, TOOLS, asked, end_of, play, templated
 
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
-from sgc.runtime.engine.http.turns.formats import FORMATS, HERMES, CallFormat, found_in
+from sgc.runtime.engine.http.turns.formats import FORMATS, HERMES, CallFormat, found_in, line_of
 from sgc.runtime.engine.http.turns.masks import Masks
 from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.text.template import PLAIN
 from sgc.runtime.engine.text.template_child import TemplateSource
 from sgc.runtime.engine.text.template_worker import Renderer, RenderError
 from sgc.runtime.engine.text.tokenizer import Tokenizer
@@ -44,6 +46,17 @@ def test_the_form_of_calls_is_found_in_the_template(
     assert isinstance(found, CallFormat)
     assert found.name == form
     assert found.begins == {"mistral": " ["}.get(name, "")
+
+
+def test_an_engine_says_which_form_it_follows(models: dict[str, EngineFacts]) -> None:
+    assert line_of(models["qwen"]) == (
+        "tool calls: hermes (as its chat template); reasoning: none"
+    )  # fmt: skip
+    assert "tool calls: none: this model's chat template" in line_of(models["xml"])
+    named = replace(models["xml"], tool_format="mistral", reasoning_format="think")
+    assert line_of(named) == "tool calls: mistral (--tool-format); reasoning: <think>"
+    plain = replace(models["xml"], chat=PLAIN)
+    assert line_of(plain) == "tool calls: hermes (instructed); reasoning: none"
 
 
 def test_a_form_that_is_not_followed_is_refused_by_name(models: dict[str, EngineFacts]) -> None:

@@ -111,6 +111,18 @@ def tag_of(facts: EngineFacts) -> str:
     return tag if is_seen else ""
 
 
+def line_of(facts: EngineFacts) -> str:
+    """What an engine says at its start of calls and reasoning."""
+    form, tag = form_of(facts), tag_of(facts)
+    if isinstance(form, str):
+        calls = f"none: {form}"
+    elif facts.tool_format != AUTO:
+        calls = f"{form.name} (--tool-format)"
+    else:
+        calls = f"{form.name} ({'as its chat template' if facts.chat.calls else 'instructed'})"
+    return f"tool calls: {calls}; reasoning: {f'<{tag}>' if tag else 'none'}"
+
+
 def found_in(chat: Chat) -> CallFormat | str:
     """The form of the calls that the template writes, or the reason why there is none. A template
     without tools is given Hermes' form, with instructions of our own."""
