@@ -50,6 +50,8 @@ def resolve(name: str | None) -> ModelSource:
     path = Path(name).expanduser()
     if path.is_dir():
         return _checked(ModelSource(path.resolve().name, path.resolve(), path.resolve()))
+    if path.suffix == ".gguf":
+        raise _gguf(str(path))
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(
             f"no model folder at {path}",
@@ -62,6 +64,9 @@ def resolve(name: str | None) -> ModelSource:
 def _checked(source: ModelSource) -> ModelSource:
     assert source.folder is not None
     names = {path.name for path in source.folder.iterdir()}
+    gguf = sorted(name for name in names if name.endswith(".gguf"))
+    if gguf and not any(name.endswith(".safetensors") for name in names):
+        raise _gguf(str(source.folder / gguf[0]))
     if "config.json" not in names:
         raise LoadError(f"{source.folder} is not a model folder: it has no config.json")
     if not any(name.endswith(".safetensors") for name in names):
@@ -73,6 +78,14 @@ def _checked(source: ModelSource) -> ModelSource:
         )
     check_files(source.folder)
     return source
+
+
+def _gguf(path: str) -> LoadError:
+    return LoadError(
+        f"{path} is a GGUF file, which this engine does not read",
+        hint="write a folder of it with transformers: AutoModelForCausalLM.from_pretrained(FOLDER, "
+        "gguf_file=NAME) and AutoTokenizer likewise, each with save_pretrained(NEW_FOLDER)",
+    )
 
 
 def _from_hub(name: str) -> Path:

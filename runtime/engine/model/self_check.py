@@ -165,7 +165,8 @@ def _check_layers(runner: ModelRunner) -> None:
     if silent:
         raise UnsupportedModel(
             f"{runner.name} is not supported: {len(silent)} of its {n_layers} layers do not attend "
-            f"through transformers' attention interface (the first of them is layer {silent[0]})"
+            f"through transformers' attention interface (the first of them is layer {silent[0]}); "
+            "what hybrid and recurrent layers keep in place of K and V is not cached here"
         )
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.model.checkpoints.widening import quantization_of, widened
 from sgc.runtime.engine.model.model_files import refuse_adapter
 from sgc.runtime.engine.model.pooling_files import MODULES
 from sgc.runtime.engine.model.runner import UnsupportedModel
@@ -26,6 +27,7 @@ from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _WEIGHT_TYPES = {"F16", "BF16", "F32", "F64"}
 _MAX_NAMED = 5
+_log = logging.getLogger(__name__)
 _LOADER = logging.getLogger("transformers.modeling_utils")
 _COMMON = {"local_files_only": True, "trust_remote_code": False}
 
@@ -38,21 +40,16 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     refuse_adapter(Path(folder))
     headers = read_headers(Path(folder))
+    quantization = quantization_of(Path(folder))
     config = _config(folder)
+    state: dict[str, torch.Tensor] | None = None
+    if quantization is not None:
+        state = _widened(folder, config, quantization, dtype)
+        headers = {key: _header(tensor) for key, tensor in state.items()}
     report = _Report()
     try:
         with report:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                folder,
-                config=config,
-                dtype=_DTYPES.get(dtype, "auto"),
-                attn_implementation=ATTENTION,
-                use_safetensors=True,
-                # Without it the error would not name the tensors; they are refused below.
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-                **_COMMON,
-            )
+            loaded = _loaded(folder, config, dtype, state)
     except MemoryError:
         raise
     except Exception as error:
@@ -70,6 +67,47 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
         found = {**found, "missing_keys": set()}
     _check_weights(folder, model, found, headers)
     return model
+
+
+def _loaded(
+    folder: str, config: Any, dtype: str, state: dict[str, torch.Tensor] | None
+) -> tuple[Any, dict[str, Any]]:
+    """The model, and transformers' report. state: its weights, in place of those in the folder."""
+    settings: dict[str, Any] = {
+        "config": config,
+        "dtype": _DTYPES.get(dtype, "auto"),
+        "attn_implementation": ATTENTION,
+        # Without it the error would not name the tensors; they are refused below.
+        "ignore_mismatched_sizes": True,
+        "output_loading_info": True,
+    }
+    found: Any
+    if state is None:
+        found = AutoModelForCausalLM.from_pretrained(
+            folder, use_safetensors=True, **settings, **_COMMON
+        )
+    else:
+        settings["dtype"] = config.dtype
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+        found = kind.from_pretrained(None, state_dict=state, **settings)
+    model, told = found
+    return model, told
+
+
+def _widened(
+    folder: str, config: Any, quantization: Mapping[str, Any], dtype: str
+) -> dict[str, torch.Tensor]:
+    """The weights of a quantized folder; its configuration becomes that of an ordinary model."""
+    del config.quantization_config
+    config.dtype = _DTYPES.get(dtype, config.dtype or torch.bfloat16)
+    kind = quantization["quant_method"]
+    name = str(config.dtype).removeprefix("torch.")
+    _log.warning("%s is quantized (%s): its weights are widened to %s", folder, kind, name)
+    return widened(Path(folder), quantization, config.dtype)
+
+
+def _header(tensor: torch.Tensor) -> TensorHeader:
+    return TensorHeader("F32" if tensor.is_floating_point() else "I64", tuple(tensor.shape), 0, 0)
 
 
 def _lacks_only_its_head(folder: Path, model: Any, missing: Iterable[str]) -> bool:
