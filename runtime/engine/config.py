@@ -44,7 +44,9 @@ MAX_OPTIONS = {
 class ServerConfig(StepOptions):
     """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`.
     tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
-    chat template says. served_model_name: what clients call the model; None is its own name."""
+    chat template says. served_model_name: what clients call the model; None is its own name.
+    drain_s: how long requests that are under way may go on after SIGTERM.
+    tells: whether it says at the start what it serves."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -58,6 +60,8 @@ class ServerConfig(StepOptions):
     tool_format: str = AUTO
     reasoning_format: str = AUTO
     exit_with_parent: bool = False
+    drain_s: float = 0.0
+    tells: bool = False
 
 
 @dataclass(frozen=True, slots=True)

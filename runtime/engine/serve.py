@@ -124,6 +124,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--tls-key", type=Path, help="PEM private key")
     add("--metrics", default=defaults.metrics, help="Prometheus metrics: [host:]port, or off")
     add("--http", default=defaults.http, help="OpenAI's and SGLang's HTTP: [host:]port, or off")
+    add("--drain-seconds", dest="drain_s", type=_seconds, default=defaults.drain_s,
+        help="how long requests that are under way may go on after SIGTERM")  # fmt: skip
     add("--tool-format", choices=TOOL_FORMAT_NAMES, default=defaults.tool_format,
         help="how the model writes tool calls; auto: as its chat template does")  # fmt: skip
     add("--reasoning-format", choices=REASONING_NAMES, default=defaults.reasoning_format,
@@ -151,6 +153,16 @@ def _size(text: str) -> int:
         return size_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 86400, not {text!r}")
+    return seconds
 
 
 def _share(text: str) -> float:

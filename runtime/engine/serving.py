@@ -8,25 +8,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import os
-import signal
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.config import Checked
+from sgc.runtime.engine.config import Checked, ServerConfig
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
 from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
+from sgc.runtime.engine.reloading import reload_on_hangup
 from sgc.runtime.engine.server.listen import Address, Security, bind
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
 from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.stopping import Stop, drain
 from sgc.runtime.engine.text.template import PLAIN
 from sgc.runtime.engine.text.template_child import start_probe
 from sgc.runtime.engine.text.template_worker import Renderer
@@ -48,15 +48,15 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker, 0.0 if config.kv_dir is None else KV_CLOSING_S)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
-    stop = _stop_event(config.exit_with_parent)
+    stop = Stop(config.exit_with_parent)
     target, probe, renderer = "", None, None
     private = contextlib.ExitStack()
     try:
         probe = start_probe(source.tokenizer_folder)
         tokenizer = load_tokenizer(source.tokenizer_folder)
         probing = _value(PLAIN) if probe is None else asyncio.to_thread(probe.result)
-        chat = await _first(probing, stop.wait())
-        ready = chat and await _first(link.connect(), stop.wait())
+        chat = await _first(probing, stop.asked.wait())
+        ready = chat and await _first(link.connect(), stop.asked.wait())
         if ready is None:
             return 0
         _warn(chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
@@ -82,9 +82,16 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
                 print(checked.pooling.line, file=sys.stderr)
                 print(_calls_line(facts), file=sys.stderr)
                 print(f"HTTP on {http_url}", file=sys.stderr)
+            if config.tells:
+                print(_about(config, facts, beside), file=sys.stderr)
             print(f"listening on {target}", file=sys.stderr, flush=True)
+            reload_on_hangup(config, security, beside)
             garbage.collect_seldom()
-            death = await _first(link.wait_dead(), stop.wait())
+            death = await _first(link.wait_dead(), stop.asked.wait())
+            if death is None:
+                await server.leave()
+                leaving = drain(shared, beside, config.drain_s, stop.now)
+                death = await _first(link.wait_dead(), leaving)
         await server.stop(death or "the engine is stopping")
         shared.close()
         if death is None:
@@ -127,6 +134,17 @@ def _assemble(
         checked.config.reasoning_format,
     )
     return facts, Shared(tokenizer, link, limits)
+
+
+def _about(config: ServerConfig, facts: EngineFacts, beside: Beside | None) -> str:
+    """What is served, and within which limits."""
+    ready = facts.ready
+    programs = "" if beside is None else f"\nprograms: {', '.join(beside.models)}"
+    return (
+        f"{facts.model}: {ready.dtype} on {ready.device}, context {ready.max_context:,}, KV pool "
+        f"{ready.pool_tokens:,} tokens; at most {config.max_running:,} requests run and "
+        f"{config.max_waiting:,} wait{programs}"
+    )
 
 
 def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] = ()) -> None:
@@ -249,26 +267,3 @@ async def _first(wanted: Any, stop: Any) -> Any:
 
 async def _value(value: T) -> T:
     return value
-
-
-def _stop_event(exit_with_parent: bool) -> asyncio.Event:
-    """An event that SIGTERM or SIGINT sets, and if asked for, the end of stdin."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if exit_with_parent:
-        loop.add_reader(0, _at_end_of_input(loop, stop))
-    return stop
-
-
-def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Callable[[], None]:
-    def on_readable() -> None:
-        data = b""
-        with contextlib.suppress(OSError):
-            data = os.read(0, 4096)
-        if not data:
-            loop.remove_reader(0)
-            stop.set()
-
-    return on_readable

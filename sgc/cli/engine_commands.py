@@ -96,6 +96,9 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--reasoning-format", type=click.Choice(REASONING_NAMES), default=AUTO,
               show_default=True, help="The tag around the model's reasoning; auto: the one that "
               "its chat template names; off: none is split off.")  # fmt: skip
+@click.option("--drain-seconds", "drain_s", type=click.FloatRange(0, 86_400), default=20.0,
+              show_default=True, help="How long requests that are under way may go on after "
+              "SIGTERM.")  # fmt: skip
 @click.option("--program", metavar="[NAME=]FILE.sgir", multiple=True, help="A compiled program "
               "to run for clients: POST /v1/programs/NAME, and the model program/NAME. Repeatable; "
               "needs --http.")  # fmt: skip

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import ArgumentError, LoadError, Overloaded, UsageError
+from sgc.errors import ArgumentError, EngineUnavailable, LoadError, Overloaded, UsageError
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
 from sgc.programs.program import Program, load
@@ -79,17 +79,22 @@ class Texts:
 
 @dataclass(slots=True)
 class Programs:
-    """programs: by the name that clients use. Opened before it runs anything.
+    """targets: `[NAME=]FILE.sgir`; tools: that they may call. Opened before it runs anything.
 
-    max_runs: at once; more are told to try again.
+    max_runs: at once; more are told to try again. programs: by the name that clients use.
     """
 
-    programs: Mapping[str, Program]
+    targets: Sequence[str]
     tools: Sequence[Any] = ()
     max_runs: int = MAX_RUNS
+    programs: Mapping[str, Program] = field(init=False)
     _uri: str = ""
     _backends: dict[str, Backend] = field(default_factory=dict)  # by the clients' tokens
-    _n_running: int = 0
+    n_running: int = 0
+    is_leaving: bool = False
+
+    def __post_init__(self) -> None:
+        self.programs = load_programs(self.targets, self.tools)
 
     def open(self, uri: str) -> None:
         self._uri = uri
@@ -111,15 +116,17 @@ class Programs:
         """One run, with a client's token; cancelling it cancels its requests."""
         program = self.programs[name]
         values = checked_arguments(program, arguments)
-        if self._n_running >= self.max_runs:
+        if self.is_leaving:
+            raise EngineUnavailable("the server is stopping; ask another, or try again later")
+        if self.n_running >= self.max_runs:
             raise Overloaded(f"{self.max_runs} programs are running already; try again later")
         backend = program.sharing(self._backend(token))
         work = program.start(backend, values, options, on_text)
-        self._n_running += 1
+        self.n_running += 1
         try:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
         finally:
-            self._n_running -= 1
+            self.n_running -= 1
 
     async def stream(
         self, name: str, arguments: Mapping[str, Any], options: RunOptions, token: str
@@ -163,7 +170,7 @@ def checked_arguments(program: Program, given: Mapping[str, Any]) -> dict[str, A
     return found
 
 
-def load_programs(targets: Iterable[str], tools: Sequence[Any], max_runs: int) -> Programs:
+def load_programs(targets: Iterable[str], tools: Sequence[Any]) -> dict[str, Program]:
     """The programs of `[NAME=]FILE.sgir`, each checked as far as it can be before it runs."""
     programs: dict[str, Program] = {}
     for target in targets:
@@ -185,4 +192,4 @@ def load_programs(targets: Iterable[str], tools: Sequence[Any], max_runs: int) -
         if program.graph.params and any(p.value.type.is_stream for p in program.graph.params):
             raise LoadError(f"{file}: a program that takes a stream runs only inside another")
         programs[name] = program
-    return Programs(programs, tools, max_runs)
+    return programs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
@@ -30,7 +30,7 @@ from sgc.runtime.engine.http.request_ids import id_of
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.services.programs import Programs
+from sgc.services.programs import Programs, load_programs
 from sgc.services.replies import OPTIONS, description, options_of, run_object, usage
 
 PREFIX = "program/"
@@ -55,7 +55,25 @@ class ProgramRoutes:
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
         self._started = int(time.time())
-        self.models: Sequence[str] = [PREFIX + name for name in programs.programs]
+
+    @property
+    def models(self) -> Sequence[str]:
+        return [PREFIX + name for name in self._programs.programs]
+
+    def load_again(self) -> Callable[[], None]:
+        loaded = load_programs(self._programs.targets, self._programs.tools)
+
+        def begin() -> None:
+            self._programs.programs = loaded
+
+        return begin
+
+    @property
+    def n_running(self) -> int:
+        return self._programs.n_running
+
+    def refuse_new(self) -> None:
+        self._programs.is_leaving = True
 
     async def open(self, uri: str) -> None:
         self._programs.open(uri)

@@ -29,9 +29,18 @@ class Started:
         for line in process.stderr:
             self.stderr_tail += line
             if line.startswith("listening on "):
-                threading.Thread(target=process.stderr.read, daemon=True).start()
+                threading.Thread(target=self._read_rest, daemon=True).start()
                 return
         raise AssertionError(self.stderr_tail)
+
+    @property
+    def said(self) -> str:
+        return self.stderr_tail
+
+    def _read_rest(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.stderr_tail += line
 
 
 @contextmanager
@@ -40,7 +49,9 @@ def serving(folder: Path, *options: str) -> Iterator[HttpEngine]:
     command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", "--check",
                "--listen", f"unix:{socket}", "--http", "0", *options]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    )
     try:
         yield HttpEngine(Started(process, f"unix:{socket}"))  # type: ignore[arg-type]
         process.terminate()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 
 import pytest
+from engine.http.conftest import Answer
 from openai import OpenAI
 from services.conftest import NAMES, TOKENS, serving, tip
 from waiting import until
@@ -18,6 +21,8 @@ from sgc.errors import ArgumentError, SgcError, UsageError
 from sgc.ir.text.parser import parse
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
+from sgc.runtime.engine.preparing.salts import domain_of
+from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.services.programs import checked_arguments, load_programs
@@ -187,7 +192,47 @@ def test_clients_of_two_tokens_share_no_prefix(files, tmp_path):
 )
 def test_what_cannot_be_served_is_told_at_the_start(files, targets, words):
     with pytest.raises(SgcError, match=words):
-        load_programs([each.format(files=files) for each in targets], [], 1)
+        load_programs([each.format(files=files) for each in targets], [])
+
+
+def test_tokens_and_programs_are_read_again_on_a_signal(files, tmp_path):
+    program, tokens = tmp_path / "one.sgir", tmp_path / "tokens"
+    shutil.copy(files / "chain.sgir", program)
+    tokens.write_text("alpha")
+    body = {"arguments": {"topic": "tea, " * 30}, "seed": 1}
+
+    def asked(token: str) -> Answer:
+        return server.ask("/v1/programs/one", body, Authorization=f"Bearer {token}")
+
+    with serving(tmp_path, f"--program={program}", "--token-file", str(tokens)) as server:
+        process = server.engine.process
+        before = asked("alpha").json
+        assert set(before["variables"]) == {"step0", "step1", "step2"}
+        shutil.copy(files / "tip.sgir", program)
+        tokens.write_text("beta")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: asked("beta").status == 200)
+        assert asked("alpha").status == 401
+        after = asked("beta").json
+        assert set(after["variables"]) == {"first", "more"}
+        # Nothing of the token that was alone before.
+        shutil.copy(files / "chain.sgir", program)
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "step0" in asked("beta").json["variables"])
+        program.write_text("broken")
+        tokens.write_text("gamma")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "nothing is reloaded" in server.engine.said)
+        assert asked("gamma").status == 401
+        assert asked("beta").status == 200
+
+
+def test_a_token_has_no_other_tokens_domain_after_a_change():
+    tokens = Tokens(["alpha"])
+    assert tokens.find(b"Bearer alpha") == b""
+    tokens.replace(Tokens(["beta"]))
+    assert tokens.find(b"Bearer alpha") is None
+    assert tokens.find(b"Bearer beta") == domain_of("beta")
 
 
 def test_options_that_mean_nothing_alone_are_refused(files):

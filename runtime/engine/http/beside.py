@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -12,9 +12,23 @@ from sgc.runtime.engine.http.errors import Json
 
 
 class Beside(Protocol):
-    """models: names of its own, beside the engine's model, in OpenAI's API."""
+    """models: names of its own, beside the engine's model, in OpenAI's API. n_running: what it has
+    under way."""
 
-    models: Sequence[str]
+    @property
+    def models(self) -> Sequence[str]: ...
+
+    @property
+    def n_running(self) -> int: ...
+
+    def refuse_new(self) -> None:
+        """From now on it begins nothing: the server is about to stop."""
+        ...
+
+    def load_again(self) -> Callable[[], None]:
+        """Reads its files again, on any thread; returns what puts them to use. Raises `SgcError`,
+        and changes nothing, if one cannot be read."""
+        ...
 
     async def open(self, uri: str) -> None:
         """Called once the engine listens there, for this process alone."""

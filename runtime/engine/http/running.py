@@ -14,7 +14,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.session import Session
-from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.server.shared import LEAVING, Shared
 
 Follow = Callable[[pb.Reply], pb.Request | None]
 _WITHOUT_TOKEN = b"http"
@@ -48,6 +48,8 @@ class Runs:
         Raises HttpError at the first error, and if all replies together have more log-probabilities
         than one request may have.
         """
+        if self._shared.is_draining:
+            raise HttpError(503, LEAVING, code="unavailable")
         if not self._shared.has_room(domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
         session = Session(self._shared, domain, _WITHOUT_TOKEN)

@@ -149,6 +149,11 @@ class EngineServer:
         await self.grpc.start()
         self._sweeping = asyncio.create_task(shared.end_silent())
 
+    async def leave(self) -> None:
+        """Tells health checks that the engine is about to stop."""
+        for name in ("", SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.NOT_SERVING)
+
     async def stop(self, reason: str) -> None:
         """Ends unfinished requests with UNAVAILABLE, then the server."""
         await self._health.enter_graceful_shutdown()

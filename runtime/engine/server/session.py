@@ -28,7 +28,7 @@ from sgc.runtime.engine.preparing.prepare import (
 from sgc.runtime.engine.preparing.updates import handler
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
-from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.server.shared import LEAVING, Shared
 from sgc.runtime.engine.text.tokenizer import GoOn, always
 
 INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
@@ -58,6 +58,7 @@ class Session:
         self._domain = domain
         self.owner: object = domain or self
         self._owner_key = domain or requests_owner or next(shared.numbers).to_bytes(8, "big")
+        self._is_whole = bool(requests_owner)  # one request of its client, which may need several
         self.silent_since = time.monotonic()
         self.ended_because = ""
         self.failure: Malformed | None = None
@@ -162,6 +163,9 @@ class Session:
     def _admit(self, request: pb.Request) -> bool:
         limits = self._shared.limits
         self._shared.tally.requests += 1
+        if self._shared.is_draining and not self._is_whole:
+            self._refuse(request.id, RequestError(pb.ERROR_CODE_UNAVAILABLE, LEAVING))
+            return False
         if request.id in self._active:
             self._cancel(request.id)
             reason = f"id {request.id} is used by an unfinished request; both are dropped"

@@ -38,12 +38,20 @@ class Open(Protocol):
     def fail_all(self, reason: str) -> None: ...
 
 
+LEAVING = "the engine is stopping; ask another, or try again later"
+
+
 @dataclass(slots=True)
 class Shared:
+    """is_leaving: the engine is about to stop, which health checks are told. is_draining: it takes
+    no new requests."""
+
     tokenizer: Tokenizer
     link: WorkerLink
     limits: ServerLimits
     n_active: int = 0
+    is_leaving: bool = False
+    is_draining: bool = False
     preparing_chars: int = 0
     sessions: set[Open] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=itertools.count)  # of sessions

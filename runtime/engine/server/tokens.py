@@ -20,9 +20,15 @@ class Tokens:
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
         self._headers = tuple((f"Bearer {token}".encode(), domain_of(token)) for token in tokens)
+        self._has_domains = len(self._headers) > 1
 
     def __len__(self) -> int:
         return len(self._headers)
+
+    def replace(self, others: Tokens) -> None:
+        """Lets other tokens in from now on, each with a domain of its own: what a token that was
+        alone has cached is no other's."""
+        self._headers, self._has_domains = others._headers, True
 
     def find(self, authorization: bytes) -> bytes | None:
         """The domain of the token in a header, b"" if there is only one token; None if it is wrong.
@@ -34,7 +40,7 @@ class Tokens:
         found = None
         for expected, domain in self._headers:
             if hmac.compare_digest(authorization, expected):
-                found = domain if len(self._headers) > 1 else b""
+                found = domain if self._has_domains else b""
         return found
 
     def domain_given(self, metadata: Iterable[tuple[str, str | bytes]]) -> bytes:

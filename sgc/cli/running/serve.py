@@ -40,12 +40,12 @@ def serve(
         if value is not None
     }
     beside = partial(_programs, program, tools, max_programs) if program else None
-    sys.exit(run_server(ServerConfig(**given), beside))
+    sys.exit(run_server(ServerConfig(**given, tells=True), beside))
 
 
 def _programs(targets: tuple[str, ...], tools: tuple[str, ...], max_runs: int) -> ProgramRoutes:
     from sgc.cli.programs.source import load_tools
-    from sgc.services.programs import load_programs
+    from sgc.services.programs import Programs
     from sgc.services.routes import ProgramRoutes
 
-    return ProgramRoutes(load_programs(targets, load_tools(tools), max_runs))
+    return ProgramRoutes(Programs(targets, load_tools(tools), max_runs))

@@ -20,7 +20,7 @@ from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
-from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.server.shared import LEAVING, Shared
 
 HEALTH_TIMEOUT_S = 20.0
 
@@ -67,7 +67,10 @@ class NativeApi:
                     yield await rendered(lambda: _last(asked, reply), asked.has_rows)  # noqa: B023
 
     async def _health(self, request: web.Request) -> web.Response:
-        """Says only that the server answers; the server ends when the step process does."""
+        """Says only that the server answers, and takes requests; it ends when the step process
+        does."""
+        if self._shared.is_leaving:
+            raise HttpError(503, LEAVING, code="unavailable")
         return web.Response()
 
     async def _health_generate(self, request: web.Request) -> web.Response:

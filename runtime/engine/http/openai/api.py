@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -31,12 +31,15 @@ class OpenAIApi:
     ) -> None:
         """beside: what answers for models of its own."""
         self._facts, self._beside = facts, beside
-        self._others = frozenset() if beside is None else frozenset(beside.models)
         self._runs = runs
         self._bodies = bodies
         self._texts = TokenTexts(facts.tokenizer)
         self._started = int(time.time())
         self._lanes = ChatLanes()
+
+    @property
+    def _others(self) -> Sequence[str]:
+        return () if self._beside is None else self._beside.models
 
     def routes(self) -> list[Any]:
         return [
