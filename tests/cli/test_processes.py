@@ -53,7 +53,8 @@ def test_serve_and_run_against_it(sgc_command, tip, tmp_path):
     serve = [*SGC, "serve", "--model", "fake", "--listen", "127.0.0.1:0", "--token-file", "token"]
     server = subprocess.Popen(serve, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     try:
-        line = server.stderr.readline()
+        said, line = server.stderr.readline(), server.stderr.readline()
+        assert said.startswith("fake: fake on cpu, context 32,768, KV pool ")
         assert line.startswith("listening on ")
         address = line.split()[-1].removeprefix("grpc://")
         run = ["run", "tip.sgir", "--arg", "topic=a", "--seed", "1", "--json"]
