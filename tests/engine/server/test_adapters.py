@@ -228,6 +228,8 @@ class TestHttp:
             assert reply["model"] == model
             vectors.append(reply["data"][0]["embedding"])
         assert vectors[0] != vectors[1]
+        asked = {"model": "sql", "input": TEXT, "max_output_tokens": 4, "temperature": 0}
+        assert served.http("/v1/responses", asked)[1]["model"] == "sql"
         ranked = served.http("/v1/rerank", {"model": "sql", "query": "a", "documents": ["b", "c"]})
         assert ranked[1]["model"] == "sql"
 
