@@ -19,7 +19,8 @@ The verifier runs in linear time, and reports all breaches at once:
     R12 flow          a terminator names blocks that exist, with arguments for their parameters
     R13 functions     compute and attempt name a function, with arguments that it takes
     R14 tools         a tool has a known effect, and a key for each named argument
-    R15 joins         a join takes no more children than there are; each item has an owner
+    R15 joins         a join takes no more children than there are; each item has an owner;
+                      a part whose KV may be joined is its first or a next one
     R16 calls         a map runs an earlier called program, with arguments for all its parameters;
                       called programs keep every rule, hold no programs, and nest within bounds
     R17 code          code is in the subset of `ir/code.py`, with arguments for its parameters
@@ -59,7 +60,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R12 flow", of_each_node(rules_flow.flow)),
     ("R13 functions", of_each_node(rules_flow.functions, "compute", "attempt")),
     ("R14 tools", of_each_node(rules_node.tools)),
-    ("R15 joins", of_each_node(rules_node.joins, "join_first", "winner_values")),
+    ("R15 joins", of_each_node(rules_node.joins, "join_first", "winner_values", "append_span")),
     (CALLS, of_each_node(rules_calls.maps)),
     ("R17 code", of_each_node(rules_flow.code, "evaluate")),
 )

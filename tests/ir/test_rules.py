@@ -14,6 +14,13 @@ JOIN = """
   %w: list[int] = join_first [%e0, %e1] k=K
   return %w
 """
+SPAN = """
+  %s = stream "p"
+  %t, %c0 = fork %s 1
+  %d = const %c0 "a"
+  %u = append_span %t %c0 %d KV
+  return none
+"""
 SWITCH = """
   switch %x cases=["a", CASE] targets=["b", "b"] default="b"
 ^b:
@@ -33,6 +40,8 @@ HAND_ON = """
         (JOIN.replace("K", "2"), ""),
         (JOIN.replace("K", "0"), "k is from 1 to 2, the number of entries, found 0"),
         (JOIN.replace("K", "3"), "k is from 1 to 2, the number of entries, found 3"),
+        *[(SPAN.replace("KV", kv), "") for kv in ("", 'kv="first"', 'kv="next"')],
+        (SPAN.replace("KV", 'kv="near"'), "kv is first or next, found 'near'"),
         (SWITCH.replace("CASE", '"c"'), ""),
         (SWITCH.replace("CASE", '"a"'), "a case is there twice"),
         (HAND_ON.replace("OPTIONS", '"a", "b", "c"'), ""),

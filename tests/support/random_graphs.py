@@ -170,6 +170,8 @@ class _Maker:
         elif spec.name in ("append_span", "share"):
             end = self.rng.choice(list(self.paths))
             fields |= {"start": Ref(self.rng.choice(self.paths[end])), "end": Ref(end)}
+            if "kv" in fields:
+                fields["kv"] = Lit(self.rng.choice(["", "first", "next"]))
         elif spec.name == "prefetch":
             fields |= {"kinds": (Lit("const"),), "pieces": (self.literal(Kind.TEXT),)}
         elif spec.name == "separate_reasoning":
