@@ -94,14 +94,16 @@ class Prompt(_message.Message):
     def __init__(self, segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ...) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ("text", "tokens", "joined")
+    __slots__ = ("text", "tokens", "joined", "images")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     JOINED_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     text: TextRun
     tokens: TokenRun
     joined: Joined
-    def __init__(self, text: _Optional[_Union[TextRun, _Mapping]] = ..., tokens: _Optional[_Union[TokenRun, _Mapping]] = ..., joined: _Optional[_Union[Joined, _Mapping]] = ...) -> None: ...
+    images: ImageRun
+    def __init__(self, text: _Optional[_Union[TextRun, _Mapping]] = ..., tokens: _Optional[_Union[TokenRun, _Mapping]] = ..., joined: _Optional[_Union[Joined, _Mapping]] = ..., images: _Optional[_Union[ImageRun, _Mapping]] = ...) -> None: ...
 
 class Joined(_message.Message):
     __slots__ = ("parts",)
@@ -116,6 +118,14 @@ class TextRun(_message.Message):
     text: str
     literal: _containers.RepeatedCompositeFieldContainer[Span]
     def __init__(self, text: _Optional[str] = ..., literal: _Optional[_Iterable[_Union[Span, _Mapping]]] = ...) -> None: ...
+
+class ImageRun(_message.Message):
+    __slots__ = ("images", "text")
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    images: _containers.RepeatedScalarFieldContainer[bytes]
+    text: str
+    def __init__(self, images: _Optional[_Iterable[bytes]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Span(_message.Message):
     __slots__ = ("start", "end")
@@ -358,7 +368,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Info(_message.Message):
-    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size", "takes_joined", "adapters")
+    __slots__ = ("engine_version", "model", "tokenizer_fingerprint", "template_fingerprint", "max_context", "pool_tokens", "vocab_size", "max_in_flight", "max_message_bytes", "chat", "special_tokens", "dtype", "device", "weights", "accuracy", "kv", "pooling", "hidden_size", "takes_joined", "adapters", "images")
     ENGINE_VERSION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -379,6 +389,7 @@ class Info(_message.Message):
     HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
     TAKES_JOINED_FIELD_NUMBER: _ClassVar[int]
     ADAPTERS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     engine_version: str
     model: str
     tokenizer_fingerprint: str
@@ -399,7 +410,8 @@ class Info(_message.Message):
     hidden_size: int
     takes_joined: bool
     adapters: _containers.RepeatedCompositeFieldContainer[Adapter]
-    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_joined: bool = ..., adapters: _Optional[_Iterable[_Union[Adapter, _Mapping]]] = ...) -> None: ...
+    images: ImageFormat
+    def __init__(self, engine_version: _Optional[str] = ..., model: _Optional[str] = ..., tokenizer_fingerprint: _Optional[str] = ..., template_fingerprint: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., chat: _Optional[_Union[ChatFormat, _Mapping]] = ..., special_tokens: _Optional[_Iterable[str]] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., pooling: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_joined: bool = ..., adapters: _Optional[_Iterable[_Union[Adapter, _Mapping]]] = ..., images: _Optional[_Union[ImageFormat, _Mapping]] = ...) -> None: ...
 
 class Adapter(_message.Message):
     __slots__ = ("name", "fingerprint", "rank")
@@ -410,6 +422,18 @@ class Adapter(_message.Message):
     fingerprint: str
     rank: int
     def __init__(self, name: _Optional[str] = ..., fingerprint: _Optional[str] = ..., rank: _Optional[int] = ...) -> None: ...
+
+class ImageFormat(_message.Message):
+    __slots__ = ("token", "text", "max_images", "max_bytes")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    MAX_IMAGES_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    text: str
+    max_images: int
+    max_bytes: int
+    def __init__(self, token: _Optional[str] = ..., text: _Optional[str] = ..., max_images: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
 
 class Accuracy(_message.Message):
     __slots__ = ("tokens", "cross_entropy", "own_cross_entropy", "divergence", "equal_share")
@@ -457,7 +481,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Stats(_message.Message):
-    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches", "speculated_tokens", "accepted_tokens", "programs", "first_programs", "disk_loads", "disk_loaded_tokens", "disk_written_bytes", "disk_damaged_files", "disk_dropped_chunks", "disk_bytes")
+    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches", "speculated_tokens", "accepted_tokens", "programs", "first_programs", "disk_loads", "disk_loaded_tokens", "disk_written_bytes", "disk_damaged_files", "disk_dropped_chunks", "disk_bytes", "encoded_images", "reused_images", "encoded_images_bytes")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -498,6 +522,9 @@ class Stats(_message.Message):
     DISK_DAMAGED_FILES_FIELD_NUMBER: _ClassVar[int]
     DISK_DROPPED_CHUNKS_FIELD_NUMBER: _ClassVar[int]
     DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_IMAGES_FIELD_NUMBER: _ClassVar[int]
+    REUSED_IMAGES_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_IMAGES_BYTES_FIELD_NUMBER: _ClassVar[int]
     requests: int
     prompt_tokens: int
     cached_tokens: int
@@ -538,7 +565,10 @@ class Stats(_message.Message):
     disk_damaged_files: int
     disk_dropped_chunks: int
     disk_bytes: int
-    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ..., speculated_tokens: _Optional[int] = ..., accepted_tokens: _Optional[int] = ..., programs: _Optional[int] = ..., first_programs: _Optional[_Iterable[_Union[ProgramNow, _Mapping]]] = ..., disk_loads: _Optional[int] = ..., disk_loaded_tokens: _Optional[int] = ..., disk_written_bytes: _Optional[int] = ..., disk_damaged_files: _Optional[int] = ..., disk_dropped_chunks: _Optional[int] = ..., disk_bytes: _Optional[int] = ...) -> None: ...
+    encoded_images: int
+    reused_images: int
+    encoded_images_bytes: int
+    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ..., speculated_tokens: _Optional[int] = ..., accepted_tokens: _Optional[int] = ..., programs: _Optional[int] = ..., first_programs: _Optional[_Iterable[_Union[ProgramNow, _Mapping]]] = ..., disk_loads: _Optional[int] = ..., disk_loaded_tokens: _Optional[int] = ..., disk_written_bytes: _Optional[int] = ..., disk_damaged_files: _Optional[int] = ..., disk_dropped_chunks: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., encoded_images: _Optional[int] = ..., reused_images: _Optional[int] = ..., encoded_images_bytes: _Optional[int] = ...) -> None: ...
 
 class ProgramNow(_message.Message):
     __slots__ = ("running", "waiting", "generated_tokens", "remaining", "since_s")

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Ready(_message.Message):
-    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy", "kv", "hidden_size")
+    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device", "weights", "accuracy", "kv", "hidden_size", "takes_images")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     POOL_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,7 @@ class Ready(_message.Message):
     ACCURACY_FIELD_NUMBER: _ClassVar[int]
     KV_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    TAKES_IMAGES_FIELD_NUMBER: _ClassVar[int]
     error: str
     max_context: int
     pool_tokens: int
@@ -29,7 +30,8 @@ class Ready(_message.Message):
     accuracy: _engine_pb2.Accuracy
     kv: str
     hidden_size: int
-    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., hidden_size: _Optional[int] = ...) -> None: ...
+    takes_images: bool
+    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ..., weights: _Optional[str] = ..., accuracy: _Optional[_Union[_engine_pb2.Accuracy, _Mapping]] = ..., kv: _Optional[str] = ..., hidden_size: _Optional[int] = ..., takes_images: bool = ...) -> None: ...
 
 class StepInput(_message.Message):
     __slots__ = ("requests", "cancels", "flush_cache", "want_stats")
@@ -44,7 +46,7 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "embed", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run", "adapter", "joins")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "embed", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run", "adapter", "joins", "images")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +63,7 @@ class WorkerRequest(_message.Message):
     RUN_FIELD_NUMBER: _ClassVar[int]
     ADAPTER_FIELD_NUMBER: _ClassVar[int]
     JOINS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     id: int
     tokens: _containers.RepeatedScalarFieldContainer[int]
     generate: _engine_pb2.Sampling
@@ -77,7 +80,8 @@ class WorkerRequest(_message.Message):
     run: _engine_pb2.ProgramRun
     adapter: int
     joins: _containers.RepeatedCompositeFieldContainer[Join]
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., embed: _Optional[_Union[EmbedTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ..., adapter: _Optional[int] = ..., joins: _Optional[_Iterable[_Union[Join, _Mapping]]] = ...) -> None: ...
+    images: _containers.RepeatedCompositeFieldContainer[PlacedImage]
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., embed: _Optional[_Union[EmbedTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ..., adapter: _Optional[int] = ..., joins: _Optional[_Iterable[_Union[Join, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PlacedImage, _Mapping]]] = ...) -> None: ...
 
 class Join(_message.Message):
     __slots__ = ("start", "parts")
@@ -94,6 +98,32 @@ class JoinedPart(_message.Message):
     end: int
     joins: _containers.RepeatedCompositeFieldContainer[Join]
     def __init__(self, end: _Optional[int] = ..., joins: _Optional[_Iterable[_Union[Join, _Mapping]]] = ...) -> None: ...
+
+class PlacedImage(_message.Message):
+    __slots__ = ("digest", "arrays", "starts", "lengths", "grid")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    GRID_FIELD_NUMBER: _ClassVar[int]
+    digest: bytes
+    arrays: _containers.RepeatedCompositeFieldContainer[Array]
+    starts: _containers.RepeatedScalarFieldContainer[int]
+    lengths: _containers.RepeatedScalarFieldContainer[int]
+    grid: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, digest: _Optional[bytes] = ..., arrays: _Optional[_Iterable[_Union[Array, _Mapping]]] = ..., starts: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ..., grid: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Array(_message.Message):
+    __slots__ = ("name", "dtype", "shape", "data")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    dtype: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    data: bytes
+    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ScoreChoices(_message.Message):
     __slots__ = ("choices",)

@@ -16,17 +16,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sgc.errors import SgcError
+from sgc.errors import LoadError, SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked, ServerConfig
+from sgc.runtime.engine.images.families import why_none
+from sgc.runtime.engine.images.reader import ImageReader, image_token_id, load_reader
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
-from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.reloading import reload_on_hangup
 from sgc.runtime.engine.server.listen import Address, Security, bind
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.stopping import Stop, drain
+from sgc.runtime.engine.text.json_files import read_json
 from sgc.runtime.engine.text.template import PLAIN
 from sgc.runtime.engine.text.template_child import start_probe
 from sgc.runtime.engine.text.template_worker import Renderer
@@ -65,7 +68,8 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         if ready.HasField("accuracy"):
             print(accuracy_line(ready), file=sys.stderr)
         renderer = None if probe is None or not chat.from_model else Renderer(probe.template)
-        facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer)
+        images = await asyncio.to_thread(_images, checked, ready, tokenizer)
+        facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer, images)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         own = private.enter_context(_own_socket(server, security)) if beside else ""
@@ -117,12 +121,17 @@ def _assemble(
     tokenizer: Tokenizer,
     link: WorkerLink,
     renderer: Renderer | None,
+    images: ImageReader | str | None,
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
     most = most_frame_bytes(tokenizer, limits.max_positions)
     limits = replace(
         limits, max_frame_bytes=most, pooling=checked.pooling, adapters=checked.adapters
     )
+    if images is not None:
+        limits = replace(limits, images=images)
+        if not isinstance(images, str):
+            limits = replace(limits, max_frame_bytes=MAX_MESSAGE_BYTES)
     facts = EngineFacts(
         checked.config.served_model_name or checked.source.name,
         ready,
@@ -145,6 +154,25 @@ def _about(config: ServerConfig, facts: EngineFacts, beside: Beside | None) -> s
         f"{ready.pool_tokens:,} tokens; at most {config.max_running:,} requests run and "
         f"{config.max_waiting:,} wait{programs}"
     )
+
+
+def _images(checked: Checked, ready: Any, tokenizer: Tokenizer) -> ImageReader | str | None:
+    """What reads images, or why nothing does."""
+    folder = checked.source.folder
+    if folder is None:
+        return None
+    config = read_json(folder / "config.json")
+    if not ready.takes_images:
+        return why_none(config)
+    token_id = image_token_id(folder, config)
+    token = tokenizer.added_tokens.get(token_id)
+    if token is None:
+        raise LoadError(
+            f"{folder / 'config.json'} says that the image token is {token_id}, which is none of "
+            "the tokenizer's added tokens",
+            hint="save the model's tokenizer there again",
+        )
+    return load_reader(folder, token)
 
 
 def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] = ()) -> None:

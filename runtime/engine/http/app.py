@@ -69,6 +69,8 @@ async def serving_http(
     routes on this site."""
     runs, connections = Runs(shared), Connections()
     most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
+    if not isinstance(shared.limits.images, str):
+        most = None  # a string may hold an image
     if most is not None:
         most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
     bodies = BodyReader(connections, max_string_bytes=most)

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sgc.runtime.engine.images.image import Image
 from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.requests.draws import Draw
 
@@ -25,7 +26,8 @@ class Row:
     new tokens' K/V go to the last n_tokens of them. logits_at: [n_logits], the new tokens whose
     logits are wanted, counted from the row's first. shift: by how much a new token's position is
     below its index in the sequence (`requests/joined.py`). adapter: from 1
-    on; 0: the model's own weights.
+    on; 0: the model's own weights. places: [3, n_tokens], the new tokens' positions where images
+    give them three (`images/image.py`).
     """
 
     tokens: Ints
@@ -34,6 +36,7 @@ class Row:
     logits_at: Ints
     shift: int = 0
     adapter: int = 0
+    places: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class FlatBatch:
     [n_rows + 1] into the tokens. pages: all rows' pages; page_starts: [n_rows + 1]. logit_index:
     [n_logits] into the tokens. A row may read pages that an earlier row of the same batch writes:
     in each layer all rows are written before any attends. adapters: [n_rows], of each; None if
-    the batch has none.
+    the batch has none. Ids below zero are of images. places: [3, n_tokens], where a row has three
+    positions a token.
     """
 
     token_ids: Ints
@@ -55,6 +59,7 @@ class FlatBatch:
     page_starts: Ints
     logit_index: Ints
     adapters: Ints | None = None
+    places: Ints | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -134,6 +139,24 @@ class Embedder(Forward, Protocol):
         ...
 
 
+class Sees(Forward, Protocol):
+    """A model that takes images."""
+
+    def see(self, image: Image) -> bool:
+        """Has what the model takes for it ready for the next `run`; returns whether it had to be
+        encoded."""
+        ...
+
+    def forget_seen(self) -> None:
+        """The next `run` needs none of the images before it."""
+        ...
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Of what is kept of images."""
+        ...
+
+
 class AsyncForward(Forward, Protocol):
     def run_after(self, batch: FlatBatch, drawn: Drawn, rows: Sequence[int]) -> AsyncLogits:
         """As `run`, where the token of each of the batch's rows is one that was just drawn, of the
@@ -150,18 +173,30 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
     within = np.arange(row_starts[-1]) - np.repeat(row_starts[:-1], n_tokens)
     indices = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
     shifts = [row.shift for row in rows]
+    positions = indices - np.repeat(shifts, n_tokens) if any(shifts) else indices
     n_logits = [len(row.logits_at) for row in rows]
     adapters = [row.adapter for row in rows]
     return FlatBatch(
         token_ids=_join([row.tokens for row in rows]),
-        positions=indices - np.repeat(shifts, n_tokens) if any(shifts) else indices,
+        positions=positions,
         slots=pages[indices + np.repeat(page_starts[:-1], n_tokens)],
         row_starts=row_starts,
         pages=pages,
         page_starts=page_starts,
         logit_index=_join([row.logits_at for row in rows]) + np.repeat(row_starts[:-1], n_logits),
         adapters=np.array(adapters) if any(adapters) else None,
+        places=_places(rows, positions, row_starts),
     )
+
+
+def _places(rows: Sequence[Row], positions: Ints, row_starts: Ints) -> Ints | None:
+    if all(row.places is None for row in rows):
+        return None
+    found = np.tile(positions, (3, 1))
+    for i, row in enumerate(rows):
+        if row.places is not None:
+            found[:, row_starts[i] : row_starts[i + 1]] = row.places
+    return found
 
 
 def _starts(lengths: Sequence[int] | Ints) -> Ints:

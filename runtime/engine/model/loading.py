@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.images.families import FAMILIES
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.accuracy import OwnText, accuracy_of, own_text
 from sgc.runtime.engine.model.adapters.files import AdapterFiles
@@ -28,8 +29,13 @@ from sgc.runtime.engine.model.device.runners import (
     make_ready,
 )
 from sgc.runtime.engine.model.plain_files import find_plain
-from sgc.runtime.engine.model.runner import ModelRunner, Needs
-from sgc.runtime.engine.model.self_check import OwnAnswers, check_model, own_answers
+from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
+from sgc.runtime.engine.model.self_check import (
+    OwnAnswers,
+    check_model,
+    own_answers,
+)
+from sgc.runtime.engine.model.sight.check import OwnSight, check_sight, own_sight
 from sgc.runtime.engine.model.ways import (
     PLAIN,
     RunnerFactory,
@@ -174,7 +180,17 @@ class _Loading:
 
     def _own(self, model: Any) -> _Own:
         text = None if self.text is None else own_text(model, self.text)
-        return _Own(own_answers(model), text)
+        return _Own(own_answers(model), text, self._own_sight(model))
+
+    def _own_sight(self, model: Any) -> OwnSight | None:
+        if getattr(model.config, "model_type", None) not in FAMILIES:
+            return None
+        if not self.place.has_own_kernels:
+            raise UnsupportedModel(
+                f"{type(model).__name__} takes images, which this engine computes on CPUs only: "
+                "choose --device cpu"
+            )
+        return own_sight(model, Path(self.folder))
 
     def _choose_threads(self, n_parameters: int) -> None:
         if self.chooses_threads and n_parameters < ONE_THREAD_BELOW:
@@ -187,10 +203,13 @@ class _Own:
 
     answers: OwnAnswers
     text: OwnText | None
+    sight: OwnSight | None
 
     def check(self, runner: ModelRunner) -> None:
         """Raises `UnsupportedModel`; measures the runner on the text."""
         check_model(runner, self.answers)
+        if self.sight is not None:
+            check_sight(runner, self.sight)
         if self.text is not None:
             runner.accuracy = accuracy_of(runner, self.text)
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
+from sgc.runtime.engine.images.encoder import Encoder
+from sgc.runtime.engine.images.image import Image
 from sgc.runtime.engine.model.forward import Accuracy, AsyncLogits, Drawn, FlatBatch, Logits
 
 
@@ -92,6 +94,7 @@ class ModelRunner:
         needs: Needs = Needs(),
         device: torch.device | str = "cpu",
         device_name: str = "cpu",
+        encoder: Encoder | None = None,
     ) -> None:
         """model: the model behind the way. keeps_model: whether the runner keeps it. needs: what
         the way was asked for. device: where the pages are."""
@@ -107,6 +110,7 @@ class ModelRunner:
         self.max_context = max_context_of(self.config)
         self.way = way
         self.needs = needs
+        self._encoder = encoder  # of images
         self.accuracy: Accuracy | None = None  # where it was measured at load
 
     @property
@@ -138,6 +142,27 @@ class ModelRunner:
 
     def hidden(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         return self.way.hidden(batch, self.pool)
+
+    @property
+    def takes_images(self) -> bool:
+        return self._encoder is not None
+
+    @property
+    def encoded_bytes(self) -> int:
+        return 0 if self._encoder is None else self._encoder.n_bytes
+
+    def see(self, image: Image) -> bool:
+        assert self._encoder is not None
+        return self._encoder.see(image)
+
+    def forget_seen(self) -> None:
+        if self._encoder is not None:
+            self._encoder.forget_seen()
+
+    def clear_seen(self) -> None:
+        """Keeps nothing of any image."""
+        if self._encoder is not None:
+            self._encoder.clear()
 
     @property
     def takes_drawn(self) -> bool:

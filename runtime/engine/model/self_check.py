@@ -9,7 +9,9 @@ our own kernels but that of contexts so long that they are cut into parts.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +30,10 @@ _N_TOKENS, _N_TOKENS_OF_LARGE = 112, 80
 _LARGE = 2 * 10**8
 # Relative, at this quantile of the positions: rounding may send a token to another expert, so
 # in half precision a few positions may differ.
-_EXACT = (1e-4, 1.0)
+EXACT = (1e-4, 1.0)
 # Eight bits err about as much as bfloat16 does; a wrong page or mask gives an error of about 1.
 _EIGHT_BITS = (0.3, 0.75)
-_MAX_ERROR = {torch.float32: _EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16: (1e-2, 0.9)}
+MAX_ERROR = {torch.float32: EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16: (1e-2, 0.9)}
 # In half precision a model that is not large is held to its own error, which is measured against
 # float32 on its first tokens: two that err as much differ by up to twice that.
 _N_MEASURED = 24
@@ -74,11 +76,11 @@ def _own_error(model: Any, tokens: Tensor, logits: Tensor) -> float:
     else:
         wide = copy.deepcopy(model).float()
     exact = own_logits(wide, tokens)[0]
-    quantile = _MAX_ERROR[model.dtype][1]
-    return float(_errors(logits[: len(exact)], exact).quantile(quantile))
+    quantile = MAX_ERROR[model.dtype][1]
+    return float(errors_of(logits[: len(exact)], exact).quantile(quantile))
 
 
-def _errors(logits: Tensor, right: Tensor) -> Tensor:
+def errors_of(logits: Tensor, right: Tensor) -> Tensor:
     """Of each position, relative."""
     centred = right - right.mean(-1, keepdim=True)
     errors: Tensor = (logits - right).norm(dim=-1) / centred.norm(dim=-1)
@@ -98,15 +100,25 @@ def own_logits(model: Any, batch: Tensor) -> Tensor:
 
 def _eager_logits(model: Any, batch: Tensor) -> Tensor:
     model.eval()
-    before = model.config._attn_implementation
     try:
-        model.set_attn_implementation("eager")
-        logits: Tensor = model(input_ids=batch, use_cache=False).logits
+        with eager(model):
+            logits: Tensor = model(input_ids=batch, use_cache=False).logits
     except Exception as error:
-        raise _unrunnable(type(model).__name__, error) from error
-    finally:
-        model.set_attn_implementation(before)
+        raise unrunnable(type(model).__name__, error) from error
     return logits
+
+
+@contextlib.contextmanager
+def eager(model: Any) -> Iterator[None]:
+    """Within the block, a model of transformers attends by itself."""
+    from sgc.runtime.engine.model.transformers_model import set_attention
+
+    before = model.config.get_text_config()._attn_implementation
+    try:
+        set_attention(model, "eager")
+        yield
+    finally:
+        set_attention(model, before)
 
 
 def _active_window(config: Any) -> int | None:
@@ -123,21 +135,21 @@ def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
     try:
         flat = _run_flat(runner, own.first, own.second)
     except Exception as error:
-        raise _unrunnable(runner.name, error) from error
+        raise unrunnable(runner.name, error) from error
     _check_layers(runner)
     window = _active_window(runner.config)
     if window is not None and window not in runner.pool.windows:
         # Only its mask applies the window, and we use no masks. Up to the window there is no
         # difference.
         runner.max_context = min(runner.max_context, window)
-    limit, quantile = _MAX_ERROR.get(runner.dtype, _EXACT)
+    limit, quantile = MAX_ERROR.get(runner.dtype, EXACT)
     if own.error is not None:
         limit = _TIMES_OWN * own.error
     if runner.needs.in_eight_bits:
         limit, quantile = _EIGHT_BITS
     n = len(own.first)
     again = own.logits[[n - 1] * _N_TWINS + [-1] * (_N_TWINS - 1)]  # what twins run once more
-    worst = float(_errors(flat, torch.cat([own.logits, again])).quantile(quantile))
+    worst = float(errors_of(flat, torch.cat([own.logits, again])).quantile(quantile))
     if not worst <= limit:
         raise UnsupportedModel(
             f"{runner.name} is not supported: its logits over the engine's pool differ from its "
@@ -146,7 +158,7 @@ def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
         )
 
 
-def _unrunnable(name: str, error: Exception) -> UnsupportedModel:
+def unrunnable(name: str, error: Exception) -> UnsupportedModel:
     return UnsupportedModel(
         f"{name} cannot be run with a registered attention function "
         f"({type(error).__name__}: {error})"

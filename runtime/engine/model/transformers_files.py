@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoModelForCausalLM
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+)
 from transformers.utils.logging import disable_progress_bar
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.images.families import FAMILIES
 from sgc.runtime.engine.model.checkpoints.widening import quantization_of, widened
 from sgc.runtime.engine.model.model_files import refuse_adapter
 from sgc.runtime.engine.model.pooling_files import MODULES
@@ -73,19 +79,19 @@ def _loaded(
     folder: str, config: Any, dtype: str, state: dict[str, torch.Tensor] | None
 ) -> tuple[Any, dict[str, Any]]:
     """The model, and transformers' report. state: its weights, in place of those in the folder."""
+    sees = config.model_type in FAMILIES
     settings: dict[str, Any] = {
         "config": config,
         "dtype": _DTYPES.get(dtype, "auto"),
-        "attn_implementation": ATTENTION,
+        "attn_implementation": {"text_config": ATTENTION} if sees else ATTENTION,
         # Without it the error would not name the tensors; they are refused below.
         "ignore_mismatched_sizes": True,
         "output_loading_info": True,
     }
     found: Any
     if state is None:
-        found = AutoModelForCausalLM.from_pretrained(
-            folder, use_safetensors=True, **settings, **_COMMON
-        )
+        auto: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+        found = auto.from_pretrained(folder, use_safetensors=True, **settings, **_COMMON)
     else:
         settings["dtype"] = config.dtype
         kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]

@@ -11,6 +11,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from sgc.kernels.interface import Heads
 from sgc.runtime.engine.cache.kv_pool import Step
+from sgc.runtime.engine.images.encoder import Encoder
+from sgc.runtime.engine.images.families import FAMILIES
 
 ATTENTION = "sgc_pool"
 
@@ -49,6 +51,16 @@ AttentionInterface.register(ATTENTION, _attend)
 AttentionMaskInterface.register(ATTENTION, _no_mask)
 
 
+def sees(model: Any) -> bool:
+    """Whether the engine takes images for it."""
+    return model.config.model_type in FAMILIES
+
+
+def set_attention(model: Any, name: str) -> None:
+    """The way that its language model attends; a vision encoder keeps its own."""
+    model.set_attn_implementation({"text_config": name} if sees(model) else name)
+
+
 class TransformersModel:
     """A model of transformers, switched to attend over a step's pool.
 
@@ -57,8 +69,9 @@ class TransformersModel:
 
     def __init__(self, model: Any) -> None:
         model.eval()
-        model.set_attn_implementation(ATTENTION)
+        set_attention(model, ATTENTION)
         self._model = model
+        self.encoder = Encoder(model) if sees(model) else None
         self._body = model.base_model  # all but the head
 
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
@@ -77,8 +90,10 @@ class TransformersModel:
         global _step
         _step = step
         try:
-            return part(
-                input_ids=tokens[None], position_ids=positions[None], use_cache=False, **more
-            )
+            if self.encoder is None:
+                given = {"input_ids": tokens[None]}
+            else:
+                given = {"inputs_embeds": self.encoder.embeddings(tokens)[None]}
+            return part(**given, position_ids=positions.unsqueeze(-2), use_cache=False, **more)
         finally:
             _step = None

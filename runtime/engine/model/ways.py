@@ -60,7 +60,8 @@ class TorchWay:
             tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
         )
         step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), pool)
-        tokens, positions = tensor_of(batch.token_ids), tensor_of(batch.positions)
+        places = batch.positions if batch.places is None else batch.places
+        tokens, positions = tensor_of(batch.token_ids), tensor_of(places)
         found = compute(tokens, positions, tensor_of(batch.logit_index), step)
         wide: npt.NDArray[np.float32] = found.float().numpy()
         return wide
@@ -174,8 +175,9 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
     # Importing transformers is slow, and done only where needed.
     from sgc.runtime.engine.model.transformers_model import TransformersModel
 
-    way = TorchWay("transformers", TransformersModel(model))
-    return ModelRunner(model, way, n_pages, keeps_model=True)
+    compute = TransformersModel(model)
+    way = TorchWay("transformers", compute)
+    return ModelRunner(model, way, n_pages, keeps_model=True, encoder=compute.encoder)
 
 
 def adapted_runner(adapters: Adapters) -> RunnerFactory:

@@ -5,12 +5,17 @@ Every violation is a `RequestError`, which becomes an Error reply to that reques
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.images.decoding import ImageError
+from sgc.runtime.engine.images.prompts import Pictures, as_texts, pictures
+from sgc.runtime.engine.images.reader import ImageReader, Read
 from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling, ServedAdapter
-from sgc.runtime.engine.preparing.joining import Parts, Segment, Segments
+from sgc.runtime.engine.preparing.joining import Parts
+from sgc.runtime.engine.preparing.joining import Segment as TextSegment
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
     RANGES,
@@ -20,6 +25,8 @@ from sgc.runtime.engine.requests.sampling_ranges import (
 )
 from sgc.runtime.engine.text.literal import Spans
 from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer
+
+Segment = TextSegment | Pictures
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 BESIDE_PROMPT_BYTES = 5 * 1024 * 1024  # choices, schemas, and other requests of the frame
@@ -56,6 +63,7 @@ class ServerLimits:
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
     pooling: Pooling = DEFAULT_POOLING
     adapters: tuple[ServedAdapter, ...] = ()
+    images: ImageReader | str = "this engine takes no images"  # or why there is none
 
     @property
     def max_positions(self) -> int:
@@ -109,11 +117,39 @@ def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
     """The prompt's segments; raises `RequestError` for anything out of bounds."""
     _check_count("prompt segments", n_segments(prompt), MAX_SEGMENTS)
     _check_count("levels of joins in a prompt", depth_of(prompt), MAX_JOIN_LEVELS)
-    return _segments(prompt, limits)
+    images = _read_images(prompt, limits)
+    return [_checked_segment(segment, limits, images) for segment in prompt.segments]
 
 
-def _segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
-    return [_checked_segment(segment, limits) for segment in prompt.segments]
+def text_segments(segments: Sequence[Segment]) -> list[TextSegment]:
+    """The segments with images as texts, in which the image token stands for each of their
+    tokens."""
+    found: list[TextSegment] = as_texts(segments)
+    return found
+
+
+def _part(prompt: pb.Prompt, limits: ServerLimits) -> tuple[TextSegment, ...]:
+    found: list[TextSegment] = []
+    for segment in prompt.segments:
+        each = _checked_segment(segment, limits, iter(()))
+        if isinstance(each, Pictures):
+            raise invalid("images cannot be in joined parts")
+        found.append(each)
+    return tuple(found)
+
+
+def _read_images(prompt: pb.Prompt, limits: ServerLimits) -> Iterator[Read]:
+    files = [file for segment in prompt.segments for file in segment.images.images]
+    if not files:
+        return iter(())
+    if isinstance(limits.images, str):
+        raise invalid(limits.images)
+    if any(segment.HasField("joined") for segment in prompt.segments):
+        raise invalid("a prompt with joined parts can have no images")
+    try:
+        return iter(limits.images.read(files))
+    except ImageError as error:
+        raise invalid(str(error)) from error
 
 
 def n_segments(prompt: pb.Prompt) -> int:
@@ -151,7 +187,7 @@ def check_run(run: pb.ProgramRun) -> None:
     _check_count("run: remaining tokens of the program", run.remaining, MAX_REMAINING)
 
 
-def checked_cut(segments: Segments, position: pb.Position) -> list[Segment]:
+def checked_cut(segments: Sequence[Segment], position: pb.Position) -> list[Segment]:
     """The segments up to a position; raises `RequestError` if it is not in them."""
     index, offset = position.segment, position.offset
     if index > len(segments) or (index == len(segments) and offset > 0):
@@ -162,6 +198,8 @@ def checked_cut(segments: Segments, position: pb.Position) -> list[Segment]:
     cut = segments[index]
     if isinstance(cut, Parts):
         raise invalid(f"reusable: offset {offset} into joined parts")
+    if isinstance(cut, Pictures):
+        raise invalid("reusable: a position within images; give their beginning or their end")
     length = len(cut.ids) if isinstance(cut, Ids) else len(cut.text)
     if offset > length:
         raise invalid(f"reusable: offset {offset} into a segment of {length}")
@@ -171,8 +209,10 @@ def checked_cut(segments: Segments, position: pb.Position) -> list[Segment]:
     return [*before, Text(cut.text[:offset], literal)]
 
 
-def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Segment:
+def _checked_segment(segment: pb.Segment, limits: ServerLimits, images: Iterator[Read]) -> Segment:
     content = segment.WhichOneof("content")
+    if content == "images":
+        return _pictures(segment.images, limits, images)
     if content == "text":
         run = segment.text
         text, literal = run.text, run.literal
@@ -182,8 +222,18 @@ def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Segment:
         _check_ids("prompt", ids, limits.vocab_size)
         return Ids(ids)
     if content == "joined":
-        return Parts(tuple(tuple(_segments(part, limits)) for part in segment.joined.parts))
-    raise invalid("a prompt segment has no content: expected text, tokens or joined parts")
+        return Parts(tuple(_part(part, limits) for part in segment.joined.parts))
+    raise invalid("a prompt segment has no content: expected text, tokens, images or joined parts")
+
+
+def _pictures(run: pb.ImageRun, limits: ServerLimits, images: Iterator[Read]) -> Pictures:
+    """images: those of the prompt, from the run's first on."""
+    if not run.images or isinstance(limits.images, str):
+        raise invalid("a prompt segment of images holds none")
+    try:
+        return pictures(list(islice(images, len(run.images))), run.text, limits.images)
+    except ImageError as error:
+        raise invalid(str(error)) from error
 
 
 def _checked_spans(literal: Sequence[pb.Span], n_chars: int) -> Spans:

@@ -12,9 +12,13 @@ from functools import lru_cache
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.guides.stop_patterns import PatternError, stop_patterns
+from sgc.runtime.engine.images.decoding import ImageError
+from sgc.runtime.engine.images.messages import add_image
+from sgc.runtime.engine.images.prompts import Pictures, placed
 from sgc.runtime.engine.preparing.bounds import (
     MAX_LOGPROBS,
     RequestError,
+    Segment,
     ServerLimits,
     check_choices,
     check_heads,
@@ -26,10 +30,10 @@ from sgc.runtime.engine.preparing.bounds import (
     checked_cut,
     checked_segments,
     invalid,
+    text_segments,
 )
 from sgc.runtime.engine.preparing.constrain import constrain
 from sgc.runtime.engine.preparing.joining import (
-    Segments,
     add_joins,
     chars_again,
     flat,
@@ -121,16 +125,23 @@ def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
     runs = list(map(len, texts))
     n_again = chars_again(request.prompt)
     kind = request.WhichOneof("kind")
+    images = sum(IMAGE_COST + len(file) for file in files_of(request))
     if kind == "generate":
-        return (
-            sum(runs) + n_again + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
-        )
+        constraint = CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
+        return images + sum(runs) + n_again + constraint
     follow: Sequence[str] = request.score.choices or request.commit.heads
     if kind == "commit" and not follow:
         follow = PROBES
     elif kind == "prefetch":
         follow = HEADS_AHEAD
-    return sum(runs) + n_again + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
+    return (
+        images + sum(runs) + n_again + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
+    )
+
+
+def files_of(request: pb.Request) -> list[bytes]:
+    """The image files in the prompt."""
+    return [file for segment in request.prompt.segments for file in segment.images.images]
 
 
 # Texts that may follow a prefetched prompt, to see which of its last tokens they change: fewer than
@@ -139,6 +150,8 @@ HEADS_AHEAD = ("", "a", " a", "\n", "1")
 _FAR = 2  # times the context
 # A constraint's character takes about this many times as long as a prompt's.
 CONSTRAINT_COST = 16
+# An image takes as long as this many, however few bytes its file has.
+IMAGE_COST = 64 * 1024
 
 
 def _n_constraint_chars(s: pb.Sampling) -> int:
@@ -177,15 +190,16 @@ def _work(
         expected = "generate, score, commit, prefetch or embed"
         raise invalid(f"the request has no kind: expected {expected}")
     given = checked_segments(request.prompt, limits)
+    shown = text_segments(given)
     if kind == "score":
         check_choices(request.score.choices, request.prompt)
     elif kind == "commit":
         check_heads(request.commit.heads, request.prompt)
-    texts = [each.text for each in flat(given) if isinstance(each, Text)]
-    n_ids = sum(len(each.ids) for each in flat(given) if isinstance(each, Ids))
+    texts = [each.text for each in flat(shown) if isinstance(each, Text)]
+    n_ids = sum(len(each.ids) for each in flat(shown) if isinstance(each, Ids))
     if not is_cut(request):
         check_least(texts, tokenizer, limits, n_ids)
-    segments, joins = plain_segments(given, tokenizer, go_on)
+    segments, joins = plain_segments(shown, tokenizer, go_on)
     if joins and kind == "embed":
         raise invalid("an embedding is of a prompt without joined parts")
     if kind not in ("generate", "embed"):
@@ -206,11 +220,13 @@ def _work(
     add_joins(work.joins, joins)
     if request.HasField("reusable"):
         work.n_reusable = _n_reusable(given, request.reusable, work.tokens, tokenizer, go_on)
+    if any(isinstance(each, Pictures) for each in given):
+        _place_images(work, given, limits)
     return work
 
 
 def _n_reusable(
-    segments: Segments,
+    segments: Sequence[Segment],
     end: pb.Position,
     tokens: Sequence[int],
     tokenizer: Tokenizer,
@@ -218,11 +234,31 @@ def _n_reusable(
 ) -> int:
     """The tokens with which later requests may begin; what is before the end of a join is cached
     elsewhere without it."""
-    reusable = checked_cut(segments, end)
-    if last_parts(reusable) != last_parts(segments):
+    reusable = text_segments(checked_cut(segments, end))
+    if last_parts(reusable) != last_parts(text_segments(segments)):
         return 0
     plain, _ = plain_segments(reusable, tokenizer, go_on)
     return common_prefix_length([tokenizer.encode_prompt(plain), tokens])
+
+
+def _place_images(
+    work: wpb.WorkerRequest, segments: Sequence[Segment], limits: ServerLimits
+) -> None:
+    assert not isinstance(limits.images, str)
+    if work.HasField("embed"):
+        raise invalid("embeddings are made of texts; this one has images")
+    try:
+        found = placed(work.tokens, segments, limits.images)
+    except ImageError as error:
+        raise invalid(str(error)) from error
+    logprobs = work.generate.logprobs
+    if logprobs.HasField("start") and found and logprobs.start < found[-1].end:
+        raise invalid(
+            "log-probabilities of the prompt: tokens of images have none; start from "
+            f"{found[-1].end}, after the last image, or leave them out"
+        )
+    for each in found:
+        add_image(work, each)
 
 
 def _check_alone(

@@ -14,7 +14,7 @@ class Penalties:
 
     def __init__(self, prompt: Ints, vocab_size: int) -> None:
         self.seen: npt.NDArray[np.bool_] = np.zeros(vocab_size, np.bool_)
-        self.seen[prompt] = True
+        self.seen[prompt[prompt >= 0]] = True  # those below zero stand for images
         self.counts: npt.NDArray[np.float32] = np.zeros(vocab_size, np.float32)
 
     def add(self, token: int) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+import numpy as np
+
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.radix import Node
+from sgc.runtime.engine.images.image import Placed, positions_of
 from sgc.runtime.engine.ints import IntBuffer, Ints
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.guesses import Guesses
@@ -124,7 +127,7 @@ class EngineRequest:
     with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
     all of them and the generated ones. joins: parts of the prompt that are encoded side by
     side; base: the namespace of what has none. adapter: its number, from 1 on;
-    0: none.
+    0: none. images: the tokens that stand for them are below zero.
     """
 
     id: int
@@ -137,6 +140,7 @@ class EngineRequest:
     joins: Joins = ()
     base: bytes = b""
     adapter: int = 0
+    images: tuple[Placed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +271,8 @@ class Work:
     is_part: bool = False  # whether it computes a part of another request's join
     n_joined: int = field(init=False)  # tokens up to the end of its last join
     n_in_joins: int = field(init=False)
-    shift: int = field(init=False)  # of the positions after them
+    shift: int = field(init=False)  # of the positions after them, and after images
+    places: Ints | None = field(init=False, default=None)  # [3, n_prompt], where images give them
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must run even if cached
 
@@ -276,9 +281,21 @@ class Work:
         joins = self.request.joins
         self.n_joined, self.shift = (joins[-1].end, shift_of(joins)) if joins else (0, 0)
         self.n_in_joins = sum(join.end - join.start for join in joins)
+        images = self.request.images
+        if images and images[0].image.grid is not None:
+            self.places = positions_of(self.n_prompt + 1, images)
+            self.shift = self.n_prompt - int(self.places[0, -1])
         kind = self.request.kind
         is_generate = isinstance(kind, Generate) and kind.max_tokens > 0
         self.wants_logits = is_generate or isinstance(kind, Score)
+
+    def places_of(self, start: int, end: int) -> Ints | None:
+        """[3, end - start], the positions of these tokens; None where `shift` tells them."""
+        if self.places is None or start >= self.request.images[-1].end:
+            return None
+        after = np.arange(self.n_prompt, end) - self.shift
+        known = self.places[:, start : min(end, self.n_prompt)]
+        return np.concatenate([known, np.tile(after, (3, 1))], 1) if len(after) else known
 
     @property
     def n_generated(self) -> int:

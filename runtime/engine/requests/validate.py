@@ -42,6 +42,8 @@ def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
     message = _bad_tokens(request, limits.vocab_size)
     if request.joins:
         message = message or problem_with_joins(request.joins, 0, len(request.tokens))
+        if request.images:
+            message = message or "a prompt with images cannot have parts that are joined"
     if isinstance(request.kind, Generate | Score):
         message = message or limits.no_generation
     if isinstance(request.kind, Generate):
@@ -55,7 +57,8 @@ def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
 def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
     if len(request.tokens) == 0:
         return "the prompt has no tokens; an engine needs at least one to start from"
-    runs = [np.ascontiguousarray(request.tokens, np.int64)]
+    tokens = request.tokens[request.tokens >= 0] if request.images else request.tokens
+    runs = [np.ascontiguousarray(tokens, np.int64)]
     if isinstance(request.kind, Score):
         if not request.kind.choices:
             return "a score request needs at least one choice"
@@ -64,7 +67,7 @@ def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
         runs += [np.asarray(choice, np.int64) for choice in request.kind.choices]
     for run in runs:
         # As unsigned, a negative id is very large: one pass finds both kinds.
-        if np.maximum.reduce(run.view(np.uint64)) >= vocab_size:
+        if len(run) and np.maximum.reduce(run.view(np.uint64)) >= vocab_size:
             bad = int(run[(run < 0) | (run >= vocab_size)][0])
             return f"token id {bad} is not in the vocabulary (0 to {vocab_size - 1})"
     return ""

@@ -61,7 +61,7 @@ class Lookup:
         if not ids:
             return ()
         assert isinstance(kind, Generate)
-        return tuple(takewhile(lambda token: token not in kind.stop_ids, ids))
+        return tuple(takewhile(lambda token: token >= 0 and token not in kind.stop_ids, ids))
 
     def _proposed(self, work: Work, guesses: Guesses, n: int) -> list[int]:
         return self._cached(work, guesses, n) or guesses.copied(work.tokens, n)

@@ -20,6 +20,7 @@ from grpc_reflection.v1alpha import reflection
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.images.reader import MAX_BYTES, MAX_IMAGES, ImageReader
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
 from sgc.runtime.engine.server.listen import Security
@@ -209,4 +210,13 @@ def info_of(facts: EngineFacts) -> pb.Info:
             for each in facts.limits.adapters
         ],
         accuracy=ready.accuracy if ready.HasField("accuracy") else None,
+        images=_images_of(facts.limits.images),
+    )
+
+
+def _images_of(images: ImageReader | str) -> pb.ImageFormat | None:
+    if isinstance(images, str):
+        return None
+    return pb.ImageFormat(
+        token=images.token, text=images.text, max_images=MAX_IMAGES, max_bytes=MAX_BYTES
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sgc.runtime.engine.images.image import Image
 from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.model.forward import FlatBatch, Logits, Row, flatten
 from sgc.runtime.engine.requests.choices import Target
@@ -27,7 +28,7 @@ class StepBatch:
     token whose log-probability they decide. guesses: the next tokens that a request guesses; the
     logits after each are in the rows behind its own. n_idle: rows of requests that have ended since
     the batch began to run. hidden: rows of requests for embeddings; pooled: the request of each,
-    with the number of its hidden states."""
+    with the number of its hidden states. images: those that tokens of the batch stand for."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
@@ -37,6 +38,7 @@ class StepBatch:
     n_idle: int = 0
     hidden: FlatBatch | None = None
     pooled: tuple[tuple[Work, int], ...] = ()
+    images: tuple[tuple[Work, Image], ...] = ()
 
     @property
     def n_tokens(self) -> int:
@@ -56,6 +58,7 @@ class _Builder:
         self.guesses: dict[Work, tuple[int, ...]] = {}
         self.n_logits = 0
         self.hidden_rows: list[Row] = []
+        self.images: list[tuple[Work, Image]] = []
         self.pooled: list[tuple[Work, int]] = []
 
     def add_sequence(self, item: Item) -> None:
@@ -73,9 +76,10 @@ class _Builder:
         if work.decoding.logprobs is not None:
             logits_at = np.concatenate([self._log(work, end), logits_at])
         tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
-        self.rows.append(
-            Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift, adapter)
-        )
+        places = work.places_of(work.n_computed, end)
+        row = Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift, adapter, places)
+        self.rows.append(row)
+        self._add_images(work, end)
         if not is_whole:
             return
         if isinstance(work.request.kind, Generate):
@@ -83,6 +87,11 @@ class _Builder:
         elif work.trie is not None:
             self.targets += [(self.n_logits, work, t) for t in work.trie.first_targets()]
         self.n_logits += 1
+
+    def _add_images(self, work: Work, end: int) -> None:
+        for placed in work.request.images:
+            if placed.is_in(work.n_computed, end):
+                self.images.append((work, placed.image))
 
     def _add_pooled(self, work: Work, wanted: Ints, end: int) -> None:
         tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
@@ -145,6 +154,7 @@ def build(items: Sequence[Item]) -> StepBatch:
         builder.guesses,
         hidden=flatten(builder.hidden_rows) if builder.hidden_rows else None,
         pooled=tuple(builder.pooled),
+        images=tuple(builder.images),
     )
 
 

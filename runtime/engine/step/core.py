@@ -56,6 +56,9 @@ if TYPE_CHECKING:  # its libraries are imported only where there is one
     from sgc.runtime.engine.disk.tier import DiskTier
 
 
+MAX_IMAGE_BYTES = 1024 * 1024 * 1024  # for the encoder, of unfinished requests
+
+
 class EngineCore(Answering):
     """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
 
@@ -317,7 +320,8 @@ class EngineCore(Answering):
     def stats(self) -> Stats:
         disk = DiskStats() if self._disk is None else self._disk.stats()
         live, now = self._live.values(), time.monotonic()
-        return stats_now(self._counters, self.scheduler, self.prefetches, live, now, disk)
+        n_bytes = int(getattr(self._forward, "encoded_bytes", 0))
+        return stats_now(self._counters, self.scheduler, self.prefetches, live, now, disk, n_bytes)
 
     def check(self) -> None:
         """Verifies every invariant of tree, pool and scheduler."""
@@ -329,10 +333,18 @@ class EngineCore(Answering):
         if request.id in self._live or request.id in self.prefetches:
             message = f"request id {request.id} is in use by an unfinished request"
             return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+        if request.images and self._n_image_bytes(request) > MAX_IMAGE_BYTES:
+            message = f"unfinished requests have {MAX_IMAGE_BYTES} bytes of images; try again later"
+            return EngineError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, message)
         if len(self._live) - len(self.scheduler.running) >= self.max_waiting:
             message = f"{self.max_waiting} requests are waiting already; try again later"
             return EngineError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, message)
         return problem_of(request, self.limits)
+
+    def _n_image_bytes(self, more: EngineRequest) -> int:
+        requests = [more, *(work.request for work in self._live.values())]
+        held = {each.image.digest: each.image for one in requests for each in one.images}
+        return sum(image.n_bytes for image in held.values())
 
     def _admit(self) -> None:
         for work in self.scheduler.admit(time.monotonic()):

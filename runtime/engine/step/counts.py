@@ -20,7 +20,8 @@ class Counters:
     once, including tokens forced without a step. positions_run: refused guesses are not in it;
     speculated_tokens: refused guesses; accepted_tokens: guesses that were right.
 
-    forward_s: seconds in `Forward.run`, the wait for its result included.
+    forward_s: seconds in `Forward.run`, the wait for its result included. encoded_images,
+    reused_images: those that positions were run for, by whether the encoder ran for them too.
     """
 
     requests: int = 0
@@ -35,6 +36,8 @@ class Counters:
     speculated_tokens: int = 0
     accepted_tokens: int = 0
     forward_s: float = 0.0
+    encoded_images: int = 0
+    reused_images: int = 0
 
     def add(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
         """Adds usage to the sums. counted: the part that is already in them."""
@@ -63,6 +66,7 @@ class Stats:
     programs: int
     first_programs: tuple[RunNow, ...]
     disk: DiskStats
+    encoded_images_bytes: int = 0
 
 
 def stats_now(
@@ -72,6 +76,7 @@ def stats_now(
     live: Collection[Work],
     now: float,
     disk: DiskStats,
+    encoded_images_bytes: int = 0,
 ) -> Stats:
     """live: the unfinished requests, without prefetches. now: on the clock of `Work.times`."""
     cache, running = scheduler.cache, len(scheduler.running)
@@ -94,4 +99,5 @@ def stats_now(
         programs=len(programs),
         first_programs=tuple(programs[:MOST_SHOWN]),
         disk=disk,
+        encoded_images_bytes=encoded_images_bytes,
     )

@@ -13,7 +13,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.model.forward import Drawn, Embedder, Forward, Logits
+from sgc.runtime.engine.images.image import Image
+from sgc.runtime.engine.model.forward import Drawn, Embedder, Forward, Logits, Sees
 from sgc.runtime.engine.requests.request import Work
 from sgc.runtime.engine.step.ahead import tokens_of
 from sgc.runtime.engine.step.batch import StepBatch, log_tokens, pool_hidden, write_logprobs
@@ -47,6 +48,8 @@ class ModelStep:
         constrained = [work for work, _ in batch.sampled]
         if not self._is_ahead:
             self._masks.begin(constrained, faults)
+        if batch.images:
+            self._see(batch, faults)
         given = self._run(batch, faults)
         if self._is_ahead:
             self._masks.begin(constrained, faults)
@@ -55,6 +58,26 @@ class ModelStep:
         if self._note is not None:
             self._note(batch.n_tokens, took_s)
         return HostLogits(given) if isinstance(given, np.ndarray) else given
+
+    def _see(self, batch: StepBatch, faults: Faults) -> None:
+        """Encodes the batch's images, each once. One that cannot be ends its requests alone."""
+        forward = cast(Sees, self._forward)
+        forward.forget_seen()
+        done: dict[bytes, BaseException | None] = {}
+        for work, image in batch.images:
+            if image.digest not in done:
+                done[image.digest] = self._encode(forward, image)
+            if (error := done[image.digest]) is not None:
+                faults.note(work, error)
+
+    def _encode(self, forward: Sees, image: Image) -> BaseException | None:
+        try:
+            is_new = forward.see(image)
+        except Exception as error:
+            return error
+        self._counters.encoded_images += is_new
+        self._counters.reused_images += not is_new
+        return None
 
     def _run(self, batch: StepBatch, faults: Faults) -> npt.NDArray[np.float32] | Logits:
         if batch.hidden is None:

@@ -60,6 +60,7 @@ class Facts:
     kv: str
     hidden_size: int
     accuracy: Accuracy | None = None
+    takes_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
             runner.kv_name,
             runner.hidden_size,
             runner.accuracy,
+            runner.takes_images,
         ),
         runner.gather_pages,
         runner.is_ahead,

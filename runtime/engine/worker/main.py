@@ -167,6 +167,7 @@ def _ready(loaded: Loaded) -> wpb.Ready:
         weights=facts.weights,
         kv=facts.kv,
         hidden_size=facts.hidden_size,
+        takes_images=facts.takes_images,
         accuracy=None if facts.accuracy is None else _accuracy(facts.accuracy),
     )
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.images.image import with_ids
+from sgc.runtime.engine.images.messages import placed_of
 from sgc.runtime.engine.requests.joined import Join, Joins, Part
 from sgc.runtime.engine.requests.logprobs import TokenLogprob
 from sgc.runtime.engine.requests.request import (
@@ -114,9 +116,11 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
             kind = Embed(message.embed.pooling)
         case _:
             kind = Commit()
+    tokens = np.fromiter(message.tokens, np.int64, len(message.tokens))
+    images = tuple(map(placed_of, message.images))
     return EngineRequest(
         message.id,
-        np.fromiter(message.tokens, np.int64, len(message.tokens)),
+        with_ids(tokens, images) if images else tokens,
         kind,
         message.namespace,
         message.n_reusable if message.HasField("n_reusable") else None,
@@ -124,6 +128,7 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         _run_of(message.run) if message.HasField("run") else None,
         joins_of(message.joins),
         adapter=message.adapter,
+        images=images,
     )
 
 

@@ -15,7 +15,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgc.errors import ArgumentError
+from sgc.errors import ArgumentError, UnsupportedParameter
 
 MAX_MEDIA_BYTES = 32 * 1024 * 1024
 
@@ -211,3 +211,26 @@ def _mime_of(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return "application/octet-stream"
+
+
+def frames_of(media: Media) -> list[Media]:
+    """An image itself, or the frames of a video, each a PNG."""
+    if not media.n_frames:
+        return [media]
+    found, start = [], 0
+    while start < len(media.data):
+        end = _end_of_png(media.data, start)
+        found.append(Media(media.data[start:end], "image/png", f"{media.digest}:{start}"))
+        start = end
+    return found
+
+
+def _end_of_png(data: bytes, start: int) -> int:
+    """The end of a PNG: a signature of 8 bytes, then chunks of length, name, content, checksum."""
+    at = start + 8
+    while at + 12 <= len(data):
+        length, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        at += 12 + length
+        if name == b"IEND":
+            return min(at, len(data))
+    raise UnsupportedParameter("a video's frames are no PNG images", hint="use sgc.video(path, n)")

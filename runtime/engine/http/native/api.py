@@ -94,7 +94,7 @@ class NativeApi:
                 "tokenizer_path": self._facts.model,
                 "is_generation": True,
                 "preferred_sampling_params": None,
-                "has_image_understanding": False,
+                "has_image_understanding": not isinstance(self._facts.limits.images, str),
                 "has_audio_understanding": False,
             }
         )

@@ -10,13 +10,14 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http import sampling as sampling_of
 from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused, is_ids
+from sgc.runtime.engine.http.images.places import file_of, image_prompt, reader_of
 from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_MAX_TOKENS = 128
 # Fields that may be lists in a batch, with one item per prompt.
 _PER_PROMPT = frozenset(
-    {"sampling_params", "rid", "extra_key", "lora_path"}
+    {"sampling_params", "rid", "extra_key", "lora_path", "image_data"}
     | {"return_logprob", "logprob_start_len", "top_logprobs_num"}
 )
 IGNORED = frozenset(
@@ -24,10 +25,9 @@ IGNORED = frozenset(
     | {"data_parallel_rank", "validation_time"}
 )
 BODY = _PER_PROMPT | {"text", "input_ids", "stream", "return_text_in_logprobs"}
-_NO_MEDIA: Refused = ("this engine takes text",)
+_NO_MEDIA: Refused = ("this engine takes text and images",)
 _NO_STATE: Refused = ("this engine keeps nothing of a client's",)
 REFUSED: dict[str, Refused] = {
-    "image_data": _NO_MEDIA,
     "video_data": _NO_MEDIA,
     "audio_data": _NO_MEDIA,
     "input_embeds": ("no tensor is taken from a client",),
@@ -117,12 +117,18 @@ def _row(fields: Fields, index: int | None, n: int) -> Fields:
     values: Json = {}
     for name in _PER_PROMPT:
         value = fields.get(name)
-        if isinstance(value, list) and index is not None:
+        if name == "image_data" and index == 0 and n == 1 and not _is_nested(value):
+            pass  # the images of the only prompt
+        elif isinstance(value, list) and index is not None:
             if len(value) != n:
                 raise bad(f"{name} has {len(value)} items for {n} prompts", name)
             value = value[index]
         values[name] = value
     return Fields(values)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,7 @@ def _params(row: Fields) -> _Params:
 def _ask(
     row: Fields, prompt: str | list[int], params: _Params, has_text: bool, facts: EngineFacts
 ) -> tuple[Ask, ReplyFormat]:
-    made, n_added = sampling_of.prompt_of(prompt, facts)
+    made, n_added = _prompt(row, prompt, facts)
     sampling = pb.Sampling()
     sampling.CopyFrom(params.sampling)
     is_prefill = sampling.max_tokens == 0
@@ -174,6 +180,18 @@ def _adapter(row: Fields, facts: EngineFacts) -> str:
             f"lora_path: there is no adapter {name[:200]!r}; there are: {served}", "lora_path"
         )
     return name
+
+
+def _prompt(row: Fields, prompt: str | list[int], facts: EngineFacts) -> tuple[pb.Prompt, int]:
+    given = row.get("image_data")
+    if given is None or given == []:
+        return sampling_of.prompt_of(prompt, facts)
+    if not isinstance(prompt, str):
+        raise bad("image_data needs a prompt as text, in which the images have places", "input_ids")
+    reader_of(facts, "image_data")
+    images = given if isinstance(given, list) else [given]
+    files = [file_of(each, f"image_data[{i}]", bare=True) for i, each in enumerate(images)]
+    return image_prompt(prompt, facts, files, where="image_data"), 0
 
 
 def _ask_logprobs(

@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import Json, bad
+from sgc.runtime.engine.http.images.places import image_prompt, reader_of
 from sgc.runtime.engine.http.openai.messages import read_messages
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.turns.formats import HERMES
@@ -35,7 +36,10 @@ def chat_prompt(
     client gave them. more: values for the template.
     """
     chat = facts.chat
-    turns = read_messages(messages, _roles(chat))
+    files: list[bytes] = []
+    turns = read_messages(messages, _roles(chat), files)
+    if files:
+        _check_images(facts, tools)
     if continues_last and (turns[-1]["role"] != "assistant" or turns[-1].get("tool_calls")):
         where = f"messages[{len(turns) - 1}].role"
         raise bad("continue_final_message needs a last message of the assistant's", where)
@@ -43,7 +47,7 @@ def chat_prompt(
         raise bad("chat_template_kwargs: this model has no chat template", "chat_template_kwargs")
     has_calls = any("tool_calls" in turn or turn["role"] == "tool" for turn in turns)
     with_calls = bool(chat.calls) and (has_calls or bool(tools))
-    if facts.renderer is not None and (more or with_calls or not chat.prefix_stable):
+    if facts.renderer is not None and (files or more or with_calls or not chat.prefix_stable):
         if not chat.calls:
             turns = _told(turns, tools, chat)
         found = rendered(
@@ -54,8 +58,21 @@ def chat_prompt(
             facts.tokenizer.special_tokens,
             continues_last,
         )
-        return text_prompt(found[0], facts, found[1])
+        return image_prompt(found[0], facts, files, found[1])
     return _assembled(_told(turns, tools, chat), facts, continues_last)
+
+
+def _check_images(facts: EngineFacts, tools: Told) -> None:
+    """Raises HttpError where a conversation cannot have images."""
+    reader_of(facts, "messages")
+    if facts.renderer is None or not facts.chat.from_model:
+        raise bad(
+            "messages: this model has no chat template, which says where images stand; send "
+            "/generate a text with image_data",
+            "messages",
+        )
+    if tools and not facts.chat.calls and "system" not in facts.chat.roles:
+        raise bad("this model's chat template has no place for tools beside images", "tools")
 
 
 def _roles(chat: Chat) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused
+from sgc.runtime.engine.http.images.places import file_of
 
 MAX_MESSAGES = 4096
 _ROLES = {"developer": "system"}
@@ -28,16 +29,18 @@ _OWN = {
 }
 
 
-def read_messages(given: Any, roles: list[str]) -> list[Json]:
-    """The messages as templates take them: content as a text, arguments as objects.
+def read_messages(given: Any, roles: list[str], files: list[bytes] | None = None) -> list[Json]:
+    """The messages as templates take them: content as a text, or with images as a list of parts,
+    arguments as objects.
 
-    roles: those that the model's template has. Raises HttpError.
+    roles: those that the model's template has. files: gets the files of images, in order; None:
+    there may be none. Raises HttpError.
     """
     if not isinstance(given, list) or not given:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
     if len(given) > MAX_MESSAGES:
         raise bad(f"messages: {len(given)}, of at most {MAX_MESSAGES}", "messages")
-    found = [_message(message, f"messages[{i}]", roles) for i, message in enumerate(given)]
+    found = [_message(message, f"messages[{i}]", roles, files) for i, message in enumerate(given)]
     _name_results(found)
     return found
 
@@ -53,7 +56,7 @@ def _name_results(messages: list[Json]) -> None:
             message.setdefault("name", name)
 
 
-def _message(message: Any, where: str, roles: list[str]) -> Json:
+def _message(message: Any, where: str, roles: list[str], files: list[bytes] | None) -> Json:
     if not isinstance(message, dict):
         raise bad(f"{where} must be an object with role and content", where, "invalid_type")
     fields = Fields(message, f"{where}.")
@@ -66,7 +69,9 @@ def _message(message: Any, where: str, roles: list[str]) -> Json:
     refused = {name: why for name, why in _REFUSED.items() if name not in own}
     fields.check_known({"role", "content"} | own, refused)
     calls = _calls(fields) if role == "assistant" else []
-    found: Json = {"role": role, "content": _content(fields, f"{where}.content", bool(calls))}
+    files = files if role == "user" else None
+    content = _content(fields, f"{where}.content", bool(calls), files)
+    found: Json = {"role": role, "content": content}
     if calls:
         found["tool_calls"] = calls
     for name in ("tool_call_id", "name", "reasoning_content"):
@@ -106,19 +111,32 @@ def _call(call: Any, where: str) -> Json:
     return {**made, "id": fields.text("id")} if "id" in fields else made
 
 
-def _content(fields: Fields, where: str, may_lack: bool) -> str:
+def _content(
+    fields: Fields, where: str, may_lack: bool, files: list[bytes] | None
+) -> str | list[Json]:
     content = fields.get("content")
     if not isinstance(content, list):
         if content is None and not may_lack:
             raise bad(f"{where} is missing", where, "invalid_type")
         return fields.text("content")
-    parts = []
-    for i, part in enumerate(content):
-        inner = Fields(part if isinstance(part, dict) else {}, f"{where}[{i}].")
-        if inner.get("type") != "text":
-            found = str(inner.get("type"))[:40]
-            message = f"{where}[{i}]: this engine takes parts of type text, found {found}"
-            raise bad(message, f"{where}[{i}].type", "unsupported_parameter")
-        inner.check_known({"type", "text"}, {})
-        parts.append(inner.text("text"))
-    return "".join(parts)
+    parts = [_part(part, f"{where}[{i}]", files) for i, part in enumerate(content)]
+    if all(part["type"] == "text" for part in parts):
+        return "".join(part["text"] for part in parts)
+    return parts
+
+
+def _part(part: Any, where: str, files: list[bytes] | None) -> Json:
+    inner = Fields(part if isinstance(part, dict) else {}, f"{where}.")
+    kind = inner.get("type")
+    if kind == "image_url" and files is not None:
+        inner.check_known({"type", "image_url"}, {})
+        given = inner.object("image_url")
+        given.check_known({"url", "detail"}, {})
+        files.append(file_of(given.get("url"), f"{where}.image_url.url"))
+        return {"type": "image"}
+    if kind != "text":
+        takes = "text, and image_url in a user's message" if files is None else "text and image_url"
+        message = f"{where}: this engine takes parts of type {takes}; found {str(kind)[:40]}"
+        raise bad(message, f"{where}.type", "unsupported_parameter")
+    inner.check_known({"type", "text"}, {})
+    return {"type": "text", "text": inner.text("text")}

@@ -16,7 +16,7 @@ from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.turns.formats import form_of
 from sgc.runtime.engine.http.turns.tools import read_tools
-from sgc.runtime.engine.preparing.bounds import RequestError, checked_segments
+from sgc.runtime.engine.preparing.bounds import RequestError, checked_segments, text_segments
 from sgc.runtime.engine.preparing.joining import plain_segments
 from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
@@ -72,7 +72,7 @@ def tokens_of(body: Json, facts: EngineFacts) -> Json:
     tokenizer = facts.tokenizer
     try:
         prompt = _chat(fields, facts) if is_chat else text_prompt(fields.text("prompt"), facts)
-        segments = checked_segments(prompt, facts.limits)
+        segments = text_segments(checked_segments(prompt, facts.limits))
         ids = tokenizer.encode_prompt(plain_segments(segments, tokenizer, always)[0])
     except RequestError as error:
         raise error_of(error.to_message()) from error

@@ -31,6 +31,7 @@ from sgc.runtime.executor.interface.backend import (
     TokenRun,
     Usage,
 )
+from sgc.runtime.executor.interface.media import frames_of
 
 ERRORS: dict[int, type[BackendError]] = {
     pb.ERROR_CODE_CONTEXT_EXCEEDED: ContextExceeded,
@@ -69,7 +70,8 @@ def _write_prompt(message: pb.Prompt, prompt: Prompt) -> None:
             for part in run.parts:
                 _write_prompt(segment.joined.parts.add(), part)
         else:
-            raise UnsupportedParameter("the engine takes no images")
+            segment.images.text = checked_text(run.text, "the text of an image")
+            segment.images.images.extend(frame.data for frame in frames_of(run.media))
 
 
 def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
@@ -204,7 +206,7 @@ def capabilities_of(info: pb.Info) -> Capabilities:
     roles = {name: RoleFormat(r.prefix, r.suffix) for name, r in info.chat.roles.items()}
     return Capabilities(
         model=info.model,
-        chat=ChatFormat(roles, info.chat.default_system),
+        chat=ChatFormat(roles, info.chat.default_system, image_token=info.images.text),
         max_context=info.max_context,
         special_tokens=tuple(info.special_tokens),
         max_in_flight=info.max_in_flight,
@@ -216,4 +218,5 @@ def capabilities_of(info: pb.Info) -> Capabilities:
         pool_tokens=info.pool_tokens or None,
         prefetches=True,
         joins=info.takes_joined,
+        images=info.HasField("images"),
     )

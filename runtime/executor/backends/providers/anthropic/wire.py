@@ -13,12 +13,11 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     Message,
     Spot,
     Text,
-    frames_of,
     marks_of,
 )
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
 from sgc.runtime.executor.interface.backend import FinishReason
-from sgc.runtime.executor.interface.media import Media
+from sgc.runtime.executor.interface.media import Media, frames_of
 
 Json = dict[str, Any]
 IMAGE_KINDS = ("image/jpeg", "image/png", "image/gif", "image/webp")

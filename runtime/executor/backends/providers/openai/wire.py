@@ -15,12 +15,11 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     Message,
     Spot,
     Text,
-    frames_of,
     marks_of,
 )
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
 from sgc.runtime.executor.interface.backend import FinishReason, Logprob, Logprobs
-from sgc.runtime.executor.interface.media import Media
+from sgc.runtime.executor.interface.media import Media, frames_of
 
 Json = dict[str, Any]
 # OpenAI sends stop and length; compatible servers also send other words.
