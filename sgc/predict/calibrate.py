@@ -9,7 +9,7 @@ from sgc.predict.dry.replies import AssumedReplies, Writer
 from sgc.predict.dry.samples import Samples
 from sgc.runtime.executor.backends.dry import DryBackend
 from sgc.runtime.executor.backends.providers.models.models import Facts
-from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.run.options import RunOptions
 
 

@@ -17,7 +17,7 @@ from sgc.predict.dry.samples import Samples
 from sgc.runs.cache_rules import Plans, rules_of
 from sgc.runs.endpoints import require_engine
 from sgc.runtime.executor.backends.dry import Meter
-from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.run.options import RunOptions
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.interface.backend import Backend, Capabilities, ChatFormat, TextRun
+from sgc.runtime.executor.interface.backend import Backend, TextRun
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.run.loop import shared
 

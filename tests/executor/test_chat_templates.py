@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.backend import RoleFormat
+from sgc.runtime.executor.interface.capabilities import RoleFormat
 from sgc.runtime.executor.prompts.chat_templates import names, template_for, template_named
 
 

@@ -19,7 +19,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
 from sgc.runs.planned_batch import make_batch
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
-from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.capabilities import Capabilities
 
 PAGES = [f"{name} page: " + "words " * 20 for name in ("first", "second", "third")]
 

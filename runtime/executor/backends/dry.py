@@ -15,7 +15,6 @@ from typing import Protocol
 
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
@@ -23,6 +22,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.single_flight import SingleFlight

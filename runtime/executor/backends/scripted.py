@@ -10,18 +10,16 @@ from collections.abc import Callable
 
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
-    ChatFormat,
     ChoiceScore,
     FinishReason,
     Generated,
     OnDelta,
     Prompt,
-    RoleFormat,
     Sampling,
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat, RoleFormat
 
 PLAIN_CHAT = ChatFormat(
     roles={

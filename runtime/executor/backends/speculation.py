@@ -33,7 +33,6 @@ from sgc.runtime.executor.backends.ahead_text import (
 )
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     LogprobsAsked,
     OnDelta,
@@ -41,6 +40,7 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.patterns.checked_constraints import (
     ConstraintFailed,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.capabilities import Capabilities
 
 Json = dict[str, Any]
 Key = tuple[Any, ...]

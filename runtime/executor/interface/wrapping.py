@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
@@ -15,6 +14,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 
 
 class Wrapping(Backend):

@@ -18,13 +18,13 @@ from typing import TypeVar
 from sgc.errors import RunLogError, UsageError
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
     Sampling,
     Scored,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.log import Json, Key
 from sgc.runtime.executor.keep.not_recorded import not_recorded
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key

@@ -15,7 +15,6 @@ from typing import TypeVar
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
@@ -23,6 +22,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.log.kept_replies import KeptReplies

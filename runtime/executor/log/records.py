@@ -13,8 +13,6 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from sgc.runtime.executor.interface.backend import (
-    Capabilities,
-    ChatFormat,
     ChoiceScore,
     FinishReason,
     Generated,
@@ -23,12 +21,12 @@ from sgc.runtime.executor.interface.backend import (
     Logprobs,
     MediaRun,
     Prompt,
-    RoleFormat,
     Sampling,
     Scored,
     TextRun,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat, RoleFormat
 from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
 

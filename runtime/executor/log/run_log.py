@@ -18,7 +18,7 @@ from typing import Any
 
 from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
 from sgc.ir.graph import Guard
-from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.log import Header, Json, Key
 from sgc.runtime.executor.interface.plain import plain_copy
 from sgc.runtime.executor.log.file import LogFile

@@ -11,13 +11,8 @@ from sgc.errors import UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.sampling import SAMPLING
 from sgc.runtime.executor.hints.last_use import last_use
-from sgc.runtime.executor.interface.backend import (
-    Backend,
-    Capabilities,
-    Generated,
-    Prompt,
-    Sampling,
-)
+from sgc.runtime.executor.interface.backend import Backend, Generated, Prompt, Sampling
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.showing import Shown
 from sgc.runtime.executor.patterns.checked_constraints import (

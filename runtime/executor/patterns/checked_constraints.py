@@ -15,12 +15,12 @@ from functools import lru_cache
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     FinishReason,
     Generated,
     Prompt,
     Sampling,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.seeds import draw_seed
 from sgc.runtime.executor.patterns.schemas import schema_check
 from sgc.runtime.executor.patterns.timed_regex import Pattern

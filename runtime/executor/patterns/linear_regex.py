@@ -18,8 +18,8 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
 from sgc.ir.regex_tree import REPEATS, bodies
-from sgc.runtime.executor.interface.packages import needed
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
+from sgc.runtime.executor.patterns.packages import needed
 from sgc.runtime.executor.patterns.regex_classes import (
     NEWLINE,
     Node,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.interface.packages import needed
+from sgc.runtime.executor.patterns.packages import needed
 from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.packages import needed
+from sgc.runtime.executor.patterns.packages import needed
 
 TIMEOUT_S = 1.0
 # The package `regex` expands fixed repeats: this many characters take about 30 MB.

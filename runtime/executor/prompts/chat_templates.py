@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.backend import ChatFormat, RoleFormat
+from sgc.runtime.executor.interface.capabilities import ChatFormat, RoleFormat
 
 DEFAULT = "default"
 DEFAULT_IMAGE_TOKEN = "<image>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.backend import Capabilities, RoleFormat
+from sgc.runtime.executor.interface.capabilities import Capabilities, RoleFormat
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
 
 

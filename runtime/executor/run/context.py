@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from sgc.ir.graph import Node
 from sgc.runtime.executor.functions.sharing import Sharing
-from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
+from sgc.runtime.executor.interface.backend import Backend, Prompt
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState, special_pattern

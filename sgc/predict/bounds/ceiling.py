@@ -23,7 +23,7 @@ from sgc.predict.bounds.lengths import Bound, known
 from sgc.predict.bounds.nodes import Terms
 from sgc.predict.bounds.requests import Asking, EngineAsking
 from sgc.predict.bounds.states import Result, Value, anything, covers, joined
-from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat
 from sgc.runtime.executor.run.options import RunOptions
 
 MAX_BLOCKS = 8_000  # the most that are followed path by path

@@ -22,7 +22,8 @@ from sgc.runtime.executor.backends.providers.wire.lower import REWRITE, ROOM_FOR
 from sgc.runtime.executor.backends.providers.wire.notes import LONGEST_REFUSED, longest_note
 from sgc.runtime.executor.backends.providers.wire.schema import Shape, of_regex, of_schema
 from sgc.runtime.executor.backends.speculation import MAX_MESSAGES
-from sgc.runtime.executor.interface.backend import Capabilities, Sampling
+from sgc.runtime.executor.interface.backend import Sampling
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, plan_constraint
 
 INSTRUCTION = 96  # bytes of the instruction to take one of some choices, without them

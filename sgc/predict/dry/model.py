@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sgc.runs.endpoints import require_engine
-from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat, RoleFormat
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat, RoleFormat
 
 if TYPE_CHECKING:
     from sgc.runtime.engine.guides.compiler import Compiler

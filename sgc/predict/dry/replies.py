@@ -14,7 +14,6 @@ from sgc.errors import SgcError, UsageError
 from sgc.predict.dry.samples import Samples
 from sgc.runtime.executor.backends.scripted import scores_that_prefer
 from sgc.runtime.executor.interface.backend import (
-    Capabilities,
     FinishReason,
     Generated,
     Prompt,
@@ -22,6 +21,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling_parts
 from sgc.runtime.executor.patterns.checked_constraints import Check, meets

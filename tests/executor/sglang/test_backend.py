@@ -29,7 +29,6 @@ from sgc.errors import BackendError, EngineUnavailable, UsageError
 from sgc.runtime.executor.backends.sglang import http as sglang_http
 from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
 from sgc.runtime.executor.interface.backend import (
-    OPTIONAL_SAMPLING,
     FinishReason,
     LogprobsAsked,
     MediaRun,
@@ -37,6 +36,7 @@ from sgc.runtime.executor.interface.backend import (
     TextRun,
     TokenRun,
 )
+from sgc.runtime.executor.interface.capabilities import OPTIONAL_SAMPLING
 
 # -- what it is --
 

@@ -39,7 +39,6 @@ from sgc.runtime.executor.hints.ahead import told
 from sgc.runtime.executor.hints.last_use import reusable
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     ChoiceScore,
     Generated,
     LogprobsAsked,
@@ -51,6 +50,7 @@ from sgc.runtime.executor.interface.backend import (
     TokenRun,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0

@@ -15,8 +15,6 @@ from sgc.errors import (
 )
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.executor.interface.backend import (
-    Capabilities,
-    ChatFormat,
     ChoiceScore,
     FinishReason,
     Generated,
@@ -24,13 +22,13 @@ from sgc.runtime.executor.interface.backend import (
     Logprob,
     Logprobs,
     Prompt,
-    RoleFormat,
     Sampling,
     Scored,
     TextRun,
     TokenRun,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat, RoleFormat
 from sgc.runtime.executor.interface.media import frames_of
 
 ERRORS: dict[int, type[BackendError]] = {

@@ -38,17 +38,15 @@ from sgc.runtime.executor.backends.providers.wire.retry import Attempts, Estimat
 from sgc.runtime.executor.backends.providers.wire.safe_stream import SafeStream
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
-    ChatFormat,
     FinishReason,
     Generated,
     OnDelta,
     Prompt,
-    RoleFormat,
     Sampling,
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat, RoleFormat
 from sgc.runtime.executor.prompts.chat_templates import template_for
 
 MAX_IN_FLIGHT = 64

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
-from sgc.runtime.executor.interface.packages import needed
+from sgc.runtime.executor.patterns.packages import needed
 
 ALLOWED = 100.0  # the largest bias, which leaves no other token a chance
 

@@ -22,7 +22,6 @@ from sgc.runtime.executor.backends.sglang.http import HttpClient, NotFound
 from sgc.runtime.executor.backends.sglang.stream import SafeStream
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
@@ -30,6 +29,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.prompts.chat_templates import template_for, template_named
 
 TIMEOUT_S = 600.0

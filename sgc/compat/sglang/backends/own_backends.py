@@ -27,8 +27,6 @@ from sgc.lang import choices as choice_methods
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
-    ChatFormat,
     Delta,
     FinishReason,
     Generated,
@@ -38,6 +36,7 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat
 
 T = TypeVar("T")
 

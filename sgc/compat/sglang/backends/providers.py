@@ -28,13 +28,13 @@ from sgc.runtime.executor.backends.providers.wire.addresses import (
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.interface.backend import (
     Backend,
-    Capabilities,
     Generated,
     OnDelta,
     Prompt,
     Sampling,
     Scored,
 )
+from sgc.runtime.executor.interface.capabilities import Capabilities
 
 NAMES = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
 _TAKEN = ("api_key", "base_url", "timeout")  # arguments of the providers' own clients

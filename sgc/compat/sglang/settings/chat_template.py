@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.backend import ChatFormat, RoleFormat
+from sgc.runtime.executor.interface.capabilities import ChatFormat, RoleFormat
 from sgc.runtime.executor.prompts import chat_templates
 
 __all__ = [

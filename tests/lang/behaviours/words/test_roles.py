@@ -9,7 +9,7 @@ from tests_support import run_both
 import sgc
 from sgc import errors
 from sgc.runtime.executor.backends.scripted import PLAIN_CHAT
-from sgc.runtime.executor.interface.backend import RoleFormat
+from sgc.runtime.executor.interface.capabilities import RoleFormat
 
 
 def test_an_empty_system_message_replaces_the_templates_own(recorded):

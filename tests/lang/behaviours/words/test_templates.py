@@ -6,7 +6,7 @@ import pytest
 
 import sgc
 from sgc import errors
-from sgc.runtime.executor.interface.backend import ChatFormat, RoleFormat
+from sgc.runtime.executor.interface.capabilities import ChatFormat, RoleFormat
 
 
 @sgc.function

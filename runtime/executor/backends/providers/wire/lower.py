@@ -20,7 +20,8 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     plain_text,
 )
 from sgc.runtime.executor.backends.providers.wire.schema import Shape, of_regex, of_schema
-from sgc.runtime.executor.interface.backend import OPTIONAL_SAMPLING, Prompt, Sampling
+from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.interface.capabilities import OPTIONAL_SAMPLING
 
 # Longer generations are streamed, so that no connection is idle for minutes.
 STREAMED_ABOVE = 8192
