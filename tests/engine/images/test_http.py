@@ -133,7 +133,7 @@ def test_places_and_images_are_as_many(url: str) -> None:
 def test_images_are_of_users(url: str) -> None:
     messages = [{"role": "assistant", "content": [_part(ONE)]}, {"role": "user", "content": "?"}]
     reply = _post(url, "/v1/chat/completions", {"messages": messages, "model": "smolvlm"})
-    assert "image_url in a user's message" in reply["error"]["message"]
+    assert "images are in users' messages" in reply["error"]["message"]
 
 
 def test_a_model_of_text_refuses_them_by_name() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import Json, bad
-from sgc.runtime.engine.http.images.places import image_prompt, reader_of
+from sgc.runtime.engine.http.images.places import image_prompt
 from sgc.runtime.engine.http.openai.messages import read_messages
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.turns.formats import HERMES
@@ -37,7 +37,8 @@ def chat_prompt(
     """
     chat = facts.chat
     files: list[bytes] = []
-    turns = read_messages(messages, _roles(chat), files)
+    images = facts.limits.images
+    turns = read_messages(messages, _roles(chat), images if isinstance(images, str) else files)
     if files:
         _check_images(facts, tools)
     if continues_last and (turns[-1]["role"] != "assistant" or turns[-1].get("tool_calls")):
@@ -64,7 +65,6 @@ def chat_prompt(
 
 def _check_images(facts: EngineFacts, tools: Told) -> None:
     """Raises HttpError where a conversation cannot have images."""
-    reader_of(facts, "messages")
     if facts.renderer is None or not facts.chat.from_model:
         raise bad(
             "messages: this model has no chat template, which says where images stand; send "

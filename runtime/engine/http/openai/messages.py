@@ -10,6 +10,7 @@ from sgc.runtime.engine.http.fields import Fields, Refused
 from sgc.runtime.engine.http.images.places import file_of
 
 MAX_MESSAGES = 4096
+Files = list[bytes] | str
 _ROLES = {"developer": "system"}
 _NOT_CALLING: Refused = ("only an assistant's message has calls",)
 _REFUSED: dict[str, Refused] = {
@@ -29,12 +30,14 @@ _OWN = {
 }
 
 
-def read_messages(given: Any, roles: list[str], files: list[bytes] | None = None) -> list[Json]:
+def read_messages(
+    given: Any, roles: list[str], files: Files = "this engine takes text"
+) -> list[Json]:
     """The messages as templates take them: content as a text, or with images as a list of parts,
     arguments as objects.
 
-    roles: those that the model's template has. files: gets the files of images, in order; None:
-    there may be none. Raises HttpError.
+    roles: those that the model's template has. files: gets the files of images, in order, or says
+    why there may be none. Raises HttpError.
     """
     if not isinstance(given, list) or not given:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
@@ -56,7 +59,7 @@ def _name_results(messages: list[Json]) -> None:
             message.setdefault("name", name)
 
 
-def _message(message: Any, where: str, roles: list[str], files: list[bytes] | None) -> Json:
+def _message(message: Any, where: str, roles: list[str], files: Files) -> Json:
     if not isinstance(message, dict):
         raise bad(f"{where} must be an object with role and content", where, "invalid_type")
     fields = Fields(message, f"{where}.")
@@ -69,7 +72,8 @@ def _message(message: Any, where: str, roles: list[str], files: list[bytes] | No
     refused = {name: why for name, why in _REFUSED.items() if name not in own}
     fields.check_known({"role", "content"} | own, refused)
     calls = _calls(fields) if role == "assistant" else []
-    files = files if role == "user" else None
+    if role != "user":
+        files = "images are in users' messages"
     content = _content(fields, f"{where}.content", bool(calls), files)
     found: Json = {"role": role, "content": content}
     if calls:
@@ -111,9 +115,7 @@ def _call(call: Any, where: str) -> Json:
     return {**made, "id": fields.text("id")} if "id" in fields else made
 
 
-def _content(
-    fields: Fields, where: str, may_lack: bool, files: list[bytes] | None
-) -> str | list[Json]:
+def _content(fields: Fields, where: str, may_lack: bool, files: Files) -> str | list[Json]:
     content = fields.get("content")
     if not isinstance(content, list):
         if content is None and not may_lack:
@@ -125,18 +127,18 @@ def _content(
     return parts
 
 
-def _part(part: Any, where: str, files: list[bytes] | None) -> Json:
+def _part(part: Any, where: str, files: Files) -> Json:
     inner = Fields(part if isinstance(part, dict) else {}, f"{where}.")
     kind = inner.get("type")
-    if kind == "image_url" and files is not None:
+    if kind == "image_url" and not isinstance(files, str):
         inner.check_known({"type", "image_url"}, {})
         given = inner.object("image_url")
         given.check_known({"url", "detail"}, {})
         files.append(file_of(given.get("url"), f"{where}.image_url.url"))
         return {"type": "image"}
     if kind != "text":
-        takes = "text, and image_url in a user's message" if files is None else "text and image_url"
-        message = f"{where}: this engine takes parts of type {takes}; found {str(kind)[:40]}"
+        takes = f"text ({files})" if isinstance(files, str) else "text and image_url"
+        message = f"{where}: parts of type {takes} are taken here; found {str(kind)[:40]}"
         raise bad(message, f"{where}.type", "unsupported_parameter")
     inner.check_known({"type", "text"}, {})
     return {"type": "text", "text": inner.text("text")}
