@@ -43,6 +43,8 @@ COUNTERS = (
     ("prefetches", "prefetches", "Prefetches that have ended."),
     ("dropped_prefetches", "dropped_prefetches", "Prefetches dropped unfinished."),
     ("prefetched_tokens", "prefetched_tokens", "Token positions run for prefetches."),
+    ("encoded_images", "encoded_images", "Images run through the vision encoder."),
+    ("reused_images", "reused_images", "Images computed for that were found encoded."),
     ("disk_loads", "disk_loads", "Prefixes loaded from disk."),
     ("disk_loaded_tokens", "disk_loaded_tokens", "Tokens of prefixes loaded from disk."),
     ("disk_written_bytes", "disk_written_bytes", "Bytes of K and V written to disk."),
@@ -59,6 +61,7 @@ GAUGES = (
     ("waiting_prefetches", "waiting_prefetches", "Prefetches that are not done."),
     ("pool_capacity_tokens", "pool_tokens", "Tokens whose KV fits in the pool."),
     ("pool_cached_tokens", "cached_pool_tokens", "Of the pool, held by the radix tree."),
+    ("encoded_images_bytes", "encoded_images_bytes", "Bytes of encoded images that are kept."),
     ("disk_bytes", "disk_bytes", "Bytes of K and V in the folder on disk."),
 )
 

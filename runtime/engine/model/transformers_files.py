@@ -22,7 +22,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.images.families import FAMILIES
+from sgc.runtime.engine.images.families import FAMILIES, REFUSED
 from sgc.runtime.engine.model.checkpoints.widening import quantization_of, widened
 from sgc.runtime.engine.model.model_files import refuse_adapter
 from sgc.runtime.engine.model.pooling_files import MODULES
@@ -63,6 +63,8 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
         reason = str(error)
         if isinstance(error, KeyError) and ATTENTION in reason:
             reason = "it does not attend through transformers' attention interface"
+        elif config.model_type in REFUSED:
+            reason = f"{REFUSED[config.model_type]} ({reason:.200})"
         elif unfit := report.unfit():
             reason = f"tensors that it puts together do not fit or are missing ({_named(unfit)})"
         raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
