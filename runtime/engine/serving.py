@@ -20,7 +20,6 @@ from sgc.errors import LoadError, SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked, ServerConfig
 from sgc.runtime.engine.images.families import why_none
-from sgc.runtime.engine.images.reader import ImageReader, image_token_id, load_reader
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
@@ -39,6 +38,7 @@ from sgc.runtime.engine.worker.process import WorkerProcess
 
 if TYPE_CHECKING:
     from sgc.runtime.engine.http.beside import Beside
+    from sgc.runtime.engine.images.reader import ImageReader
     from sgc.runtime.engine.metrics.scraping import Scraping
 
 T = TypeVar("T")
@@ -164,6 +164,8 @@ def _images(checked: Checked, ready: Any, tokenizer: Tokenizer) -> ImageReader |
     config = read_json(folder / "config.json")
     if not ready.takes_images:
         return why_none(config)
+    from sgc.runtime.engine.images.reader import image_token_id, load_reader
+
     token_id = image_token_id(folder, config)
     token = tokenizer.added_tokens.get(token_id)
     if token is None:

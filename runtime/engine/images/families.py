@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from sgc.runtime.engine.text.json_files import Json
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+if TYPE_CHECKING:  # a server without images does no numerics
+    import numpy.typing as npt
+
+    Arrays = Mapping[str, npt.NDArray[Any]]
+
+MAX_IMAGES = 64  # of one request
+MAX_BYTES = 12 * 1024 * 1024  # of their files together
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,10 @@ import numpy as np
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.images.decoding import ImageError, decoded
-from sgc.runtime.engine.images.families import FAMILIES, Family
+from sgc.runtime.engine.images.families import FAMILIES, MAX_BYTES, MAX_IMAGES, Family
 from sgc.runtime.engine.images.image import Image, digest_of
 from sgc.runtime.engine.text.json_files import Json, read_json
 
-MAX_IMAGES = 64  # of one request
-MAX_BYTES = 12 * 1024 * 1024  # of their files together
 MAX_ARRAY_BYTES = 48 * 1024 * 1024  # of what is made of them
 KEPT_BYTES = 128 * 1024 * 1024
 _SETTINGS = ("preprocessor_config.json", "processor_config.json")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.images.decoding import ImageError
-from sgc.runtime.engine.images.prompts import Pictures, as_texts, pictures
-from sgc.runtime.engine.images.reader import ImageReader, Read
+from sgc.runtime.engine.images.pictures import Pictures, as_texts, pictures
 from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling, ServedAdapter
 from sgc.runtime.engine.preparing.joining import Parts
 from sgc.runtime.engine.preparing.joining import Segment as TextSegment
@@ -25,6 +25,10 @@ from sgc.runtime.engine.requests.sampling_ranges import (
 )
 from sgc.runtime.engine.text.literal import Spans
 from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer
+
+if TYPE_CHECKING:  # a server without images does no numerics
+    from sgc.runtime.engine.images.reader import ImageReader, Read
+
 
 Segment = TextSegment | Pictures
 

@@ -13,8 +13,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.guides.stop_patterns import PatternError, stop_patterns
 from sgc.runtime.engine.images.decoding import ImageError
-from sgc.runtime.engine.images.messages import add_image
-from sgc.runtime.engine.images.prompts import Pictures, placed
+from sgc.runtime.engine.images.pictures import Pictures
 from sgc.runtime.engine.preparing.bounds import (
     MAX_LOGPROBS,
     RequestError,
@@ -244,6 +243,9 @@ def _n_reusable(
 def _place_images(
     work: wpb.WorkerRequest, segments: Sequence[Segment], limits: ServerLimits
 ) -> None:
+    from sgc.runtime.engine.images.messages import add_image  # only these do numerics here
+    from sgc.runtime.engine.images.prompts import placed
+
     assert not isinstance(limits.images, str)
     if work.HasField("embed"):
         raise invalid("embeddings are made of texts; this one has images")

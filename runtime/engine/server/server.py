@@ -9,7 +9,7 @@ import asyncio
 import importlib.metadata
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha import reflection
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.images.reader import MAX_BYTES, MAX_IMAGES, ImageReader
+from sgc.runtime.engine.images.families import MAX_BYTES, MAX_IMAGES
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
 from sgc.runtime.engine.server.listen import Security
@@ -33,6 +33,9 @@ from sgc.runtime.engine.text.template import Chat
 from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied
+
+if TYPE_CHECKING:  # a server without images does no numerics
+    from sgc.runtime.engine.images.reader import ImageReader
 
 SERVICE = "sgc.engine.v1.Engine"
 STOP_GRACE_S = 1.0

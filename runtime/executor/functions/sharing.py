@@ -75,6 +75,9 @@ class Sharing:
         that made the result; holding: which of result and arguments surely has the other, so that
         it need not be gone through: it may have grown in many turns of a loop.
         """
+        args = list(args)
+        if any(isinstance(each, Several) for each in args):
+            holding = Holding.UNKNOWN  # what takes an item out of it shares nothing with others
         if holding is Holding.RESULT:
             given = changeable(args)
             found = given | _itself([result])

@@ -73,8 +73,8 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 
 # Their result replaces the list that is their first argument.
 TAKES_PLACE = frozenset({"push", "put", "insert", "without", "removed"})
-HOLDING = dict.fromkeys(TAKES_PLACE, Holding.RESULT) | dict.fromkeys(
-    ("item", "get", "as", "named", "smallest", "largest"), Holding.ARGUMENTS
+HOLDING = dict.fromkeys(("push", "put", "insert"), Holding.RESULT) | dict.fromkeys(
+    ("item", "get", "smallest", "largest"), Holding.ARGUMENTS
 )
 PUTS_TOGETHER = frozenset({"join", "concat", "push", "plus", "put", "insert"})
 

@@ -6,13 +6,15 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import bad
 from sgc.runtime.engine.http.sampling import text_prompt
-from sgc.runtime.engine.images.reader import ImageReader
 from sgc.runtime.engine.server.server import EngineFacts
+
+if TYPE_CHECKING:
+    from sgc.runtime.engine.images.reader import ImageReader
 
 _FORM = "data:image/png;base64,…"
 

@@ -1,6 +1,6 @@
 """Programs run beside the cache against the same programs run by their client, over a slow network.
 
-    python -P benches/services.py [--delays 1,50] [--reps 3] [--out FILE.json]
+    python -P benches/served_programs.py [--delays 1,50] [--reps 3] [--out FILE.json]
 
 All examples, greedy, on the default model: `sgc serve --program`, asked over HTTP, in turn with the
 client that runs the program itself and asks the same server over gRPC. A proxy between them holds
@@ -153,7 +153,7 @@ def main() -> None:
                 client.endpoint.shutdown()
     if options.out:
         about = {
-            "command": f"python -P benches/services.py --delays {options.delays} --reps "
+            "command": f"python -P benches/served_programs.py --delays {options.delays} --reps "
             f"{options.reps}",
             "machine": machine(), "versions": {"torch": version("torch")},
             "load_before": os.getloadavg(),
