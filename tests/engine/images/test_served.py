@@ -18,7 +18,7 @@ from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
 
-@pytest.fixture(scope="module", params=["llava", "qwen2_vl"])
+@pytest.fixture(scope="module", params=["qwen2_vl", pytest.param("llava", marks=pytest.mark.slow)])
 def served(request: Any, folder_of: Callable[[str], Path]) -> Iterator[tuple[str, Any, str]]:
     arguments = ["--check", "--pool-tokens", "4000"]
     with EmbeddedEngine(str(folder_of(request.param)), arguments) as engine:
