@@ -75,7 +75,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         own = private.enter_context(_own_socket(server, security)) if beside else ""
         await server.start(facts, shared, beside.add_to if beside else None)
         async with (
-            _opened(beside, own),
+            _opened(beside, own, bool(security.tokens)),
             _scraping(checked, facts, shared) as scraping,
             _http(checked, facts, shared, scraping, beside) as http_url,
             _metrics(checked, scraping) as metrics_url,
@@ -240,11 +240,11 @@ def _own_socket(server: EngineServer, security: Security) -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def _opened(beside: Beside | None, uri: str) -> AsyncIterator[None]:
+async def _opened(beside: Beside | None, uri: str, has_tokens: bool) -> AsyncIterator[None]:
     if beside is None:
         yield
         return
-    await beside.open(uri)
+    await beside.open(uri, has_tokens)
     try:
         yield
     finally:

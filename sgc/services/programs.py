@@ -89,6 +89,7 @@ class Programs:
     max_runs: int = MAX_RUNS
     programs: Mapping[str, Program] = field(init=False)
     _uri: str = ""
+    _has_tokens: bool = False
     _backends: dict[str, Backend] = field(default_factory=dict)  # by the clients' tokens
     n_running: int = 0
     is_leaving: bool = False
@@ -96,8 +97,9 @@ class Programs:
     def __post_init__(self) -> None:
         self.programs = load_programs(self.targets, self.tools)
 
-    def open(self, uri: str) -> None:
-        self._uri = uri
+    def open(self, uri: str, has_tokens: bool) -> None:
+        """has_tokens: whether clients have tokens, which were checked; else all are one."""
+        self._uri, self._has_tokens = uri, has_tokens
 
     async def close(self) -> None:
         backends, self._backends = self._backends, {}
@@ -148,6 +150,7 @@ class Programs:
             running.cancel()
 
     def _backend(self, token: str) -> Backend:
+        token = token if self._has_tokens else ""
         if token not in self._backends:
             self._backends[token] = EngineBackend(self._uri, token)
         return self._backends[token]

@@ -75,8 +75,8 @@ class ProgramRoutes:
     def refuse_new(self) -> None:
         self._programs.is_leaving = True
 
-    async def open(self, uri: str) -> None:
-        self._programs.open(uri)
+    async def open(self, uri: str, has_tokens: bool) -> None:
+        self._programs.open(uri, has_tokens)
 
     async def close(self) -> None:
         await self._programs.close()

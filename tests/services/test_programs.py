@@ -25,7 +25,7 @@ from sgc.runtime.engine.preparing.salts import domain_of
 from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.services.programs import checked_arguments, load_programs
+from sgc.services.programs import Programs, checked_arguments, load_programs
 
 
 def test_programs_are_listed_with_their_parameters(server):
@@ -225,6 +225,14 @@ def test_tokens_and_programs_are_read_again_on_a_signal(files, tmp_path):
         until(lambda: "nothing is reloaded" in server.engine.said)
         assert asked("gamma").status == 401
         assert asked("beta").status == 200
+
+
+def test_what_clients_send_as_a_token_means_nothing_where_there_are_none(files):
+    programs = Programs([f"{files}/tip.sgir"])
+    programs.open("unix:/nowhere", has_tokens=False)
+    assert programs._backend("one") is programs._backend("other")
+    programs.open("unix:/nowhere", has_tokens=True)
+    assert programs._backend("one") is not programs._backend("other")
 
 
 def test_a_token_has_no_other_tokens_domain_after_a_change():

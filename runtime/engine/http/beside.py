@@ -30,8 +30,9 @@ class Beside(Protocol):
         and changes nothing, if one cannot be read."""
         ...
 
-    async def open(self, uri: str) -> None:
-        """Called once the engine listens there, for this process alone."""
+    async def open(self, uri: str, has_tokens: bool) -> None:
+        """Called once the engine listens there, for this process alone. has_tokens: whether clients
+        present a token, which has been checked; what others send as one means nothing."""
         ...
 
     async def close(self) -> None: ...

@@ -14,7 +14,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.images.decoding import ImageError
 from sgc.runtime.engine.images.pictures import Pictures, as_texts, pictures
 from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling, ServedAdapter
-from sgc.runtime.engine.preparing.joining import Parts
+from sgc.runtime.engine.preparing.joining import Parts, chars_again
 from sgc.runtime.engine.preparing.joining import Segment as TextSegment
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
@@ -47,6 +47,7 @@ MAX_BIASES = 1024
 MAX_TOP_LOGPROBS = 100
 MAX_LOGPROBS = 200_000  # of one request, alternatives included
 MAX_JOIN_LEVELS = 8
+MAX_PARTS = 256  # of all joins of a prompt: each is a sequence with all that comes before it
 MAX_REMAINING = 1 << 24  # tokens of a program
 
 
@@ -121,6 +122,9 @@ def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
     """The prompt's segments; raises `RequestError` for anything out of bounds."""
     _check_count("prompt segments", n_segments(prompt), MAX_SEGMENTS)
     _check_count("levels of joins in a prompt", depth_of(prompt), MAX_JOIN_LEVELS)
+    _check_count("joined parts in a prompt", n_parts(prompt), MAX_PARTS)
+    what = "characters to tokenize (each joined part with what comes before it)"
+    _check_count(what, chars_again(prompt), MAX_JOINT_CHARS)
     images = _read_images(prompt, limits)
     return [_checked_segment(segment, limits, images) for segment in prompt.segments]
 
@@ -162,6 +166,12 @@ def n_segments(prompt: pb.Prompt) -> int:
         1 + sum(1 + n_segments(part) for part in segment.joined.parts)
         for segment in prompt.segments
     )
+
+
+def n_parts(prompt: pb.Prompt) -> int:
+    """Those within others included."""
+    parts = [part for segment in prompt.segments for part in segment.joined.parts]
+    return len(parts) + sum(map(n_parts, parts))
 
 
 def depth_of(prompt: pb.Prompt) -> int:

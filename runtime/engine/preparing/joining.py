@@ -102,7 +102,9 @@ class _Joining:
                 by = cut - len(ids)
                 ids = ids + own[cut:]
                 made.append(Part(len(ids), tuple(moved(join, by) for join in inner)))
-        return (ids, (*joins, Join(cut, tuple(made)))) if made else (trunk, joins)
+        if len(made) < 2:  # nothing is beside it
+            return ids if made else trunk, joins + sum((part.joins for part in made), ())
+        return ids, (*joins, Join(cut, tuple(made)))
 
 
 def _followed(before: Plain, first: Text | Ids) -> Plain:

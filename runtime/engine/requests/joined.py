@@ -102,12 +102,10 @@ def problem_with(joins: Joins, start: int, end: int) -> str:
 
 
 def n_held(n_tokens: int, joins: Joins) -> int:
-    """The most pages that gathering the joins of a prompt takes: its parts' and the copies."""
-    if not joins:
-        return n_tokens
-    join = joins[-1]
-    parts = sum(
-        n_held(join.start + part.end - start, joins[:-1] + part.joins)
-        for start, part in join.spans()
-    )
-    return n_tokens + parts
+    """The most pages that gathering the joins of a prompt takes. Each join, also one within a part,
+    is gathered once: its parts are locked, with what comes before them, and then copied."""
+    return n_tokens + _n_gathered(joins)
+
+
+def _n_gathered(joins: Joins) -> int:
+    return sum(2 * join.end + sum(_n_gathered(part.joins) for part in join.parts) for join in joins)

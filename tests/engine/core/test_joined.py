@@ -230,6 +230,14 @@ def test_a_part_that_fails_ends_its_requests_with_its_error(n):
     assert drive(core, [EngineRequest(1, TOKENS, Generate(8), joins=JOINS)])[1].last.error is None
 
 
+def test_many_joins_after_each_other_cost_little_to_bound():
+    """A client may send hundreds; what they hold was once counted by every way through them."""
+    joins = tuple(Join(10 * i, tuple(Part(10 * i + k) for k in range(1, 10))) for i in range(400))
+    request = EngineRequest(0, np.zeros(4100, np.int64), Commit(), joins=joins)
+    assert settled(request, 10**9).joins == joins
+    assert settled(request, POOL).joins == ()
+
+
 @pytest.mark.parametrize(
     ("joins", "words"),
     [

@@ -64,6 +64,15 @@ def test_joins_in_parts_and_joins_that_follow_each_other(shipped: Tokenizer) -> 
     assert shipped.backend.decode(ids[joins[1].start :]) == " p q"
 
 
+def test_one_part_has_nothing_beside_it(shipped: Tokenizer) -> None:
+    inner = Parts(((Text(" x y"),), (Text(" z"),)))
+    ids, joins = tokens_of(shipped, Text(WORDS), Parts(((Text(" one"), inner),)), Text("x"))
+    (join,) = joins  # the one within it
+    assert len(join.parts) == 2
+    assert shipped.backend.decode(ids[join.start : join.end]) == " x y z"
+    assert tokens_of(shipped, Text(WORDS), Parts(((Text(" one"),),)))[1] == ()
+
+
 def test_parts_without_tokens_are_no_join(shipped: Tokenizer) -> None:
     ids, joins = tokens_of(shipped, Text(WORDS), Parts(((), (Text(""),))), Text("x"))
     assert joins == ()
@@ -110,8 +119,14 @@ BAD = {
     "levels of joins in a prompt: 9, of at most 8": pb.Request(
         prompt=prompt_of(9), commit=pb.Commit()
     ),
+    "joined parts in a prompt: 257, of at most 256": pb.Request(
+        prompt=prompt_of(1, 257), commit=pb.Commit()
+    ),
+    "characters to tokenize (each joined part": pb.Request(
+        prompt=prompt_of(1, 250, "a" * 200_000), commit=pb.Commit()
+    ),
     "prompt segments: 20002": pb.Request(prompt=prompt_of(1, 10_000), commit=pb.Commit()),
-    "without joined parts": pb.Request(prompt=prompt_of(1), embed=pb.Embed()),
+    "without joined parts": pb.Request(prompt=prompt_of(1, 2), embed=pb.Embed()),
     "offset 1 into joined parts": pb.Request(
         prompt=prompt_of(1), commit=pb.Commit(), reusable=pb.Position(segment=1, offset=1)
     ),

@@ -444,29 +444,3 @@ def test_a_run_stops_at_a_change_of_what_two_lists_hold() -> None:
 @pytest.mark.parametrize(("body", "wanted"), WANTED)
 def test_changes_in_place_are_equal_or_refused(body: Body, wanted: str) -> None:
     assert equal_or_refused(program(body), REPLIES) == wanted
-
-
-def with_constants(s: Any) -> Any:
-    kinds = dict(enumerate(s["x"].split()))
-    packing = {"a hat" for each in kinds.values() if each == "b"}
-    packing |= {"boots" for each in kinds.values() if each in ("a", "9")}
-    packing |= {f"{n} nights" for n in kinds if n > 1}
-    return sorted(packing)
-
-
-def with_lists_of_others(s: Any) -> Any:
-    kinds = {each: [each] for each in s["x"].split()}
-    kept = [["p"]]
-    kept += [each for each in kinds.values() if each != ["b"]]
-    kept[-1].append("q")
-    return kept, kinds
-
-
-def test_constants_and_texts_that_a_comprehension_adds() -> None:
-    assert equal_or_refused(program(with_constants), REPLIES) == "equal"
-
-
-def test_lists_of_others_that_a_comprehension_adds() -> None:
-    function = program(with_lists_of_others)
-    compiled = Program(optimize(trace(function, is_full=True), 1))
-    agree_or_refuse(function, compiled, REPLIES, n=8)
