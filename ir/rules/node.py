@@ -217,8 +217,13 @@ def joins(node: Node, context: Context) -> Iterator[str]:
         if k is not None and not 1 <= k <= n:
             yield f"k is from 1 to {n}, the number of entries, found {k}"
     elif node.op == "append_span":
-        if node.text("kv") not in ("", "first", "next"):
-            yield f"kv is first or next, found {node.text('kv')!r}"
+        kv = node.get("kv")
+        if (
+            isinstance(kv, Lit)
+            and isinstance(kv.value, str)
+            and kv.value not in ("", "first", "next")
+        ):
+            yield f"kv is first or next, found {kv.value!r}"
     else:
         owners, items = node.get("owners"), node.get("items")
         if isinstance(owners, tuple) and isinstance(items, tuple) and len(owners) != len(items):
