@@ -23,7 +23,7 @@ from long_program import desk
 
 import sgc
 from sgc.errors import SgcError
-from sgc.programs.program import compile_function
+from sgc.programs.compiling import compile_function
 from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 

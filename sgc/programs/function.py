@@ -302,7 +302,7 @@ class Function(Definition, Batched):
         left to the interpreter instead, with a warning. check: compare the trace with the
         interpreter. backend: SGLang's, ignored; a program is compiled for any backend.
         """
-        from sgc.programs.program import compile_function, fixed_in, fixed_note
+        from sgc.programs.compiling import compile_function, fixed_in, fixed_note
 
         refuse_own_thread(shared.loop)
         bound = {**self.bind_arguments, **bind}

@@ -192,7 +192,7 @@ class Jit:
         is_by_type = any(told.schema for told in known.values())
         types_of = {name: told.type for name, told in known.items()}
         schemas = {name: told.schema for name, told in known.items() if told.schema}
-        from sgc.programs.program import compile_function
+        from sgc.programs.compiling import compile_function
 
         try:
             program = compile_function(

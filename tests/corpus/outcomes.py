@@ -31,8 +31,9 @@ from control_flow import outcome, replying
 from sgc.errors import SgcError, SgcWarning
 from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.lang.tools import resolve_tools, tools_in
+from sgc.programs.compiling import compile_function
 from sgc.programs.deopt import may_deopt, run_with_deopt
-from sgc.programs.program import Program, compile_function
+from sgc.programs.program import Program
 from sgc.runtime.executor.run.options import RunOptions
 
 CORPUS = Path(__file__).resolve().parent

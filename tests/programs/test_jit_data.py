@@ -8,7 +8,7 @@ import pytest
 from control_flow import replying
 
 import sgc
-from sgc.programs import program as programs
+from sgc.programs import compiling
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
@@ -27,13 +27,13 @@ ROWS = [
 def compiled(monkeypatch):
     """What is given for its value to each compilation."""
     found: list[dict[str, Any]] = []
-    compile_function = programs.compile_function
+    compile_function = compiling.compile_function
 
     def counting(function, bind, **options):
         found.append(bind)
         return compile_function(function, bind, **options)
 
-    monkeypatch.setattr(programs, "compile_function", counting)
+    monkeypatch.setattr(compiling, "compile_function", counting)
     return found
 
 

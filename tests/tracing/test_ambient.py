@@ -21,7 +21,8 @@ from control_flow import replying
 
 import sgc
 from sgc.errors import SgcWarning, TraceError
-from sgc.programs.program import Program, compile_function
+from sgc.programs.compiling import compile_function
+from sgc.programs.program import Program
 from sgc.runtime.executor.run.options import RunOptions
 
 VARIABLE = "SGC_TEST_AMBIENT"

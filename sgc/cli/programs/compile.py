@@ -16,8 +16,8 @@ from sgc.ir.text.printer import to_text
 from sgc.ir.types import JSON
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import PASSES
+from sgc.programs.compiling import compile_function, fixed_in, fixed_note
 from sgc.programs.function import Function
-from sgc.programs.program import compile_function, fixed_in, fixed_note
 from sgc.runs.cache_rules import passes_for
 
 GO_ON = "a run of the file goes on there only with --source PROG.py"

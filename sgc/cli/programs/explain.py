@@ -37,8 +37,9 @@ from sgc.predict.bounds.flow import MAX_PATHS, Flow
 from sgc.predict.dry.totals import Totals, measured
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
+from sgc.programs.compiling import Traced, with_values
 from sgc.programs.explain import findings
-from sgc.programs.program import Program, Traced, with_values
+from sgc.programs.program import Program
 from sgc.proposer.suggestion import suggestions
 from sgc.runtime.executor.hints.ahead import longest_path
 from sgc.tracing.paths.exploration import Report

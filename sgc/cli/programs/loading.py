@@ -15,8 +15,9 @@ from sgc.core.stops import INTERPRET
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
+from sgc.programs.compiling import compile_function, fixed_in
 from sgc.programs.function import Function
-from sgc.programs.program import Program, compile_function, fixed_in, load
+from sgc.programs.program import Program, load
 from sgc.runs.rows_file import InputRow, read_rows
 from sgc.tracing.watch.guards import check_source
 

@@ -19,8 +19,9 @@ from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
 from sgc.cli.running.rows import RowsAsked, run_rows
 from sgc.errors import UsageError
+from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt
-from sgc.programs.program import Program, refuse_dead
+from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime, connect
 from sgc.runs.options import make_options

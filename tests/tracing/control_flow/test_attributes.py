@@ -5,7 +5,7 @@ from __future__ import annotations
 from control_flow import agree
 
 import sgc
-from sgc.programs.program import compile_function
+from sgc.programs.compiling import compile_function
 
 YES_NO = ["yes", "no"]
 

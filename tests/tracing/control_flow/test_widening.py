@@ -9,7 +9,7 @@ from control_flow import agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.programs.program import compile_function
+from sgc.programs.compiling import compile_function
 from sgc.tracing.tracer import trace
 
 REPLIES = ("yes", "no", "a,b", "7", "")
