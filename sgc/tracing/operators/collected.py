@@ -13,7 +13,7 @@ from sgc.ir.types import Kind, Type
 from sgc.tracing.kinds.row_types import OBJECT, RowType
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
-from sgc.tracing.values.abstract_list import type_of
+from sgc.tracing.values.items import type_of
 
 _UNKNOWN = object()
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}

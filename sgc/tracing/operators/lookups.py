@@ -23,9 +23,9 @@ from sgc.tracing.values.abstract import (
     AbstractText,
     is_abstract,
 )
-from sgc.tracing.values.abstract_list import argument, type_of
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
+from sgc.tracing.values.items import argument, type_of
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
 _MAPS = (dict,)

@@ -13,9 +13,9 @@ from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.pieces.owned import is_changeable
-from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.items import type_of
 
 
 def _looking(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from sgc.tracing.pieces.forms import is_operand
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece, is_tested
-from sgc.tracing.values.abstract_list import type_of
+from sgc.tracing.values.items import type_of
 
 MAX_PIECES = 20
 # Builtins that see the frame that calls them, show something, or run what is no piece.

@@ -45,8 +45,8 @@ from sgc.tracing.values.abstract import (
     abstract,
     marked,
 )
-from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.abstract_loops import Items
+from sgc.tracing.values.items import type_of
 
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}

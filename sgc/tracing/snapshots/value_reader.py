@@ -44,11 +44,11 @@ from sgc.tracing.snapshots.objects import (
 )
 from sgc.tracing.snapshots.snapshot import Part, Variable
 from sgc.tracing.values.abstract_list import AbstractList
-from sgc.tracing.values.abstract_list import type_of as type_of_item
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import pieces_of
+from sgc.tracing.values.items import type_of as type_of_item
 from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.recorder import Recorder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -15,28 +14,21 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
-from sgc.ir.graph import Ref
 from sgc.ir.types import Kind
 from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
-    OBJECT,
-    RecordType,
-    StateType,
-    holds_objects,
     joined_item,
-    outer,
-    row_of,
 )
 from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
+from sgc.tracing.values.items import StandIn, argument, type_of
 from sgc.tracing.values.recorder import Recorder
 
-MAX_RECORDS = 3  # objects in objects whose types are told
 _END = object()
 
 
@@ -295,88 +287,9 @@ class AbstractList:
         stop("a value known only at run time cannot be copied or pickled", IN_A_TOOL)
 
 
-def argument(session: Recorder, value: Any) -> Any:
-    """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
-    _refuse_named(value)
-    is_made = is_record(value) or _is_row(value) or type(value) is EndedState
-    return _made(session, value) if is_made else value
-
-
-def _refuse_named(value: Any) -> None:
-    """Stops the trace for named tuples and the like, which would be plain tuples in the graph."""
-    kind = type(value)
-    if isinstance(value, tuple) and kind is not tuple and not is_record(value):
-        stop(
-            f"a {kind.__name__} is put into a list known only at run time, or looked for in one",
-            hint="write a tuple or a dict of its parts; or " + INTERPRET,
-        )
-    if kind in (list, dict, tuple):
-        for each in value.values() if kind is dict else value:
-            _refuse_named(each)
-
-
 def _items_of(items: Any) -> Sequence[Any]:
     """The items of a list; for an abstract one, a stand-in with the items' type."""
-    return [_Item(items.item_type)] if isinstance(items, AbstractList) else items
-
-
-def _is_row(value: Any) -> bool:
-    if type(value) is dict:
-        return any(map(_is_row, value.values()))
-    return type(value) is tuple or (type(value) is list and any(map(_is_row, value)))
-
-
-def _made(session: Recorder, value: Any) -> Symbol:
-    """A tuple, or what holds tuples, as a value of the graph: arguments can only be lists."""
-    operand = session.operand(value)
-    assert isinstance(operand, Ref)
-    is_told = is_record(value) or type(value) is EndedState
-    return Symbol(operand.name, type_of(value) if is_told else types.JSON)
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """Stands for an item of an abstract list."""
-
-    type: types.Type
-
-
-def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
-    """The type of a value, as an item of a list. n_left: how deep objects are looked into."""
-    if isinstance(item, _Item):
-        return item.type
-    if issubclass(type(item), str):
-        return types.TEXT
-    if type(item) is EndedState:
-        return StateType.of(map(type_of, item.parts.values()), tuple(item.parts))
-    if is_record(item):
-        return _record_type(item, n_left) if n_left else OBJECT
-    symbol = getattr(item, "symbol", None)
-    if symbol is not None:
-        return symbol.type  # type: ignore[no-any-return]
-    if type(item) is tuple and item:
-        return row_of(map(type_of, item))
-    if type(item) is dict and item and all(type(key) is str for key in item):
-        return row_of(map(type_of, item.values()), tuple(item))
-    return _PLAIN.get(type(item)) or (types.JSON if _is_json(item) else OBJECT)
-
-
-def _record_type(item: Any, n_left: int) -> types.Type:
-    parts = parts_of(item)
-    row = tuple(type_of(part, n_left - 1) for part in parts.values())
-    return RecordType.of(type(item).__name__, tuple(parts), row, form_of(item))
-
-
-def _is_json(value: Any) -> bool:
-    """Whether a value is JSON, its parts included."""
-    if type(value) is list:
-        return all(map(_is_json, value))
-    if type(value) is dict:
-        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
-    if value is None or type(value) in _PLAIN or isinstance(value, str):
-        return True
-    symbol = getattr(value, "symbol", None)
-    return symbol is not None and not holds_objects(outer(symbol.type))
+    return [StandIn(items.item_type)] if isinstance(items, AbstractList) else items
 
 
 def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
@@ -401,8 +314,6 @@ def _is_changeable(item: Any) -> bool:
         return not form_of(item) or any(map(_is_changeable, parts_of(item).values()))
     return type(item) in (list, dict) or isinstance(item, AbstractList)
 
-
-_PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
 Sequence.register(AbstractList)  # so that `case [a, b]` takes its length, which stops the trace
 

@@ -13,7 +13,8 @@ from sgc.ir import types
 from sgc.runtime.executor.code.classes.models import METHODS
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
-from sgc.tracing.values.abstract_list import AbstractList, type_of
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.abstract_object import AbstractObject
 
 

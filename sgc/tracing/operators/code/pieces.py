@@ -56,8 +56,8 @@ from sgc.tracing.values.abstract import (
     AbstractObject,
     abstract,
 )
-from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.abstract_json import without_none
 from sgc.tracing.values.tool_failures import TracedTold, as_object, is_object
 
