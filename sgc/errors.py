@@ -155,6 +155,14 @@ class RunLogError(SgcError):
     """A run's log cannot be written, is malformed, or lacks what is needed from it."""
 
 
+class LogUnwritable(RunLogError):
+    """A run's log cannot be written any more: the disk is full, say."""
+
+
+class OutputError(SgcError):
+    """The file of a job's results cannot be written, is not this job's, or is damaged."""
+
+
 class NotRecorded(RunLogError):
     """A replayed run makes a request that the recording does not have."""
 

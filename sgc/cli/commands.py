@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
+from sgc.cli.running.job_options import EXIT_CODES, JobAsked, job_options
 from sgc.runtime.engine.names import HELD_AS
 
 _TARGET = "PROG.py[:FUNCTION]"
@@ -76,22 +77,13 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("run", cls=RunCommand)
+@click.command("run", cls=RunCommand, epilog=EXIT_CODES)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
 @click.option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang, run unmodified "
               "with all that follows it; --engine or --model is its default backend.")  # fmt: skip
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
-@click.option("--rows", type=click.Path(path_type=Path), metavar="FILE", help="Run once for each "
-              "line, a JSON object of arguments; custom_id is the row's key.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="With --rows: where "
-              "to write a JSON object a row, in their order. Else on stdout.")  # fmt: skip
-@click.option("--order", type=click.Choice(["plan", "given"]), help="With --rows: how they start. "
-              "plan, from -O1: rows with a common prefix one after another.")  # fmt: skip
-@click.option("--reorder-fields", is_flag=True, help="With --rows: move the fields of prompts that "
-              "are tables so that more is shared; the prompts change.")  # fmt: skip
-@click.option("--max-errors", type=click.IntRange(min=0), help="With --rows: end when more rows "
-              "than this have failed. Else all are run.")  # fmt: skip
+@job_options
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
               help="One argument, read as its type. Repeatable.")  # fmt: skip
 @click.option("--engine", metavar="URI", help="A running engine: grpc://HOST:PORT, grpcs:// (TLS), "
@@ -147,7 +139,8 @@ class RunCommand(click.Command):
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Run on such a "
               "file in place of a model: no engine, no key, no network.")  # fmt: skip
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS",
-              help="Of a provider: asks nothing more that might cost more than this.")  # fmt: skip
+              help="Of a provider: asks nothing more that might cost more than this; of a job "
+              "with --resume, in all its runs.")  # fmt: skip
 @click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Of a provider: "
               "dollars a million tokens by model, as JSON, in place of the table's.")  # fmt: skip
 @click.option("--rpm", type=click.FloatRange(min=0, min_open=True), help="Of a provider: most "
@@ -164,7 +157,7 @@ def run_command(**options: Any) -> None:
     """Runs a program: a .sgir file, or Python source."""
     from sgc.cli.running.run import run_program
 
-    run_program(**options)
+    run_program(job=JobAsked.taken(options), **options)
 
 
 @click.command("replay")

@@ -18,6 +18,7 @@ from sgc.errors import SgcError, SgcWarning, UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_SOME_FAILED, EXIT_BUDGET = 100, 101  # of `sgc run --rows`
 
 
 def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -107,10 +108,12 @@ def main(argv: list[str] | None = None) -> NoReturn:
         # Exits through SystemExit, so that engines are stopped and their folders removed.
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(number, _end_by_signal)
-    context: dict[str, bool] = {}
+    context: dict[str, Any] = {}
     try:
-        with cli.make_context("sgc", list(sys.argv[1:] if argv is None else argv)) as ctx:
+        given = list(sys.argv[1:] if argv is None else argv)
+        with cli.make_context("sgc", [*given]) as ctx:
             context = ctx.meta
+            context["sgc.argv"] = given
             with _plain_warnings():
                 cli.invoke(ctx)
         sys.stdout.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sgc.runtime.executor.run.record import RunResult
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 # Until a row is over: few characters for a token, so that too few rows start, not too many.
 FIRST_CHARS_PER_TOKEN = 2.0
 PART_OF_POOL = 0.75
+_SPARE = 1024  # rows that are over, in the heap of paths
+
+
+Sizes = Sequence["RowSize"] | Mapping[int, "RowSize"]
 
 
 class Room:
-    """Rows under way; lives on one loop. pool_tokens: None where the backend tells of no pool."""
+    """Rows under way; lives on one loop. sizes: by row, of those that may enter; None without a
+    plan. pool_tokens: None where the backend tells of no pool."""
 
-    def __init__(
-        self, max_rows: int, sizes: Sequence[RowSize] | None, pool_tokens: int | None
-    ) -> None:
+    def __init__(self, max_rows: int, sizes: Sizes | None, pool_tokens: int | None) -> None:
         self._max_rows = max_rows
         self._sizes = sizes
         self._limit = PART_OF_POOL * pool_tokens if pool_tokens and sizes is not None else None
@@ -46,12 +49,19 @@ class Room:
             await self._changed.wait()
         self._inside.add(row)
         self._count(row, 1)
-        if self._sizes is not None:
+        if self._limit is not None:
+            assert self._sizes is not None
             heapq.heappush(self._paths, (-self._sizes[row].shared_chars, row))
+            if len(self._paths) > 2 * len(self._inside) + _SPARE:
+                self._paths = [each for each in self._paths if each[1] in self._inside]
+                heapq.heapify(self._paths)
 
     def leave(self, row: int) -> None:
+        """A row is over; what a dict says of its size is removed."""
         self._inside.remove(row)
         self._count(row, -1)
+        if isinstance(self._sizes, dict):
+            self._sizes.pop(row, None)
         self._changed.set()
 
     def learn(self, row: int, result: RunResult) -> None:

@@ -16,9 +16,14 @@ from waiting import BOUND_S
 
 import sgc
 from sgc.cli import main
-from sgc.cli.running.rows import RowsAsked, run_rows
+from sgc.cli.programs.given_rows import GivenRows
+from sgc.cli.programs.loading import Loaded
+from sgc.cli.running.job import JobRun
+from sgc.cli.running.job_files import LogAsked, open_files
+from sgc.cli.running.job_options import JobAsked
 from sgc.programs.deopt import may_deopt
-from sgc.runs.rows_file import InputRow
+from sgc.runs.rows.source import open_source
+from sgc.runs.rows.survey import Asked
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import Budget, trace
 
@@ -68,22 +73,32 @@ def rows_command(capsys, monkeypatch, tmp_path, fake_engine):
     return run
 
 
+def values(lines: list) -> list:
+    """Lines without what depends on what the engine had in its cache."""
+    return [{name: each for name, each in line.items() if name != "usage"} for line in lines]
+
+
 def write(path: Path, rows: list) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_a_line_for_each_row_in_their_order(rows_command):
-    code, lines, err = rows_command("rate.py", "--seed", "1", to="out.jsonl")
+    code, lines, err = rows_command("rate.py", "--seed", "1", "--ordered", to="out.jsonl")
     assert code == 0
     assert [line["key"] for line in lines] == [str(i) for i in range(8)]
     assert [line["return"] for line in lines] == [3] * 8
     assert all(line["variables"]["rating"] for line in lines)
     assert "8 rows planned: of the " in err
     assert "8 rows, 8 requests, " in err
+    usage = [line.pop("usage") for line in lines]
+    assert [each["requests"] for each in usage] == [1] * 8
     again = rows_command("rate.py", "--seed", "1", "--order", "given", "-j", "1")
+    assert [line.pop("usage")["requests"] for line in again[1]] == [1] * 8
     assert again[:2] == (0, lines)
     assert "planned" not in again[2]
-    assert rows_command("rate.py", "--seed", "1", "--interpret", "-q") == (0, lines, "")
+    plain = rows_command("rate.py", "--seed", "1", "--interpret", "-q", "--ordered")
+    assert all(line.pop("usage") for line in plain[1])
+    assert plain == (0, lines, "")
 
 
 def test_o0_leaves_the_order(rows_command):
@@ -94,9 +109,9 @@ def test_o0_leaves_the_order(rows_command):
 def test_a_row_draws_by_its_key_and_not_by_its_place(rows_command, tmp_path):
     keyed = [{"custom_id": f"row {i}", **row} for i, row in enumerate(ROWS)]
     write(tmp_path / "rows.jsonl", keyed)
-    lines = rows_command("rate.py", "--seed", "4")[1]
+    lines = values(rows_command("rate.py", "--seed", "4", "--ordered")[1])
     write(tmp_path / "rows.jsonl", keyed[::-1])
-    assert rows_command("rate.py", "--seed", "4")[1] == lines[::-1]
+    assert values(rows_command("rate.py", "--seed", "4", "--ordered")[1]) == lines[::-1]
 
 
 def test_fields_are_reordered_when_asked(rows_command):
@@ -116,12 +131,12 @@ def test_results_do_not_replace_what_is_read(rows_command, tmp_path):
 
 def test_failed_rows_are_told_and_the_others_go_on(rows_command, tmp_path):
     write(tmp_path / "rows.jsonl", [{"text": "1"}, {"text": "no"}, {"text": "3"}])
-    code, lines, err = rows_command("fail.py", to="out.jsonl")
-    assert code == 1
+    code, lines, err = rows_command("fail.py", "--ordered", to="out.jsonl")
+    assert code == 100
     assert [line.get("error", {}).get("type") for line in lines] == [None, "ProgramRaised", None]
     assert "invalid literal" in lines[1]["error"]["message"]
     assert "3 rows, 1 failed (row 1: " in err
-    assert rows_command("fail.py", "--max-errors", "1")[0] == 1
+    assert rows_command("fail.py", "--max-errors", "1")[0] == 100
     code, lines, err = rows_command("fail.py", "--max-errors", "0")
     assert code == 1
     assert "1 of 3 rows failed" in err
@@ -138,27 +153,38 @@ def endless(s, text: str):
     return n
 
 
-def test_rows_go_on_in_python_where_the_compiled_part_ends(tmp_path):
+def test_rows_go_on_in_python_where_the_compiled_part_ends(tmp_path, monkeypatch):
     program = sgc.Program(trace(endless, budget=Budget(nodes=12)))
     assert may_deopt(program.graph)
-    inputs = [InputRow(f"row {i}", {"text": f"text {i}"}, i) for i in range(4)]
-    asked = RowsAsked(tmp_path / "rows.jsonl", tmp_path / "out.jsonl")
-    run_rows(program, endless, inputs, asked, replying(5, ["go", "stop"]), RunOptions(seed=2))
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    monkeypatch.chdir(tmp_path)
+    write(
+        tmp_path / "rows.jsonl", [{"custom_id": f"row {i}", "text": f"text {i}"} for i in range(4)]
+    )
+    lines = run_job(Loaded(program, endless), "partly.jsonl")
     assert [line["key"] for line in lines] == [f"row {i}" for i in range(4)]
     assert len({line["return"] for line in lines}) > 1
-    run_rows(endless, None, inputs, asked, replying(5, ["go", "stop"]), RunOptions(seed=2))
-    again = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in again] == lines
+    assert values(run_job(Loaded(endless), "interpreted.jsonl")) == values(lines)
+
+
+def run_job(found: Loaded, out: str) -> list:
+    asked = JobAsked(rows="rows.jsonl", out=Path(out), ordered=True)
+    rows, logs = GivenRows(open_source("rows.jsonl"), Asked()), LogAsked()
+    rows.look(found.program)
+    with open_files(asked, logs, rows.source, "none.py") as files:
+        job = JobRun(found, rows, files, asked, logs, quiet=True)
+        job.run(replying(5, ["go", "stop"]), RunOptions(seed=2), job.begin())
+    return [json.loads(line) for line in Path(out).read_text().splitlines()]
 
 
 def test_a_log_holds_all_rows_and_is_gone_on_with(rows_command, tmp_path):
-    first = rows_command("rate.py", "--log", "run.log")[1]
-    code, again, _ = rows_command("rate.py", "--resume", "run.log", to="out.jsonl")
-    assert (code, again) == (0, first)
+    first = values(rows_command("rate.py", "--log", "run.log", "--ordered")[1])
+    code, again, _ = rows_command("rate.py", "--resume", "run.log", "--ordered", to="out.jsonl")
+    assert (code, values(again)) == (0, first)
     write(tmp_path / "more.jsonl", [*ROWS, {"brand": "b", "text": "t"}])
-    more = rows_command("rate.py", "--resume", "run.log", rows="more.jsonl")[1]
-    assert more[:-1] == first
+    argv = ("rate.py", "--resume", "run.log", "--ordered")
+    code, more, err = rows_command(*argv, rows="more.jsonl", to="out.jsonl")
+    assert (code, values(more)[:-1], len(more)) == (0, first, 9)
+    assert "resumes: 8 of 9 rows are done" in err
 
 
 def test_rows_are_asked_of_a_provider_and_what_they_cost_is_told(tmp_path, monkeypatch, capsys):
@@ -176,7 +202,7 @@ def test_rows_are_asked_of_a_provider_and_what_they_cost_is_told(tmp_path, monke
         server.close()
     out, err = capsys.readouterr()
     assert not ended.value.code
-    assert [json.loads(line)["key"] for line in out.splitlines()] == [str(i) for i in range(8)]
+    assert {json.loads(line)["key"] for line in out.splitlines()} == {str(i) for i in range(8)}
     assert "$" in err.splitlines()[-1]
     assert len(server.asks) == 8
 
@@ -221,7 +247,7 @@ def test_an_interrupt_leaves_whole_lines(tmp_path):
     (tmp_path / "rate.py").write_text(PROGRAM)
     write(tmp_path / "rows.jsonl", [{"brand": "b", "text": f"text {i}"} for i in range(6_000)])
     command = [*SGC, "run", "rate.py", "--rows", "rows.jsonl", "--out", "out.jsonl", "-j", "4",
-               "--model", "fake", "--no-check", "-q"]  # fmt: skip
+               "--ordered", "--model", "fake", "--no-check", "-q"]  # fmt: skip
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     out = tmp_path / "out.jsonl"
     bound = time.monotonic() + BOUND_S

@@ -2,7 +2,8 @@
 
 The first line names the format; each other line is a record, identified by its kind and key. Memory
 holds only the place of each record in the file. An incomplete last line, as after a crash, is
-removed; any other line that is not a record is an error.
+removed; any other line that is not a record is an error. A job's log forgets rows that are done, so
+that its memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import errno
 import fcntl
 import json
 import os
+import re
 import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
-from sgc.errors import RunLogError
+from sgc.errors import LogUnwritable, RunLogError
 from sgc.runtime.executor.interface.log import Json, Key
 
 FORMAT_VERSION = 1  # of a run's log
@@ -29,6 +32,7 @@ MAX_LINE_BYTES = 256 * 1024 * 1024
 KEYS: Mapping[str, tuple[str, ...]] = {
     "program": (),
     "backend": (),
+    "job": ("out",),
     "row": ("row",),
     "generate": ("row", "path", "ordinal", "number"),
     "score": ("row", "path", "ordinal", "number"),
@@ -38,7 +42,9 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "tool": ("row", "path", "ordinal"),
 }
 # The key fields that are texts; the others are ints.
-_TEXTS = frozenset({"row", "path", "fingerprint"})
+_TEXTS = frozenset({"row", "path", "fingerprint", "out"})
+# How a record of a row begins: what is told of it without reading it.
+_OF_ROW = re.compile(rb'\{"kind":"[a-z]+","row":("(?:[^"\\]|\\.)*"),')
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,22 @@ class Form:
 RUN_LOG = Form("sgc_run_log", FORMAT_VERSION, "a run's log", KEYS)
 
 
+class Watch(Protocol):
+    """Told of a log while it is read."""
+
+    def job(self, record: Json) -> None:
+        """A job that wrote it."""
+        ...
+
+    def is_done(self, row: str) -> bool:
+        """Whether nothing of a row is needed any more; its records are not looked at."""
+        ...
+
+    def line(self, line: bytes) -> None:
+        """Any record, as it was written."""
+        ...
+
+
 class LogFile:
     """An open file of records; any thread may use it."""
 
@@ -69,17 +91,19 @@ class LogFile:
         self.is_read_only = is_read_only
         self._fd = fd
         self._lock = threading.RLock()
-        self._places: dict[Key, tuple[int, int]] = {}  # offset and length of each record in bytes
+        # Offset and length of each record in bytes, by what row it is of; None for those of none.
+        self._places: dict[str | None, dict[Key, tuple[int, int]]] = {}
+        self._n_places = 0
         self._size = 0
 
     @staticmethod
-    def open(path: str, form: Form = RUN_LOG) -> LogFile:
+    def open(path: str, form: Form = RUN_LOG, watch: Watch | None = None) -> LogFile:
         """Opens a file to continue it, or creates one that only its owner may read."""
         fd = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(fd, path)
             file = LogFile(path, fd, is_read_only=False, form=form)
-            file._load()
+            file._load(watch)
             os.ftruncate(fd, file._size)
             if not file._size:
                 file._append(form.line)
@@ -121,7 +145,7 @@ class LogFile:
     def find(self, key: Key) -> Json | None:
         """The last record with a key; None if there is none."""
         with self._lock:
-            place = self._places.get(key)
+            place = self._places.get(self._row_of(key), {}).get(key)
             if place is None:
                 return None
             line = os.pread(self._open_fd(), place[1], place[0])
@@ -130,10 +154,15 @@ class LogFile:
     def places(self) -> Iterator[Key]:
         """The keys of all records, in the order of the records."""
         with self._lock:
-            places = sorted(self._places.items(), key=lambda item: item[1])
-        return (key for key, _ in places)
+            every = [item for places in self._places.values() for item in places.items()]
+        return (key for key, _ in sorted(every, key=lambda item: item[1]))
 
-    def _load(self) -> None:
+    def forget(self, row: str) -> None:
+        """Forgets where the records of a row are; they stay in the file."""
+        with self._lock:
+            self._n_places -= len(self._places.pop(row, ()))
+
+    def _load(self, watch: Watch | None = None) -> None:
         with open(os.dup(self._fd), "rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
                 where = f"{self.path}:{number}"
@@ -143,8 +172,11 @@ class LogFile:
                     if len(line) == MAX_LINE_BYTES:
                         raise RunLogError(f"{where}: the line is too long")
                     return
-                if number > 1:
-                    self._keep(_parsed(line, where), self._size, len(line), where)
+                if number > 1 and not _is_done(line, watch):
+                    record = _parsed(line, where)
+                    self._keep(record, self._size, len(line), where)
+                    if watch is not None and record["kind"] == "job":
+                        watch.job(record)
                 self._size += len(line)
 
     def _keep(self, record: Json, offset: int, n_bytes: int, where: str) -> None:
@@ -159,9 +191,16 @@ class LogFile:
         wanted = (str if name in _TEXTS else int for name in names)
         if not all(type(part) is type_ for part, type_ in zip(parts, wanted, strict=True)):
             raise RunLogError(f"{where}: a record of the kind {kind!r} needs {', '.join(names)}")
-        if len(self._places) >= MAX_RECORDS:
+        key = (kind, *parts)
+        places = self._places.setdefault(self._row_of(key), {})
+        self._n_places += key not in places
+        if self._n_places > MAX_RECORDS:
             raise RunLogError(f"{self.path} has more than {MAX_RECORDS} records")
-        self._places[(kind, *parts)] = (offset, n_bytes)
+        places[key] = (offset, n_bytes)
+
+    def _row_of(self, key: Key) -> str | None:
+        """The row of a record's key; None for what belongs to no row."""
+        return key[1] if self._form.keys.get(key[0], ())[:1] == ("row",) else None
 
     # -- writing --------------------------------------------------------------------------
 
@@ -190,7 +229,7 @@ class LogFile:
         except OSError as error:
             with suppress(OSError):  # half a line would make the next line unreadable
                 os.ftruncate(fd, self._size)
-            raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
+            raise LogUnwritable(f"cannot write {self.path}: {error.strerror}") from error
         self._size = end
 
     def sync(self) -> None:
@@ -199,12 +238,21 @@ class LogFile:
             os.fsync(self._open_fd())
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system has no fsync
-                raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
+                raise LogUnwritable(f"cannot write {self.path}: {error.strerror}") from error
 
     def _open_fd(self) -> int:
         if self._fd < 0:
             raise RunLogError(f"the log {self.path} is closed")
         return self._fd
+
+
+def _is_done(line: bytes, watch: Watch | None) -> bool:
+    """Whether a record is of a row that is done."""
+    if watch is None:
+        return False
+    watch.line(line)
+    found = _OF_ROW.match(line)
+    return found is not None and watch.is_done(json.loads(found[1]))
 
 
 def _open(path: str, flags: int) -> int:

@@ -21,7 +21,7 @@ from sgc.ir.graph import Guard
 from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.log import Header, Json, Key
 from sgc.runtime.executor.interface.plain import plain_copy
-from sgc.runtime.executor.log.file import LogFile
+from sgc.runtime.executor.log.file import LogFile, Watch
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
@@ -60,13 +60,15 @@ class RunLog:
         self._clock_s = time.time() - time.monotonic()
 
     @staticmethod
-    def open(path: str | os.PathLike[str], on_unknown: str = "stop") -> RunLog:
-        """Opens a log to continue it, or creates it.
+    def open(
+        path: str | os.PathLike[str], on_unknown: str = "stop", watch: Watch | None = None
+    ) -> RunLog:
+        """Opens a log to continue it, or creates it. watch: told of what is in it.
 
         Raises RunLogError for a file that is not a log, is damaged, or is being written by another
         process.
         """
-        return RunLog(LogFile.open(os.fspath(path)), on_unknown)
+        return RunLog(LogFile.open(os.fspath(path), watch=watch), on_unknown)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> RunLog:
@@ -217,6 +219,11 @@ class RunLog:
         """Adds a record, which survives a crash of the machine once this returns."""
         self._file.append(record)
         await asyncio.to_thread(self._file.sync)
+
+    def forget(self, row: str) -> None:
+        """Forgets a row that is done: this process asks for nothing of it any more."""
+        self._file.forget(row)
+        self._changed.pop(row, None)
 
     def wall_s(self, monotonic_s: float) -> float:
         """Converts a time of the monotonic clock to the log's: seconds since 1970."""

@@ -17,7 +17,10 @@ from sgc.runtime.executor.interface.arguments import bind_arguments
 
 
 def checked(
-    inputs: Sequence[InputRow], path: Path, loaded: Program | Function, bound: Sequence[str] = ()
+    inputs: Sequence[InputRow],
+    path: Path | str,
+    loaded: Program | Function,
+    bound: Sequence[str] = (),
 ) -> list[InputRow]:
     """The rows of a file, checked against the program; an error names the row's line.
 
@@ -37,7 +40,7 @@ def checked(
             else:
                 loaded.signature.check_types(loaded.signature.bind((), row.arguments))
         except SgcError as error:
-            place = f"{path}:{row.line}"
+            place = row.place if row.file else f"{path}:{row.line}"
             raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
     return rows
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sgc.cli.programs.arguments import checked
+from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
 from sgc.core.stops import INTERPRET
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
@@ -38,13 +39,15 @@ class Loaded:
 @dataclass(frozen=True, slots=True)
 class Given:
     """The arguments on the command line: of one run, or of the rows of the file `path`. They are
-    read once, as a file may be a pipe. json_args: None without --args.
+    read once, as a file may be a pipe. json_args: None without --args; job: rows that are not held
+    in memory.
     """
 
     json_args: Mapping[str, Any] | None
     single_args: tuple[str, ...]
     inputs: Sequence[InputRow] = ()
     path: Path | None = None
+    job: GivenRows | None = None
 
     @staticmethod
     def read(json_args: str | None, single_args: tuple[str, ...], rows: Path | None) -> Given:
@@ -54,7 +57,7 @@ class Given:
         return Given(parsed, single_args, () if rows is None else read_rows(rows), rows)
 
     def __bool__(self) -> bool:
-        return self.json_args is not None or bool(self.single_args or self.inputs)
+        return self.json_args is not None or bool(self.single_args or self.inputs or self.job)
 
     def arguments(self, types: Mapping[str, Type]) -> dict[str, Any]:
         """The arguments of the one run; --arg is parsed by the parameters' types."""
@@ -66,7 +69,9 @@ class Given:
         return arguments
 
     def rows(self, types: Mapping[str, Type]) -> list[Arguments]:
-        """The arguments of each run."""
+        """The arguments of each run; of a job, of some that stand for all."""
+        if self.job is not None:
+            return [row.arguments for row in self.job.samples]
         if self.path is not None:
             return [row.arguments for row in self.inputs]
         return [self.arguments(types)] if self else []
@@ -77,7 +82,9 @@ NOTHING = Given(None, ())
 
 def check_given(given: Given, function: Function) -> None:
     """Raises for arguments that do not fit the function; an error names a row's line."""
-    if given.path is not None:
+    if given.job is not None:
+        given.job.look(function)
+    elif given.path is not None:
         checked(given.inputs, given.path, function)
     else:
         arguments = given.arguments(signature_types(function))

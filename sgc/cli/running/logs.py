@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from sgc.errors import UsageError
+from sgc.runtime.executor.log.file import Watch
 from sgc.runtime.executor.log.run_log import RunLog
 
 
 def open_log(
-    log: Path | None, resume: Path | None, retry_effect: bool, skip_effect: bool
+    log: Path | None,
+    resume: Path | None,
+    retry_effect: bool,
+    skip_effect: bool,
+    watch: Watch | None = None,
 ) -> RunLog | None:
-    """Opens the run's log; None if it has none. `--resume` may also begin one."""
+    """Opens the run's log; None if it has none. `--resume` may also begin one. watch: told of what
+    is in it."""
     if log is not None and resume is not None:
         raise UsageError("--log begins a log, and --resume goes on with one; give one of them")
     if retry_effect and skip_effect:
@@ -23,4 +29,5 @@ def open_log(
     path = log or resume
     if path is None:
         return None
-    return RunLog.open(path, "retry" if retry_effect else "skip" if skip_effect else "stop")
+    how = "retry" if retry_effect else "skip" if skip_effect else "stop"
+    return RunLog.open(path, how, watch)

@@ -13,11 +13,14 @@ import click
 
 from sgc.cli.output.results import StreamPrinter, check_writable, show_text, summary, to_json
 from sgc.cli.programs.arguments import check_texts, checked
+from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
 from sgc.cli.programs.source import load_tools
+from sgc.cli.running.job import JobRun
+from sgc.cli.running.job_files import LogAsked, job_source, open_files
+from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
-from sgc.cli.running.rows import RowsAsked, run_rows
 from sgc.errors import UsageError
 from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt
@@ -25,6 +28,7 @@ from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime, connect
 from sgc.runs.options import make_options
+from sgc.runs.rows.survey import Asked
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
@@ -32,6 +36,8 @@ from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
+
+NO_JOB = JobAsked()
 
 
 def run_program(
@@ -68,11 +74,7 @@ def run_program(
     tpm: float | None = None,
     max_concurrency: int | None = None,
     request_timeout: float | None = None,
-    rows: Path | None = None,
-    out: Path | None = None,
-    order: str | None = None,
-    reorder_fields: bool = False,
-    max_errors: int | None = None,
+    job: JobAsked = NO_JOB,
     cache_dir: Path | None = None,
     no_cache: bool = False,
     record: Path | None = None,
@@ -94,14 +96,12 @@ def run_program(
             "is for an engine to start, and --engine names one that runs",
         )
     # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
-    of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
+    of_provider = job.rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
     limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
                               "max_concurrency": max_concurrency if of_provider else None,
                               "request_timeout_s": request_timeout})  # fmt: skip
-    of_rows = {"--out": out, "--order": order, "--reorder-fields": reorder_fields,
-               "--max-errors": max_errors}  # fmt: skip
-    if rows is None:
-        _refuse(of_rows, "is for many rows: --rows FILE")
+    if job.rows is None:
+        _refuse(job.given, "is for many rows: --rows FILE")
     else:
         of_single = {"--args": json_args, "--arg": single_args, "--json": as_json,
                      "--stream": stream, "--trace": trace_file}  # fmt: skip
@@ -115,9 +115,9 @@ def run_program(
                       "--ordered-joins": ordered_joins, "--early-tools": early_tools,
                       "--interpret": interpret,
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
-                      "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
-                      "--record": record, "--replay": replay, "--weights": weights,
-                      "--kv": kv, "--adapter": adapter}  # fmt: skip
+                      "--log": log, "--resume": resume, "--rows": job.rows,
+                      "--cache-dir": cache_dir, "--record": record, "--replay": replay,
+                      "--weights": weights, "--kv": kv, "--adapter": adapter}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
@@ -125,27 +125,37 @@ def run_program(
         return
     if script_args:
         raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
-    given = Given.read(json_args, single_args, rows)
-    found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
-    loaded, function = found.program, found.function
-    if isinstance(loaded, Program) and function is None:
-        refuse_dead(loaded.name, loaded.graph)
-    allowed = load_tools(tools)
-    if trace_file is not None:
-        check_writable(trace_file, "--trace")
-    if out is not None:
-        _refuse_input(out, rows, Path(program))
-        check_writable(out, "--out")
-    printer = StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
+    logs = LogAsked(log, resume, retry_effect, skip_effect)
     with ExitStack() as held:
-        run_log = open_log(log, resume, retry_effect, skip_effect)
-        if run_log is not None:
-            held.enter_context(run_log)
-        keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
-        if rows is None:
-            arguments = _arguments(found, given, run_log)
+        if job.rows is None:
+            given = Given.read(json_args, single_args, None)
         else:
-            inputs = checked(given.inputs, rows, loaded, found.bound)
+            wanted = Asked(job.limit, job.sample, seed or 0, job.skip_bad_rows)
+            given = Given(None, (), job=GivenRows(job_source(job, logs, held), wanted))
+        found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
+        loaded, function = found.program, found.function
+        if isinstance(loaded, Program) and function is None:
+            refuse_dead(loaded.name, loaded.graph)
+        allowed = load_tools(tools)
+        if trace_file is not None:
+            check_writable(trace_file, "--trace")
+        printer = (
+            StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
+        )
+        spent = 0.0
+        if given.job is None:
+            run_log = open_log(log, resume, retry_effect, skip_effect)
+            if run_log is not None:
+                held.enter_context(run_log)
+        else:
+            given.job.look(loaded)
+            checked(given.job.samples, given.job.source.name, loaded, found.bound)
+            files = held.enter_context(open_files(job, logs, given.job.source, program))
+            run_log, spent = files.log, files.watch.spent
+            this_run = JobRun(found, given.job, files, job, logs, max_concurrency, quiet)
+        keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
+        if given.job is None:
+            arguments = _arguments(found, given, run_log)
         seed = keeping.seed if seed is None else seed
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
@@ -157,15 +167,19 @@ def run_program(
 
         def open_model() -> Endpoint:
             if engine is not None:
-                return connect(engine, **limits)
+                return connect(engine, **_less(limits, spent))
             adapters = {name: folder} if folder else {}
             return Runtime(model, weights=weights, kv=kv, adapter=adapters)
 
+        if given.job is not None:
+            begun = this_run.begin()
+            if begun.is_over:
+                this_run.run(None, options, begun)
+                return
         endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         endpoint = endpoint.with_adapter(options.adapter)
-        if rows is not None:
-            asked = RowsAsked(rows, out, order, reorder_fields, max_concurrency, max_errors, quiet)
-            run_rows(loaded, function, inputs, asked, endpoint, options)
+        if given.job is not None:
+            this_run.run(endpoint, options, begun)
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
             printer = None  # the interpreter would print the compiled part's text again
@@ -199,15 +213,6 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
         raise UsageError(f"{given[0]} {why}")
 
 
-def _refuse_input(out: Path, *read: Path | None) -> None:
-    """Raises UsageError if the results would overwrite an input file."""
-    for path in read:
-        if path is not None and path.exists() and out.exists() and out.samefile(path):
-            raise UsageError(
-                f"--out {out} would overwrite the input {path}", hint="name another file"
-            )
-
-
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
     """The program's arguments; a resumed run without any takes those of its log."""
     loaded = found.program
@@ -238,3 +243,10 @@ def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
             f"--{option} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"
         )
     return limits
+
+
+def _less(limits: Mapping[str, Any], spent: float) -> dict[str, Any]:
+    """The limits of a run of a job whose earlier runs have spent dollars."""
+    if "max_cost" not in limits or not spent:
+        return {**limits}
+    return {**limits, "max_cost": max(limits["max_cost"] - spent, 1e-9)}

@@ -1,0 +1,121 @@
+"""The files of a job: its log, its results, and what it goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from sgc.cli.running.job_options import JobAsked
+from sgc.cli.running.logs import open_log
+from sgc.errors import UsageError
+from sgc.runs.jobs.out import OutWatch, open_out
+from sgc.runs.jobs.out_file import OutFile
+from sgc.runs.jobs.records import Record, dumped
+from sgc.runs.rows.source import RowSource, open_source, remove_temporary
+from sgc.runtime.executor.log.run_log import RunLog
+
+
+@dataclass(frozen=True, slots=True)
+class LogAsked:
+    """The options of a log, as in `logs.open_log`."""
+
+    log: Path | None = None
+    resume: Path | None = None
+    retry_effect: bool = False
+    skip_effect: bool = False
+
+    @property
+    def path(self) -> Path | None:
+        return self.log or self.resume
+
+    @property
+    def spool(self) -> Path | None:
+        """Where rows are kept that can be read only once."""
+        return None if self.path is None else self.path.with_name(self.path.name + ".rows")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFiles:
+    """Open files. watch: what earlier runs of the job have done."""
+
+    out: OutFile | None
+    log: RunLog | None
+    watch: OutWatch
+
+
+class Stdout:
+    """Results on stdout, as JSON lines."""
+
+    def write(self, record: Record) -> None:
+        click.echo(dumped(record))
+
+
+def job_source(asked: JobAsked, logs: LogAsked, held: ExitStack) -> RowSource:
+    """The rows that are asked for. What can be read only once is kept beside the log."""
+    assert asked.rows is not None
+    held.callback(remove_temporary)
+    if logs.log is not None and logs.spool is not None and logs.spool.exists():
+        logs.spool.unlink()  # of a job whose log is no longer there
+    return open_source(asked.rows, asked.rows_format, logs.spool)
+
+
+@contextmanager
+def open_files(
+    asked: JobAsked, logs: LogAsked, source: RowSource, program: str
+) -> Iterator[JobFiles]:
+    """Opens and locks the files. Raises UsageError for results that are there and not this job's,
+    OutputError or RunLogError for files that another job writes."""
+    if asked.retry_errors and (logs.resume is None or asked.out is None):
+        raise UsageError("--retry-errors is for a job that goes on: --resume FILE and --out FILE")
+    with ExitStack() as held:
+        out = None
+        if asked.out is not None:
+            _refuse_input(asked.out, (*source.paths, Path(program)))
+            out = held.enter_context(open_out(asked.out))
+        name = "" if asked.out is None else str(asked.out.absolute())
+        watch = OutWatch(out, name, _retried(asked, logs))
+        log = open_log(logs.log, logs.resume, logs.retry_effect, logs.skip_effect, watch)
+        if log is not None:
+            held.enter_context(log)
+        if out is not None and not watch.is_ours:
+            _take_over(out, asked, logs)
+        if log is not None and not watch.is_ours:
+            log.append({"kind": "job", "out": name, "rows": asked.rows})
+        yield JobFiles(out, log, watch)
+
+
+def _take_over(out: OutFile, asked: JobAsked, logs: LogAsked) -> None:
+    """Empties a file that no run of this job has written, if it may."""
+    if out.is_empty:
+        return
+    if not asked.force:
+        why = (
+            "" if logs.resume is None else f", and {logs.resume} does not say that it is this job's"
+        )
+        raise UsageError(
+            f"--out {asked.out}: there is one already{why}",
+            hint="name another file, or replace it with --force",
+        )
+    out.empty()
+
+
+def _retried(asked: JobAsked, logs: LogAsked) -> Callable[[str], bool] | None:
+    """Which errors of rows that are done are not taken for their result."""
+    if asked.retry_errors:
+        return lambda error: True
+    if logs.retry_effect or logs.skip_effect:
+        return lambda error: error == "UnknownOutcome"
+    return None
+
+
+def _refuse_input(out: Path, read: tuple[Path, ...]) -> None:
+    """Raises UsageError if the results would overwrite an input file."""
+    for path in read:
+        if path.exists() and out.exists() and out.samefile(path):
+            raise UsageError(
+                f"--out {out} would overwrite the input {path}", hint="name another file"
+            )

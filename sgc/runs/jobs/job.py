@@ -1,0 +1,209 @@
+"""Runs a job: rows that are read, run and written as they go, so that memory does not grow.
+
+A row is done once its record is written. What ends the job (the disk is full, the budget is spent,
+no engine answers) is no result of a row: such rows are not written, and run again when it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
+
+from sgc.errors import (
+    BudgetExceeded,
+    EngineUnavailable,
+    GuardError,
+    LogUnwritable,
+    SgcError,
+    UsageError,
+)
+from sgc.planning.plan import RowSize
+from sgc.planning.room import Room
+from sgc.runs.batch import WINDOW, BatchOptions
+from sgc.runs.crew import Crew, Row, pool_tokens_of
+from sgc.runs.jobs.records import Record, record_of
+from sgc.runs.jobs.tally import Tally
+from sgc.runs.jobs.windows import Start, Window, Windows
+from sgc.runs.rows.records import InputRow
+from sgc.runs.run import RunState
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.record import RunResult
+
+# Rows that no engine answered, one after the other, after which none is taken to be there.
+MAX_UNANSWERED = 32
+Outcome = RunResult | BaseException
+
+
+class TooManyFailed(SgcError):
+    """More rows failed than `--max-errors` allows."""
+
+
+class Writes(Protocol):
+    def write(self, record: Record) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobParts:
+    """What a job works with. tell: called after each row; note: with lines about a window's plan.
+    is_ordered: results are written in the order of the input."""
+
+    windows: Windows
+    options: BatchOptions
+    backend: Backend
+    out: Writes
+    log: RunLog | None
+    tally: Tally
+    tell: Callable[[], None]
+    note: Callable[[str], None]
+    is_ordered: bool = False
+
+
+class Job:
+    """A job under way; lives on the shared loop."""
+
+    def __init__(self, parts: JobParts) -> None:
+        self._parts = parts
+        self._sizes: dict[int, RowSize] = {}
+        self._under_way: dict[int, Start] = {}
+        self._unanswered: list[tuple[Start, Outcome]] = []
+        self._order = _InOrder() if parts.is_ordered else None
+        self._crew: Crew | None = None
+        self.budget: BudgetExceeded | None = None  # that has ended the job
+
+    async def run(self) -> None:
+        """Runs all rows. Raises what ends the job before: an error of its files, or of an engine
+        that is not there, or TooManyFailed."""
+        parts = self._parts
+        is_planned = parts.options.order == "plan"
+        pool_tokens = await pool_tokens_of(parts.backend) if is_planned else None
+        sizes = self._sizes if is_planned else None
+        room = Room(parts.options.max_concurrency, sizes, pool_tokens)
+        self._crew = Crew(room, parts.options.threads_for(WINDOW))
+        async with aclosing(self._starts()) as starts:
+            await self._crew.run(starts, self._took)
+        self._give_up_on_unanswered()
+
+    async def _starts(self) -> AsyncGenerator[tuple[int, Row], None]:
+        """Rows by number. The next window is read and planned while the rows of one start."""
+        windows = self._parts.windows
+        window: Window | None = await asyncio.to_thread(windows.next)
+        for note in window.notes if window is not None else ():
+            self._parts.note(note)
+        number = 0
+        while window is not None:
+            ahead = asyncio.ensure_future(asyncio.to_thread(windows.next))
+            try:
+                for start in window.starts:
+                    self._under_way[number] = start
+                    self._sizes[number] = start.size or _NOTHING
+                    yield number, start.row
+                    number += 1
+            finally:
+                # A thread cannot be stopped, and the files that it reads are closed next.
+                await asyncio.wait({ahead})
+            window = ahead.result()
+
+    async def _took(self, number: int, state: RunState) -> None:
+        start = self._under_way.pop(number)
+        outcome: Outcome = state.error() or state.result()
+        if isinstance(outcome, BudgetExceeded):
+            self.budget = self.budget or outcome
+            assert self._crew is not None
+            self._crew.stop()
+            if self._order is not None:
+                self._order.stop()
+            return
+        if _ends_all(outcome):
+            assert isinstance(outcome, BaseException)
+            raise outcome
+        if isinstance(outcome, EngineUnavailable):
+            self._unanswered.append((start, outcome))
+            if len(self._unanswered) >= MAX_UNANSWERED:
+                raise outcome
+            return
+        unanswered, self._unanswered = self._unanswered, []
+        for each in (*unanswered, (start, outcome)):
+            self._end(*each)
+        if self._order is not None:
+            await self._order.passed(start.position)
+
+    def _give_up_on_unanswered(self) -> None:
+        """Rows that were not answered at the end have failed, unless none was answered at all."""
+        if not self._unanswered:
+            return
+        error = self._unanswered[-1][1]
+        if not self._parts.tally.n_ended:
+            assert isinstance(error, BaseException)
+            raise error
+        for each in self._unanswered:
+            self._end(*each)
+
+    def _end(self, start: Start, outcome: Outcome) -> None:
+        if self._order is None:
+            self._write(start.given, outcome)
+            return
+        for given, ended in self._order.add(start.position, start.given, outcome):
+            self._write(given, ended)
+
+    def _write(self, row: InputRow, outcome: Outcome) -> None:
+        parts = self._parts
+        parts.out.write(record_of(row, outcome))
+        if parts.log is not None:
+            parts.log.forget(row.key)
+        tally = parts.tally
+        tally.add(row.key, outcome)
+        parts.tell()
+        limit = parts.options.max_errors
+        if isinstance(outcome, BaseException) and limit is not None and tally.n_all_failed > limit:
+            raise TooManyFailed(
+                f"{tally.n_all_failed} of {tally.n_rows} rows failed; row {row.key}: {outcome}",
+                hint="give a larger --max-errors, or with --resume --retry-errors",
+            ) from outcome
+
+
+_NOTHING = RowSize(0, 0, 0)
+
+
+def _ends_all(outcome: Outcome) -> bool:
+    """Whether an error is of the job rather than of its row: every other row would meet it."""
+    if isinstance(outcome, LogUnwritable | GuardError):
+        return True
+    return type(outcome) is UsageError and not outcome.where  # of the log's options
+
+
+class _InOrder:
+    """Rows that have ended before earlier ones; at most WINDOW wait, all of one window."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[InputRow, Outcome]] = {}
+        self._next = 0
+        self._changed = asyncio.Event()
+        self._is_stopped = False
+
+    def add(
+        self, position: int, given: InputRow, outcome: Outcome
+    ) -> list[tuple[InputRow, Outcome]]:
+        """The rows that may be written now, in order."""
+        self._held[position] = given, outcome
+        found = []
+        while self._next in self._held:
+            found.append(self._held.pop(self._next))
+            self._next += 1
+        if found:
+            self._changed.set()
+        return found
+
+    async def passed(self, position: int) -> None:
+        """Waits while too many rows are held, so that no more start."""
+        while position in self._held and len(self._held) > WINDOW and not self._is_stopped:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def stop(self) -> None:
+        """A row will not come: those after it run again when the job goes on."""
+        self._is_stopped = True
+        self._changed.set()

@@ -1,0 +1,236 @@
+"""`sgc run --rows` as a job: it goes on where it stopped, and says so; how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import resource
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from row_jobs import COMMAND, PROGRAM, Counting, by_key, endpoint, read_out, write_rows
+
+from sgc.cli.running import run as run_module
+from sgc.errors import BudgetExceeded, EngineUnavailable, ProgramError
+from sgc.runtime.executor.log.run_log import RunLog
+
+N = 12
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    found = Counting()
+    monkeypatch.setattr(run_module, "connect", endpoint(found))
+    return found
+
+
+@pytest.fixture
+def job(sgc_command, backend, tmp_path):
+    """Runs the job over `rows.jsonl`, which goes on by `j.log`: (exit code, stderr)."""
+    (tmp_path / "note.py").write_text(PROGRAM)
+    write_rows("rows.jsonl", N)
+
+    def run(
+        *more: str, rows: str = "rows.jsonl", out: str = "out.jsonl", log: str = "j.log"
+    ) -> tuple[int, str]:
+        argv = (*COMMAND, "--rows", rows, "--seed", "1", *(("--resume", log) if log else ()))
+        code, told, err = sgc_command(*argv, *(("--out", out) if out else ()), *more)
+        assert not out or not told
+        return code, err
+
+    return run
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "out.csv"])
+def test_a_job_that_was_cut_off_anywhere_ends_as_if_it_had_not_been(job, backend, out):
+    assert job(out=out)[0] == 0
+    whole, done, log = by_key(read_out(out)), Path(out).read_bytes(), Path("j.log").read_bytes()
+    assert len(whole) == N
+    head = log.index(b"\n", log.index(b'"kind":"job"')) + 1
+    draw = random.Random(5)
+    for _ in range(6):
+        # A machine's crash may cut off more of one file than of the other.
+        Path(out).write_bytes(done[: draw.randrange(len(done))])
+        Path("j.log").write_bytes(log[: draw.randrange(head, len(log))])
+        assert job(out=out)[0] == 0
+        assert by_key(read_out(out)) == whole
+    backend.n_asked = 0
+    assert job(out=out)[1].startswith(f"resumes: {N} of {N} rows are done\n")
+    Path(out).write_bytes(done[:-1])
+    assert f"resumes: {N - 1} of {N} rows are done" in job(out=out)[1]
+    assert backend.n_asked == 0
+
+
+def test_the_log_of_a_job_forgets_rows_that_are_done(job, monkeypatch):
+    seen = []
+    forget = RunLog.forget
+
+    def forgetting(self: RunLog, row: str) -> None:
+        forget(self, row)
+        seen.append(self._file._n_places)
+
+    monkeypatch.setattr(RunLog, "forget", forgetting)
+    assert job("-j", "1")[0] == 0
+    assert len(seen) == N
+    assert max(seen) < 8  # the program, the backend, the job, and a row or two
+    opened = RunLog.open("j.log")
+    assert len(opened.rows()) == N
+    opened.close()
+
+
+def test_results_of_others_are_not_overwritten(job, tmp_path):
+    Path("out.jsonl").write_text("precious\n")
+    code, err = job()
+    assert (code, Path("out.jsonl").read_text()) == (2, "precious\n")
+    assert "there is one already" in err
+    assert "--force" in err
+    assert job("--force")[0] == 0
+    assert len(by_key(read_out("out.jsonl"))) == N
+    assert "resumes: 12 of 12" in job("--force")[1]  # the same command goes on
+    with Path("out.jsonl").open("a") as file:
+        file.write("no record\n")
+    code, err = job()
+    assert code == 1
+    assert "out.jsonl:13: this is no row that a job has written" in err
+
+
+def test_rows_that_changed_are_not_taken_for_done(job):
+    assert job()[0] == 0
+    write_rows("rows.jsonl", N, stars=4)
+    code, err = job()
+    assert code == 1
+    assert "rows.jsonl:1: the row 'r0' has other arguments now" in err
+
+
+def test_failed_rows_are_told_kept_and_tried_again(job, backend):
+    backend.fails = lambda text: ProgramError("no luck") if text.endswith(("7:", "9:")) else None
+    code, err = job()
+    assert code == 100
+    assert "12 rows, 2 failed (row r" in err
+    found = by_key(read_out("out.jsonl"))
+    assert found["r7"]["error"]["type"] == "ProgramError"
+    assert found["r7"]["inputs"] == {"text": "text 7"}
+    backend.fails = lambda text: None
+    assert job()[0] == 100  # they are done
+    backend.n_asked = 0
+    code, err = job("--retry-errors")
+    assert (code, backend.n_asked) == (0, 4)
+    assert "resumes: 10 of 12" in err
+    assert not [each for each in by_key(read_out("out.jsonl")).values() if "error" in each]
+    assert len(read_out("out.jsonl")) == N
+    code, err = job("--retry-errors", out="")
+    assert code == 2
+
+
+def test_too_many_errors_end_a_job_and_their_rows_are_kept(job, backend):
+    backend.fails = lambda text: ProgramError("no luck")
+    code, err = job("--max-errors", "2", "-j", "1")
+    assert (code, len(read_out("out.jsonl"))) == (1, 3)
+    assert "3 of 12 rows are done; this goes on:\n  " in err
+    assert "--resume j.log" in err
+    backend.fails = lambda text: None
+    assert job("--max-errors", "2", "--retry-errors")[0] == 0
+
+
+def test_a_spent_budget_ends_a_job_and_its_rows_run_again(job, backend):
+    backend.dollars = 0.5
+    backend.fails = lambda text: BudgetExceeded("spent") if backend.n_asked > 9 else None
+    code, err = job("-j", "1")
+    assert code == 101
+    assert "the budget is spent" in err
+    assert len(read_out("out.jsonl")) == 4
+    assert all(each["usage"]["cost_usd"] == 1.0 for each in read_out("out.jsonl"))
+    given = {}
+
+    def connect(*_: object, **limits: float) -> object:
+        given.update(limits)
+        return endpoint(backend)()
+
+    run_module.connect = connect  # the fixture puts it back
+    backend.fails = lambda text: None
+    argv = ("--max-cost", "7", "--engine", "openai:gpt-4o")
+    assert job(*argv)[0] == 0
+    assert given["max_cost"] == 7 - 4.5  # by the log, with the row that was not ended
+
+
+def test_an_engine_that_is_gone_ends_a_job_and_fails_no_row(job, backend):
+    backend.fails = lambda text: EngineUnavailable("gone")
+    code, err = job()
+    assert (code, read_out("out.jsonl")) == (1, [])
+    assert "0 of 12 rows are done" in err
+    backend.fails = lambda text: EngineUnavailable("away") if "text 3:" in text else None
+    assert job()[0] == 100
+    assert by_key(read_out("out.jsonl"))["r3"]["error"]["type"] == "EngineUnavailable"
+
+
+@pytest.mark.parametrize("log", ["j.log", ""])
+def test_a_full_disk_ends_a_job_and_leaves_whole_files(job, backend, log):
+    assert job()[0] == 0
+    whole = by_key(read_out("out.jsonl"))
+    size = Path(log or "out.jsonl").stat().st_size
+    Path("out.jsonl").unlink()
+    Path("j.log").unlink()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, hard))
+    backend.n_asked = 0
+    try:
+        code, err = job("-j", "1", log=log)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 1
+    assert f"cannot write {log or 'out.jsonl'}: File too large" in err
+    assert 1 < backend.n_asked < 2 * N  # it ended at once
+    found = by_key(read_out("out.jsonl"))
+    assert 1 < len(found) < N
+    assert found.items() <= whole.items()
+    if log:
+        assert Path(log).read_bytes().endswith(b"\n")
+        assert job()[0] == 0
+        assert by_key(read_out("out.jsonl")) == whole
+
+
+def test_two_jobs_do_not_share_files(job, tmp_path):
+    import fcntl
+
+    with Path("out.jsonl").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        code, err = job()
+    assert code == 1
+    assert "out.jsonl is being written by another job" in err
+    with RunLog.open("j.log"):
+        code, err = job()
+    assert code == 1
+    assert "is being written by another run" in err
+    assert job(out="no/such/folder.jsonl")[0] == 1
+
+
+def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path):
+    text = Path("rows.jsonl").read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+    assert job("--limit", "5", rows="-")[0] == 0
+    assert Path("j.log.rows").stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=None))
+    code, err = job(rows="-")
+    assert code == 0
+    assert "resumes: 5 of 12" in err
+    assert len(by_key(read_out("out.jsonl"))) == N
+
+
+def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job):
+    assert job("--ordered", "--sample", "5")[0] == 0
+    keys = [each["key"] for each in read_out("out.jsonl")]
+    assert len(keys) == 5
+    assert keys == sorted(keys, key=lambda key: int(key[1:]))
+    assert "resumes: 5 of 5" in job("--ordered", "--sample", "5")[1]
+
+
+def test_progress_is_lines_where_there_is_no_terminal(job, monkeypatch):
+    monkeypatch.setattr("sgc.cli.running.progress.EVERY_S", 0.0)
+    err = job("--progress", "json")[1]
+    told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    assert told
+    assert told[0]["rows"] == N
+    assert "{" not in job("--progress", "none")[1]
