@@ -48,6 +48,7 @@ from sgc.runtime.engine.text.tokenizer import (
     Tokenizer,
     always,
     common_prefix_length,
+    tokenizing_for,
 )
 
 
@@ -167,8 +168,10 @@ def _prepare_or_refuse(
         check_salt(request.cache_salt)
         check_run(request.run)
         number, digest = checked_adapter(request.adapter, limits)
-        work = _work(request, tokenizer, limits, go_on)
-        work.namespace = cache_key(domain, request.cache_salt, digest)
+        namespace = cache_key(domain, request.cache_salt, digest)
+        with tokenizing_for(namespace):
+            work = _work(request, tokenizer, limits, go_on)
+        work.namespace = namespace
         work.adapter = number
         if request.HasField("run"):
             work.run.CopyFrom(request.run)

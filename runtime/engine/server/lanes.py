@@ -57,29 +57,33 @@ class Lane:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if not turn.cancelled():
                 self._next()  # the turn came just now
             else:
                 self._leave(owner, turn)
             raise
 
     def _leave(self, owner: Owner, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting[owner]
-        turns.remove(turn)
-        if not turns:
-            del self._waiting[owner]
+        """Takes a cancelled turn out of the queue, unless `_next` has met it there before."""
+        turns = self._waiting.get(owner, deque())
+        if turn in turns:
+            turns.remove(turn)
+            if not turns:
+                del self._waiting[owner]
 
     def _free_from_thread(self, loop: asyncio.AbstractEventLoop, done: Future[T]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have ended
             loop.call_soon_threadsafe(self._next)
 
     def _next(self) -> None:
-        """Gives a free thread to the first job of the owner that has waited longest."""
-        if not self._waiting:
-            self._n_free += 1
-            return
-        owner, turns = self._waiting.popitem(last=False)
-        turn = turns.popleft()
-        if turns:
-            self._waiting[owner] = turns  # behind the others
-        turn.set_result(None)
+        """Gives a free thread to the first job of the owner that has waited longest. Turns may be
+        cancelled whose tasks have not run since, and so have not left the queue."""
+        while self._waiting:
+            owner, turns = self._waiting.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[owner] = turns  # behind the others
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._n_free += 1

@@ -12,6 +12,8 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -202,7 +204,7 @@ class Tokenizer:
     # Runs.
 
     def _encode_run(self, run: Text, at_start: bool) -> tuple[int, ...]:
-        key = (run.text, run.literal, at_start)
+        key = (_CLIENT.get(), run.text, run.literal, at_start)
         ids = self._cache.get(key)
         if ids is None:
             ids = self._encode_fresh(run, at_start)
@@ -314,29 +316,44 @@ def _plain(backend: Backend) -> Backend:
     return backend
 
 
+_Key = tuple[bytes, str, Spans, bool]
+_CLIENT: ContextVar[bytes] = ContextVar("client", default=b"")
+
+
+@contextmanager
+def tokenizing_for(cache_key: bytes) -> Iterator[None]:
+    """Within the block, only runs that were tokenized for the same cache key are known: how long
+    a text takes tells nobody else that it was asked before. `preparing/salts.py` makes the keys."""
+    before = _CLIENT.set(cache_key)
+    try:
+        yield
+    finally:
+        _CLIENT.reset(before)
+
+
 class _RunCache:
     """An LRU cache of tokenized runs, bounded by their characters."""
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
         self._chars = 0
-        self._items: OrderedDict[tuple[str, Spans, bool], tuple[int, ...]] = OrderedDict()
+        self._items: OrderedDict[_Key, tuple[int, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, Spans, bool]) -> tuple[int, ...] | None:
+    def get(self, key: _Key) -> tuple[int, ...] | None:
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
             return self._items.get(key)
 
-    def put(self, key: tuple[str, Spans, bool], ids: tuple[int, ...]) -> None:
-        if len(key[0]) > self._max_chars // 8:
+    def put(self, key: _Key, ids: tuple[int, ...]) -> None:
+        if len(key[1]) > self._max_chars // 8:
             return
         with self._lock:
             if key in self._items:
                 return
             self._items[key] = ids
-            self._chars += len(key[0]) + 32
+            self._chars += len(key[1]) + 32
             while self._chars > self._max_chars:
                 old, _ = self._items.popitem(last=False)
-                self._chars -= len(old[0]) + 32
+                self._chars -= len(old[1]) + 32

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +14,12 @@ from hypothesis import strategies as st
 from sgc.errors import UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.preparing.prepare import prepare_all
 from sgc.runtime.engine.preparing.salts import cache_key, domain_of
 from sgc.runtime.engine.server.listen import read_security
 from sgc.runtime.engine.server.tokens import MAX_TOKENS, Tokens
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
@@ -111,3 +116,29 @@ def test_tokens_share_no_prefix_over_grpc(tmp_path: Path) -> None:
     arguments = ["--check", "--token-file", str(file), "--max-context", "4096"]
     with EmbeddedEngine("fake", arguments) as engine:
         asyncio.run(main(engine.uri))
+
+
+def test_tokens_of_a_text_are_remembered_for_one_key_alone(shipped: Tokenizer) -> None:
+    """How long tokenizing takes must not tell that another client has asked for the same text."""
+    limits, n_encoded = ServerLimits(4096, 4096, 2048), []
+    encode = shipped._encode_fresh
+
+    def counted(run: Any, at_start: bool) -> tuple[int, ...]:
+        n_encoded.append(run.text)
+        return encode(run, at_start)
+
+    shipped = copy(shipped)
+    shipped._encode_fresh = counted  # type: ignore[method-assign]
+
+    def ask(domain: bytes, salt: bytes) -> int:
+        run = pb.TextRun(text="What only one of them has asked, at some length.")
+        prompt = pb.Prompt(segments=[pb.Segment(text=run)])
+        asked = pb.Request(prompt=prompt, commit=pb.Commit(heads=["x"]), cache_salt=salt)
+        prepare_all([asked], shipped, limits, domain)
+        found = len(n_encoded)
+        n_encoded.clear()
+        return found
+
+    keys = [(domain_of("a"), b""), (domain_of("b"), b""), (domain_of("a"), b"s"), (b"", b"s")]
+    assert all(ask(*key) for key in keys)
+    assert not any(ask(*key) for key in keys)

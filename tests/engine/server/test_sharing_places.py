@@ -307,3 +307,25 @@ def test_a_lane_gives_its_threads_in_turn() -> None:
         lane.close()
 
     asyncio.run(main())
+
+
+def test_a_turn_that_is_cancelled_as_it_comes_costs_no_thread() -> None:
+    """The thread becomes free in the tick in which the next in the queue is cancelled, whose task
+    has not run since: it would be given to nobody, and every later job would wait for ever."""
+
+    async def main() -> None:
+        lane, gate = Lane("test"), threading.Event()
+        first = asyncio.ensure_future(lane.run("a", lambda _: gate.wait(5)))
+        await asyncio.sleep(0)
+        waiting = [asyncio.ensure_future(lane.run(owner, lambda _: 1)) for owner in "bbc"]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        waiting[2].cancel()
+        lane._next()  # as the thread does once it has ended its job
+        gate.set()
+        await asyncio.gather(first, *waiting, return_exceptions=True)
+        assert await asyncio.wait_for(lane.run("d", lambda _: 7), 5) == 7
+        assert not lane._waiting
+        lane.close()
+
+    asyncio.run(main())

@@ -10,6 +10,7 @@ from aiohttp import web
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import Json, bad, error_of
 from sgc.runtime.engine.http.fields import Fields
+from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai.chat import chat_prompt
 from sgc.runtime.engine.http.openai.requests import check_model, going_on
 from sgc.runtime.engine.http.render import dumps, json_text
@@ -18,9 +19,10 @@ from sgc.runtime.engine.http.turns.formats import form_of
 from sgc.runtime.engine.http.turns.tools import read_tools
 from sgc.runtime.engine.preparing.bounds import RequestError, checked_segments, text_segments
 from sgc.runtime.engine.preparing.joining import plain_segments
+from sgc.runtime.engine.preparing.salts import cache_key
 from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
-from sgc.runtime.engine.text.tokenizer import always
+from sgc.runtime.engine.text.tokenizer import always, tokenizing_for
 
 _TEXT = frozenset({"model", "prompt", "add_special_tokens", "return_token_strs"})
 _CHAT = frozenset(
@@ -51,7 +53,9 @@ class TokensApi:
     async def _tokenize(self, request: web.Request) -> web.Response:
         body = await self._bodies.read(request)
         return json_text(
-            await self._lane.run(request.protocol, lambda _: dumps(tokens_of(body, self._facts)))
+            await self._lane.run(
+                request.protocol, lambda _: dumps(tokens_of(body, self._facts, request[DOMAIN]))
+            )
         )
 
     async def _detokenize(self, request: web.Request) -> web.Response:
@@ -61,8 +65,9 @@ class TokensApi:
         )
 
 
-def tokens_of(body: Json, facts: EngineFacts) -> Json:
-    """The tokens of a prompt or a conversation, as a completion or a chat would have them."""
+def tokens_of(body: Json, facts: EngineFacts, domain: bytes = b"") -> Json:
+    """The tokens of a prompt or a conversation, as a completion or a chat would have them. domain:
+    of the client's token."""
     fields = Fields(body)
     is_chat = "messages" in fields
     fields.check_known(_CHAT if is_chat else _TEXT, {})
@@ -73,7 +78,8 @@ def tokens_of(body: Json, facts: EngineFacts) -> Json:
     try:
         prompt = _chat(fields, facts) if is_chat else text_prompt(fields.text("prompt"), facts)
         segments = text_segments(checked_segments(prompt, facts.limits))
-        ids = tokenizer.encode_prompt(plain_segments(segments, tokenizer, always)[0])
+        with tokenizing_for(cache_key(domain, b"")):
+            ids = tokenizer.encode_prompt(plain_segments(segments, tokenizer, always)[0])
     except RequestError as error:
         raise error_of(error.to_message()) from error
     n_prefix = len(tokenizer.prefix_ids)
