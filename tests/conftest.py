@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -34,11 +35,21 @@ if not any(Path("/dev").glob("nvidia[0-9]*")):
 ENGINES = {"engine", "fake_engine", "default_engine"}
 
 
+# Of how many cases of a sweep the quick tests run one.
+SWEEP = 1 if os.environ.get("SWEEPS") == "all" else 4
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs a local engine, and so needs torch, is marked."""
+    """What runs a local engine, and so needs torch, is marked; so is most of a sweep as slow."""
+    n_cases: Counter[str] = Counter()
     for item in items:
         if ENGINES & set(getattr(item, "fixturenames", ())):
             item.add_marker("engine")
+        if item.get_closest_marker("sweep"):
+            function = item.nodeid.partition("[")[0]
+            if n_cases[function] % SWEEP:
+                item.add_marker("slow")
+            n_cases[function] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -134,6 +134,7 @@ BAD = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", BAD)
 def test_errors_are_one_message(script, case):
     words, code, message = BAD[case]

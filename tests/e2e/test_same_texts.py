@@ -45,6 +45,7 @@ def urls() -> Iterator[tuple[str, str]]:
         yield engine.uri, f"openai+{http}/v1#sgc-tiny"
 
 
+@pytest.mark.slow
 def test_the_examples_over_both_faces_of_one_engine(urls: tuple[str, str]) -> None:
     bench = load_bench()
     assert {path.stem for path in bench.EXAMPLES.glob("*.py")} == set(bench.ARGUMENTS)

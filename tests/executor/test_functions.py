@@ -178,6 +178,7 @@ def _same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and repr(ours) == repr(theirs)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CASES)
 def test_functions_are_pythons(name):
     python, strategies = CASES[name]
@@ -248,6 +249,7 @@ PATTERNS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns_match_as_pythons_do(pattern):
     compiled = re.compile(pattern)
@@ -302,6 +304,7 @@ def test_patterns_that_are_refused(pattern, words):
     assert isinstance(caught.value, UsageError)
 
 
+@pytest.mark.slow
 def test_a_pattern_that_would_take_exponential_time_takes_none():
     assert linear_pattern(r"(?:a|a)+b").search("a" * 100_000) is None
     assert linear_pattern(r"(?:a|a)+(?<=b)").search("a" * 100_000) is None

@@ -119,6 +119,7 @@ def branches(s):
     forks.join()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("program", "texts"),
     [

@@ -106,6 +106,7 @@ def linked(sets_built: Sequence[InstructionSet], folder: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(built))
 
 
+@pytest.mark.slow
 @needs_x86
 @needs_compiler
 def test_every_set_has_something_in_its_place(tmp_path) -> None:

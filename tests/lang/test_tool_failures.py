@@ -38,6 +38,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return bool(ours[:2] == theirs[:2])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)
 def test_handlers_are_entered_alike(scripted, tmp_path, program):
     endpoint = scripted()

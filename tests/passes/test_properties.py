@@ -113,6 +113,7 @@ def seconds(name: str, graph: Graph) -> float:
     return time.process_time() - start_s
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", [chain, forks, diamonds])
 def test_passes_change_large_programs(make):
     """Of a tenth of the size that the slow test takes."""

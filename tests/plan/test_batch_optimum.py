@@ -36,6 +36,7 @@ def computed(program: sgc.Function, rows: list, engine: sgc.Runtime, **options) 
     return best.prompt_tokens - n_cached, best.prompt_tokens - best.cached_tokens
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_planned_batch_computes_what_the_optimum_does(shape, small_pool):
     rows = SHAPES[shape].rows(3, N_ROWS)

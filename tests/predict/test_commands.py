@@ -112,6 +112,7 @@ def test_a_compiled_program_shows_its_receipts(command: Command) -> None:
     assert "note on sgc-tiny, 1 row, cache cold" in out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -103,6 +103,7 @@ def by_line(found: Totals) -> dict[Key, Total]:
             for key, total in found.by_key.items()}  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("level", "temperature"), [(0, 1.0), (2, 0.0)], ids=["seeded", "greedy"])
 @pytest.mark.parametrize("name", STRAIGHT)
 def test_straight_programs_compute_what_is_predicted(
@@ -149,6 +150,7 @@ def check_random(default_engine: Runtime, tiny: EngineTarget, tmp_path: Path, se
         assert real.total.computed_tokens <= one.total.computed_tokens + ahead
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_compute_what_is_predicted(
     default_engine: Runtime, tiny: EngineTarget, tmp_path: Path, seed: int

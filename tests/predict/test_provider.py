@@ -81,6 +81,7 @@ def on_one_model_each() -> Iterator[Any]:
             yield pytest.param(name, model, marks=() if is_soon else pytest.mark.slow)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "model"), on_one_model_each())
 def test_expected_within_a_tenth_and_never_above_the_ceiling(
     tmp_path: Path, name: str, model: str

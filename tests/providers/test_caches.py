@@ -33,6 +33,7 @@ AS_GOOD = {
 ROUNDING = 1.005  # counts are whole tokens
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("shape", "model"), one_in(4, [*SHAPES], [*MODELS]))
 def test_a_plan_costs_no_more_than_any_other_way(shape, model):
     cost = measure(shape, model)

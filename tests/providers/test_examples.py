@@ -78,6 +78,7 @@ def test_every_example_is_here():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(ARGUMENTS)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "model"), one_in(3, [*ARGUMENTS], ["gpt-4o", "claude-haiku-4-5", "served"])
 )

@@ -59,6 +59,7 @@ class Faults:
         return fault
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("model", "options", "n_rows"),
     [("gpt-4o", None, 150), ("gpt-4o", ALWAYS, 150), ("claude-haiku-4-5", None, 100),
@@ -172,6 +173,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-haiku-4-5"])
 @pytest.mark.parametrize("body", ODD, ids=lambda body: str(body)[:50])
 def test_replies_of_odd_shapes_are_malformed(serve, ask, recwarn, model, body):

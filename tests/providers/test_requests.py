@@ -176,6 +176,7 @@ KEPT = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("model", KEPT)
 def test_planned_requests_are_as_recorded(serve, ask, model):
     """Two rows of a fork: marks where the rows part, and where the fork does."""

@@ -31,6 +31,7 @@ def is_noticed(mutant: Mutant) -> bool:
     command += ["-m", "not slow", *files.split(), *(["-k", words] if words else [])]
     paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {
+        "SWEEPS": "all",
         "SGC_MUTANT": json.dumps(asdict(mutant)), "PYTHONPATH": os.pathsep.join(paths),
     }  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -66,6 +66,7 @@ print([row.how for row in rows])
 """
 
 
+@pytest.mark.slow
 def test_a_batch_and_a_first_call_may_compile_the_same_program_at_once(tmp_path):
     assert "['compiled', 'compiled', 'compiled']" in script(tmp_path, DEADLOCK)
 

@@ -185,6 +185,7 @@ def _codes(code: CodeType) -> Any:
             yield from _codes(constant)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("module", ["textwrap", "string", "argparse", "dataclasses", "typing"])
 def test_every_function_of_a_module_has_its_counterpart(module):
     file = __import__(module).__file__

@@ -90,6 +90,7 @@ def less_fuel(monkeypatch):
     monkeypatch.setattr(fuel, "MAX_STEPS", 100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.full_check
 def test_code_that_is_too_much_for_the_longest_text_alone_is_none_that_is_wrong(less_fuel):
     check_trace(spelled(1), trace(spelled(1)), {})
@@ -106,6 +107,7 @@ def compares(s, rows: list[dict[str, str]]):
     s += str(compared(rows)) + sgc.gen("g", max_tokens=2)
 
 
+@pytest.mark.slow
 @pytest.mark.full_check
 def test_so_it_is_for_long_texts_inside_of_data(less_fuel):
     check_trace(compares, trace(compares), {})

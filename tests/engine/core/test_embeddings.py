@@ -33,6 +33,7 @@ def distance(found, right) -> float:
     return float(np.linalg.norm(found - right) / np.linalg.norm(right))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["Llama", "Qwen2"])
 @pytest.mark.parametrize("way", [lambda model: runner_factories(model)[0], lambda _: fused_runner])

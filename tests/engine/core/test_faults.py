@@ -132,6 +132,7 @@ class Poisoned:
         return logits
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("poison", [one_nan, one_infinity, nothing_left])
 @pytest.mark.parametrize("which", range(len(kinds())))
 def test_a_row_that_is_no_numbers_fails_alone(lab, right, which, poison) -> None:
@@ -223,6 +224,7 @@ BREAKS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "part", "error"), BREAKS)
 def test_what_fails_of_a_request_ends_it_alone(lab, right, name, part, error) -> None:
     def break_it(work: Work) -> None:

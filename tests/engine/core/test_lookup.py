@@ -79,6 +79,7 @@ def rhyming_requests(lab, seed: int, n: int = 16) -> list:
     return [*requests, *(replace(r, id=100 + r.id) for r in requests)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("seed", "options"),
     one_in(3, range(3), [{"max_running": 2}, {"pool": 260}, {"chunk_tokens": 5, "pool": 200}]),
@@ -128,6 +129,7 @@ def test_a_request_asked_again_is_guessed_from_the_tree(lab, params) -> None:
     assert 3 * (counters.steps - before.steps) <= before.steps
 
 
+@pytest.mark.slow
 def test_a_text_without_repetition_costs_little(lab) -> None:
     core = lab.make_core(vocab=40, max_context=3000)
     requests = [lab.request(i, [2 + i, 3, 9], Generate(2000, DRAWN)) for i in range(2)]

@@ -45,6 +45,7 @@ def texts(worker: Worker) -> dict[int, list[int]]:
     return {i: [t for update in updates for t in update.new_ids] for i, updates in said.items()}
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_tokens_of_one() -> None:
     one, two = Worker(**ON_CPUS), Worker(**ON_CPUS, tensor_parallel=2)
     assert one.ready.error == two.ready.error == ""
@@ -78,6 +79,7 @@ def test_a_step_that_fails_in_the_first_process_ends_it(monkeypatch, capsys) -> 
     assert "too wide" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shared_is_said() -> None:
     worker = Worker(**ON_CPUS, tensor_parallel=2, weights="int8")
     assert "leave out --tensor-parallel or --weights int8" in worker.ready.error
@@ -101,6 +103,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("case", "n"), one_in(2, [case for case in UNDERSTOOD if case[0] != "Olmo2"], [2, 4])
 )

@@ -156,6 +156,7 @@ def test_what_cannot_be_loaded_is_said_in_ready(config, words) -> None:
     assert worker.close() == 1
 
 
+@pytest.mark.slow
 def test_a_worker_whose_server_goes_while_it_loads_ends_silently() -> None:
     ours, theirs = socket.socketpair()
     config = json.dumps({"fake": True, "tokenizer_folder": TOKENIZER})

@@ -52,6 +52,7 @@ def test_what_is_generated_is_what_was_asked_for(default_model: EmbeddedEngine) 
     assert min(n_complete.values()) > N_OF_A_KIND / 2
 
 
+@pytest.mark.slow
 def test_hostile_constraints_are_answered(default_model: EmbeddedEngine) -> None:
     async def main() -> list[hostile.Answer]:
         async with EngineBackend(default_model.uri) as backend:

@@ -101,6 +101,7 @@ def longest_gap(times: list[float]) -> float:
     return max(b - a for a, b in itertools.pairwise(times))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "field",
     ["regex", *(pytest.param(f, marks=pytest.mark.slow) for f in ("stop_regex", "pattern"))],

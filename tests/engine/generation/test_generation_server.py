@@ -36,6 +36,7 @@ def test_a_bias(engine: EmbeddedEngine, rig: Rig) -> None:
 STOPS = [("[,.]",), (r"\w[ ,]\w", "[.!?]"), (r"[aeiou]{2}",), (r"[^ ]+ ",), (r"(?i)[q-z]\W",)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("patterns", STOPS, ids=str)
 def test_stop_patterns_and_their_streams(engine: EmbeddedEngine, rig: Rig, patterns) -> None:
     """The text is that of the first match's end, cut where it starts, and so are the deltas."""

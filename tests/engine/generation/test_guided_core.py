@@ -39,6 +39,7 @@ def right(rig: Rig, requests: list[EngineRequest]) -> dict[int, tuple]:
 # What comes out
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("jumps", [True, False])
 @pytest.mark.parametrize(("field", "text"), CONSTRAINTS, ids=lambda value: value[:20])
 def test_a_text_that_ended_satisfies_its_constraint(rig: Rig, field, text, jumps) -> None:
@@ -68,6 +69,7 @@ def test_the_requests_differ(rig: Rig, requests, right) -> None:
     assert sum(outcome.last.usage.forced_tokens > 0 for outcome in outcomes) > 10
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("max_running", [1, 2, 5, 256])
 def test_independent_of_the_batch(rig: Rig, requests, right, max_running) -> None:
     core = rig.core(max_running=max_running)
@@ -82,6 +84,7 @@ def test_independent_of_the_order_of_arrival(rig: Rig, requests, right, per_step
     assert answers(drive(rig.core(), [requests[i] for i in order], per_step=per_step)) == right
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("chunk", [1, 3, 7, 64])
 def test_independent_of_chunks(rig: Rig, requests, right, chunk) -> None:
     core = rig.core(chunk_tokens=chunk)
@@ -90,6 +93,7 @@ def test_independent_of_chunks(rig: Rig, requests, right, chunk) -> None:
     assert_counted(core, outcomes.values())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shares", [True, False])
 @pytest.mark.parametrize("cache", CACHES)
 def test_independent_of_the_cache(rig: Rig, requests, right, cache, shares) -> None:

@@ -46,6 +46,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Rig:
     return make_rig(tokenizer, Vocabulary(tokenizer, tokenizer.vocab_size))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize(("field", "text"), CONSTRAINTS, ids=lambda value: value[:20])
 def test_where_a_text_has_one_tokenization_jumps_change_nothing(
@@ -73,6 +74,7 @@ def test_where_a_text_has_one_tokenization_jumps_change_nothing(
         assert all(runs[True][seed].last.usage.forced_tokens >= 20 for seed in range(4))
 
 
+@pytest.mark.slow
 def test_where_the_model_takes_its_own_tokens_jumps_change_nothing(rig: Rig) -> None:
     """Of the vocabulary of words: those runs in which what was forced is tokenized as it would
     have been."""
@@ -126,6 +128,7 @@ class Counting:
         return self._model.run(batch)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("chunk", [3, 512])
 @pytest.mark.parametrize(("field", "text"), CONSTRAINTS, ids=lambda value: value[:20])
 def test_a_forced_token_saves_a_step(rig: Rig, field, text, chunk) -> None:

@@ -73,6 +73,7 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> Rig:
     return make_rig(tokenizer, Vocabulary(tokenizer, tokenizer.vocab_size))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("jumps", [True, False])
 @pytest.mark.parametrize("pattern", ["[ab]z", "[ab]{2}[zZ]?z", "a+z", "(?:[ab]z)+", "[ab]zebra"])
 def test_a_dead_end_is_an_error_of_its_own(poor: Rig, pattern, jumps) -> None:

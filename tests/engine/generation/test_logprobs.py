@@ -128,6 +128,7 @@ def test_a_prompt_of_one_token() -> None:
             assert len(outcome.last.prompt_logprobs) == (start == 0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", CACHES)
 @pytest.mark.parametrize("chunk", [3, 512])
 @pytest.mark.parametrize("shares", [True, False])
@@ -165,6 +166,7 @@ def test_who_asks_for_all_computes_all_and_shares_it() -> None:
     assert (again.cached_tokens, again.computed_tokens) == (0, 20)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", CACHES)
 def test_those_of_requests_that_were_preempted(kind) -> None:
     rng = np.random.default_rng(3)

@@ -194,6 +194,7 @@ def near(draw: st.DrawFn, pattern: str) -> str:
     return "".join(text)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_each_construct_matches_what_re_matches(pattern: str) -> None:
     for char in ["", *dict.fromkeys(POOL)]:

@@ -81,6 +81,7 @@ def assert_refused(engine: EmbeddedEngine, more: dict[str, Any], reason: str) ->
     run(engine, work)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("more", "reason"), REFUSED, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_done_is_refused_at_once(engine: EmbeddedEngine, more, reason) -> None:
     assert_refused(engine, more, reason)

@@ -32,6 +32,7 @@ def followed_by(page: str, language: str, other: str) -> list[tuple[str, str]]:
     return re.findall(f"```{language}{block}\n```{other}{block}", text, flags=re.DOTALL)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_prints_what_is_shown(tiny: Any, page: str) -> None:
     ((code, shown),) = followed_by(page, "python", "")

@@ -81,6 +81,7 @@ def by_transformers(folder: Path) -> np.ndarray:
     return np.array([row / np.linalg.norm(row) for row in rows])
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_folder(folder: Path, http_engine: Any) -> None:
     right = by_transformers(folder)
     with EmbeddedEngine(str(folder), ["--http", "0", "--pool-tokens", "2000"]) as engine:

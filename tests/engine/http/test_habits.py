@@ -22,6 +22,7 @@ def chat(ask: Ask, **more: Any) -> Any:
     return ask("/v1/chat/completions", {**BODY, "messages": HELLO, **more})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("asked", "is_held"),
     [

@@ -126,6 +126,7 @@ def test_a_number_at_its_extreme_is_used_or_refused(ask: Ask, path: str) -> None
             assert ask(path, body).status in (200, 400), (name, value)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("path", "body"), list(cases()))
 def test_a_wrong_field_is_a_400_or_a_404_that_says_why(ask: Ask, path: str, body: Any) -> None:
     answer = ask(path, body)

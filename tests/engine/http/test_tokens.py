@@ -41,6 +41,7 @@ def cached(engine: Any, path: str, token: str, salt: str = "") -> int:
     return int(answer.json["usage"]["prompt_tokens_details"]["cached_tokens"])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("path", ["/generate", "/v1/completions", "/v1/chat/completions"])
 def test_tokens_share_no_prefix(shared: Any, path: str) -> None:
     right = {"Authorization": "Bearer alpha"}

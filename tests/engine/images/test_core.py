@@ -57,6 +57,7 @@ def test_questions_about_one_image_share_its_tokens(llava: Engine) -> None:
     assert len(set(map(tuple, alone))) > 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["llava", "qwen2_vl", "smolvlm"])
 def test_answers_do_not_depend_on_batches_or_chunks(name: str, engine_of) -> None:
     text = SHOWN[name]

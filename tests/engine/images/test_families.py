@@ -9,6 +9,7 @@ from vision_folders import MAKERS, SHOWN, picture, png
 FAMILIES = list(MAKERS)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FAMILIES)
 def test_generations_are_those_of_transformers(name: str, folder_of, engine_of) -> None:
 

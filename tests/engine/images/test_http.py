@@ -65,6 +65,7 @@ def _chat(url: str, content: Any, **more: Any) -> Any:
     return _post(url, "/v1/chat/completions", body)
 
 
+@pytest.mark.slow
 def test_chats_with_images_are_those_of_transformers(url: str, reference: Reference) -> None:
     content = [_said("first "), _part(ONE), _said(" second "), _part(TWO), _said(" which?")]
     reply = _chat(url, content)
@@ -136,6 +137,7 @@ def test_images_are_of_users(url: str) -> None:
     assert "images are in users' messages" in reply["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_model_of_text_refuses_them_by_name() -> None:
     with EmbeddedEngine("default", ["--http", "0"]) as engine:
         url = _url(engine)

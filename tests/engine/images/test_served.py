@@ -85,6 +85,7 @@ def test_forks_share_images(served, tmp_path: Path) -> None:
     assert last.cached_tokens - after.cached_tokens > 30
 
 
+@pytest.mark.slow
 def test_a_model_of_text_says_so(tmp_path: Path) -> None:
     path = tmp_path / "one.png"
     path.write_bytes(png(picture(1)))

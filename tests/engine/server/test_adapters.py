@@ -95,6 +95,7 @@ def adapted(backend: EngineBackend, name: str) -> EngineBackend:
 GREEDY_ON = Sampling(max_tokens=12, temperature=0.0, ignore_eos=True)
 
 
+@pytest.mark.slow
 def test_each_text_is_the_merged_models_also_beside_others(served: Served) -> None:
     async def work(backend: EngineBackend) -> list[Generated]:
         names = [*NAMES, *NAMES]  # two rows of each in one batch
@@ -252,6 +253,7 @@ def test_info_tells_them(served: Served) -> None:
     assert len({each.fingerprint for each in told}) == 2
 
 
+@pytest.mark.slow
 def test_what_is_on_disk_is_of_one_adapter(served: Served, tmp_path: Path) -> None:
     """Another folder under the same name finds nothing; the same folder under another, all."""
     long: Prompt = (TextRun(TEXT * 20),)

@@ -207,6 +207,7 @@ def test_a_token_must_be_printable_ascii(monkeypatch: pytest.MonkeyPatch) -> Non
         EngineBackend("grpc://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_grpc_logs_nothing_unless_asked() -> None:
     module = "sgc.runtime.executor.backends.engine.backend"
     code = f"import os, {module}; print(os.environ['GRPC_VERBOSITY'])"

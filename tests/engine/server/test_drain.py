@@ -66,6 +66,7 @@ def test_what_is_under_way_ends_and_new_requests_are_refused(tmp_path: Path) -> 
         ended(process)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("seconds", "signals"),
     [

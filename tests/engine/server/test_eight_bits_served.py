@@ -28,6 +28,7 @@ def info_of(*arguments: str) -> pb.Info:
     return asyncio.run(ask())
 
 
+@pytest.mark.slow
 @needs_kernels
 def test_an_engine_tells_what_eight_bits_cost(capfd) -> None:
     info = info_of("--weights", "int8", "--kv", "int8")
@@ -44,6 +45,7 @@ def test_an_engine_tells_what_eight_bits_cost(capfd) -> None:
     )
 
 
+@pytest.mark.slow
 @needs_kernels
 def test_an_engine_in_the_models_dtype_measures_nothing(capfd) -> None:
     info = info_of()

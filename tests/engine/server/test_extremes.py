@@ -139,6 +139,7 @@ def numbered(requests: list[pb.Request], first: int) -> list[pb.Request]:
     return requests
 
 
+@pytest.mark.slow
 def test_no_number_of_a_request_harms_another(ask: Ask) -> None:
     alone = ask([numbered(innocents(), 1)])
     right = [said(alone[i]) for i in range(1, 1 + N_INNOCENTS)]

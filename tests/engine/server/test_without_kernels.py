@@ -42,6 +42,7 @@ def test_they_are_turned_off(monkeypatch, capfd) -> None:
     assert lines_of_a_start(capfd) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compiler", "said"),
     [

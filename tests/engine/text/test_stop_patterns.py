@@ -232,6 +232,7 @@ def test_locate_where_nothing_ends() -> None:
         stop_patterns(("ab",)).locate("xab", 2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "pattern", [r"\d", r"\s", r"\w", r"\S", r"(?a)\W", r"(?a)(?u:\w)", "(?i)k", "(?i)[^à-ý]"]
 )
@@ -265,6 +266,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("patterns", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_patterns_are_bounded_in_time(patterns: list[str]) -> None:
     rng = random.Random(0)

@@ -34,6 +34,7 @@ def _arguments(text: str) -> Iterator[list[Any]]:
         yield list(ast.literal_eval(f"({text},)")) if text else []
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", list(_cases()), ids=lambda case: f"{case[0]} {case[2]}"[:60])
 def test_the_evaluator_gives_what_python_gives(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     # pytest keeps errors that Python drops, and with them generators that would be closed.

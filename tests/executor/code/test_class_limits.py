@@ -347,6 +347,7 @@ while True: Plain.go
 """.strip().splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_steps", [50_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
 def test_hostile_classes_end_soon_and_take_little_memory(n_steps: int) -> None:
     check_it_is_ended(HOSTILE, HEAD, n_steps)

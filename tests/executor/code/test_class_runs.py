@@ -251,6 +251,7 @@ import copy
 """.strip().splitlines()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", IDENTITY[:-1])
 def test_what_depends_on_identity_is_refused(body: str) -> None:
     with pytest.raises(NotAllowed):

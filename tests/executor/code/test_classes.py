@@ -241,6 +241,7 @@ def source(body: str) -> str:
     return f"{needed(MODULE, body)}\ndef f():\n{indent(body, '    ')}\n"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", CASES)
 def test_classes_do_what_pythons_do(body: str) -> None:
     assert by_us(source(body), []) == by_python(source(body), [])

@@ -124,6 +124,7 @@ def f(values, given, ends):
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("taker", TAKERS)
 def test_items_are_taken_as_python_takes_them(taker: str) -> None:
     source = _MODULE.format(taker=taker)
@@ -163,6 +164,7 @@ found = textwrap.fill(text=items)
 """.strip().splitlines()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("taker", ENDLESS)
 def test_items_without_an_end_are_an_error(taker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuel, "MAX_STEPS", 200_000)  # so that it ends soon

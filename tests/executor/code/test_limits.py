@@ -150,6 +150,7 @@ while True: list(map(str, [1] * 10 ** 5))
 HEAD = "import collections, functools, itertools, json, math, re\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_steps", [200_000, pytest.param(fuel.MAX_STEPS, marks=pytest.mark.slow)])
 def test_hostile_code_ends_soon_and_takes_little_memory(n_steps: int) -> None:
     """With fewer steps than a run has, in short."""

@@ -106,6 +106,7 @@ class Frozen:
     b: int = 7
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("is_same_items", [True, False])
 @pytest.mark.parametrize("n_removed", [0, 1, 2])
 def test_objects_that_came_one_by_one_are_copied(n_removed: int, is_same_items: bool) -> None:

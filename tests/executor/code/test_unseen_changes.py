@@ -66,6 +66,7 @@ def program_of(read: str, change: str, place: str) -> Any:
     return names["program"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("read", "change"), one_in(2, READS, CHANGES))
 def test_what_is_seen_is_as_interpreted_or_refused(read: str, change: str) -> None:
     for place in PLACES:

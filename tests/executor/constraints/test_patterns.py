@@ -16,6 +16,7 @@ from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 
+@pytest.mark.slow
 def test_a_pattern_that_takes_for_ever_is_an_error_and_stops_no_other_run():
     async def both() -> Any:
         @sgc.function

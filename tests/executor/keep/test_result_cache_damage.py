@@ -78,6 +78,7 @@ def test_a_reply_of_another_shape_is_asked_for_again(tmp_path):
     assert asyncio.run(work()) == 2
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "damage",
     [

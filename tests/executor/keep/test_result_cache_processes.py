@@ -38,6 +38,7 @@ def worker(folder, first, last):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_several_processes_use_one_folder(tmp_path):
     workers = [worker(tmp_path / "cache", n * 60, n * 60 + 180) for n in range(3)]
     for process in workers:
@@ -52,6 +53,7 @@ def test_several_processes_use_one_folder(tmp_path):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_a_cache(tmp_path):
     n_found = 0
     for n_lines in (1, 4, 9):

@@ -124,6 +124,7 @@ def check_many(attempt: Attempt, tmp_path: Path, n_runs: int) -> None:
     assert sum(n_killed.values()) - n_killed[0] > n_runs // 2, "most runs were killed"
 
 
+@pytest.mark.slow
 def test_killed_anywhere_it_ends_the_same(attempt, tmp_path):
     check_many(attempt, tmp_path, 3)
 

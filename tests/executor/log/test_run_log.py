@@ -29,6 +29,7 @@ from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES
 pytestmark = pytest.mark.usefixtures("nothing_done")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("second", WAYS)
 @pytest.mark.parametrize("first", WAYS)
 def test_either_way_goes_on_from_the_others_log(path, first, second):

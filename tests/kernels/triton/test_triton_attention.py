@@ -72,6 +72,7 @@ SOME = [("decode", [1]), ("mixed", [1, 1, 20])]
 EXTEND = ("extend", [40, 130])  # takes the interpreter longer
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("dtype", "new_tokens"),
     [
@@ -97,6 +98,7 @@ def family(n_rows: int, n_shared: int, n_new: int = 1, n_own: int = 5) -> Ragged
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("rows", "sinks"), one_in(2, [(2, 1), (3, 1), (40, 1), (5, 4)], [False, True])
 )

@@ -287,6 +287,7 @@ def by_chance(rng: random.Random):
     return propose
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(4))
 def test_only_order_and_white_space_change(part):
     n_moved = 0

@@ -65,6 +65,7 @@ def s_of(s, name):
     return s[name]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "function", [grouped, grouped_in_turn, kept, left_out, dropped, chosen],
     ids=lambda function: function.name,

@@ -79,6 +79,7 @@ PROGRAMS = (
 WORK = (80_000, 30_000, 32_000, 30_000)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("program", "work"),
     [*zip(PROGRAMS, WORK, strict=True)],

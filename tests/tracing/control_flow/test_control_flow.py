@@ -324,6 +324,7 @@ def test_a_loop_that_goes_round_too_often(scripted):
     assert results(done)[2] is None
 
 
+@pytest.mark.slow
 def test_what_was_not_compiled_is_interpreted_and_nothing_is_asked_twice(scripted, monkeypatch):
     monkeypatch.setattr(tracer, "Budget", lambda: Budget(runs=30))
     calls = []

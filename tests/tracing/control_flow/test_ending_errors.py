@@ -154,11 +154,13 @@ WHOLE = [
 OTHERS = [ends_a_loop_of_python, in_a_generator, asked_by_getattr, by_a_library]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", WHOLE, ids=lambda each: each.name)
 def test_they_end_the_program_as_in_python(program):
     agree_saved(program, POOL, n=24, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", OTHERS, ids=lambda each: each.name)
 def test_where_python_may_handle_them_they_are_what_python_makes_of_them(program):
     equal_or_refused(program, POOL, n=24)

@@ -88,6 +88,7 @@ def test_a_generator_with_something_left_to_do_is_refused(generator: str, use: s
         program.compile(check=False)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("generator", "use"), [case for case in CASES if case not in LEFT])
 def test_other_generators_are_the_same_compiled(generator: str, use: str) -> None:
     program = _program(GENERATORS[generator][1], USES[use][1])
@@ -350,6 +351,7 @@ LOOPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", LOOPS, ids=lambda program: program.name)
 def test_a_loop_over_a_generator_is_a_loop(program: Any) -> None:
     graph = agree(program, REPLIES, n=20, q="x")

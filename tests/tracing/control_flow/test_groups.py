@@ -240,11 +240,13 @@ OTHERS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_groups_are_taken_in_turn(body: Any) -> None:
     agree_saved(around_failing(body), POOL, n=12, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
     equal_or_refused(around_failing(body), POOL)

@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 from types import CodeType
 
+import pytest
 from control_flow import agree
 
 import sgc
@@ -32,6 +33,7 @@ def test_an_import_in_an_arm():
     agree(program, YES_NO, q="x")
 
 
+@pytest.mark.slow
 def test_every_way_to_an_instruction_leaves_a_stack_of_one_depth():
     """What Python's own compiler makes of the standard library is understood."""
     n_ways = 0

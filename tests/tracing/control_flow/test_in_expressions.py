@@ -119,6 +119,7 @@ def _program(line: str) -> Any:
     return names["program"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "line",
     [

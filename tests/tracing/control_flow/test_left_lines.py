@@ -27,6 +27,7 @@ LINES = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("place", "line"), one_in(2, PLACES, LINES))
 def test_the_interpreter_goes_on_and_asks_nothing_twice(place: str, line: str) -> None:
     function = program_at(place, line, LINES)

@@ -49,6 +49,7 @@ SHOWN: dict[str, Any] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_a_loop_is_a_loop(kind: str) -> None:
     @sgc.function
@@ -63,6 +64,7 @@ def test_a_loop_is_a_loop(kind: str) -> None:
     assert agree(program, REPLIES, q="x").n_nodes < 30
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", CHANGES)
 def test_paths_that_changed_it(kind: str) -> None:
     @sgc.function

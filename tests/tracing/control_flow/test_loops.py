@@ -173,6 +173,7 @@ def test_what_grows_in_a_loop_is_work():
     assert report.work < 80_000
 
 
+@pytest.mark.slow
 def test_what_is_around_an_inner_loop_is_widened_before_the_loop_is_explored(monkeypatch):
     """Else the inner loops are explored once more for each state of the outer one."""
 

@@ -200,6 +200,7 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_errors_and_exits(function):
     graph = agree(function, POOL, n=24, tools=[looked_up], q="q")

@@ -78,6 +78,7 @@ def rebound(s, q: str):
         s += f"{x}{n}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", [loops, lists, rebound])
 def test_map_and_filter_do_as_in_python(program):
     graph = agree(program, REPLIES, q="x")

@@ -54,6 +54,7 @@ CASES = (
 BOTH = [(subject, cases) for subject in SUBJECTS for cases in CASES]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("subject", "cases"),
     [

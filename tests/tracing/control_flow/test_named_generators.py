@@ -169,11 +169,13 @@ OTHERS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_they_are_loops(body: Any) -> None:
     agree_saved(around_failing(body), POOL, n=12, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
     equal_or_refused(around_failing(body), POOL)

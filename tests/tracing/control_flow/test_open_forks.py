@@ -148,6 +148,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_it_is_what_it_is_interpreted(program: Any) -> None:
     graph = agree(program, REPLIES, **WORDS)

@@ -152,6 +152,7 @@ def test_a_shared_list_is_not_changed_through_another_list():
     assert "is changed" in refused(program)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", [lambda x: {"w": x}, lambda x: Beam((x,)), lambda x: (x, x)])
 def test_whether_an_item_is_the_very_object_is_not_said_wrongly(make: Any):
     @sgc.function

@@ -144,6 +144,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_list_of_streams_is_no_value(case):
     use = REFUSED[case]

@@ -67,6 +67,7 @@ def _program(make: Any, change: Any, over: Any) -> Any:
     return program
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("over", "change"), one_in(3, OVERS, CHANGES))
 def test_ways_that_change_what_a_loop_goes_over(over: str, change: str) -> None:
     make, changed = CHANGES[change]

@@ -310,6 +310,7 @@ def kept_in_dicts(s, q: str):
 PROGRAMS = (shared, swapped, in_closures, handled, kept_in_dicts)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_what_is_shared_and_kept_stays_so(program):
     agree(program, REPLIES, q="x")

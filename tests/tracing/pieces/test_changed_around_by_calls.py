@@ -239,6 +239,7 @@ EQUAL = (
 )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_what_it_changes_is_a_value_of_the_graph(body: Callable[..., Any]) -> None:
     assert equal_or_refused(around(body), WORDS, n=10) == "equal"

@@ -150,6 +150,7 @@ BODIES = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", BODIES)
 def test_a_set_has_its_order_in_each_node(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=16, q="x")

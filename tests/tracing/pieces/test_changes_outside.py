@@ -272,6 +272,7 @@ BODIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_it_is_what_it_is_interpreted_or_said(body: Any) -> None:
     @sgc.function

@@ -239,11 +239,13 @@ REFUSED = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("body", "is_handled"), one_in(2, EQUAL, [True, False]))
 def test_what_is_deleted_is_code(body: Callable[..., Any], is_handled: bool) -> None:
     assert equal_or_refused(program(body, is_handled), POOL, n=12) == "equal"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("body", "is_handled"), one_in(2, REFUSED, [True, False]))
 def test_what_is_not_at_once_is_refused(body: Callable[..., Any], is_handled: bool) -> None:
     assert equal_or_refused(program(body, is_handled), POOL) == "refused"

@@ -161,6 +161,7 @@ def all_of_it(error: Any) -> Any:
     return shown, its_args(error), its_pattern(error)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", RAISING)
 def test_an_error_holds_what_it_holds(body: Callable[[str], Any]) -> None:
     assert equal_or_refused(program(body, all_of_it), REPLIES, n=6) == "equal"

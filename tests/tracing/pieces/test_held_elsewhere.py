@@ -227,6 +227,7 @@ BODIES = [
 SAID = [two_names_are_one, a_dict_holds_the_list, *shared_bodies.SAID]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", [*BODIES, *shared_bodies.BODIES], ids=lambda body: body.__name__)
 def test_it_is_what_it_is_interpreted_or_said(body: Any) -> None:
     @sgc.function

@@ -310,11 +310,13 @@ OTHERS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_what_a_helper_changes_is_changed(body: Any) -> None:
     agree_saved(around(body, gets_text=True), POOL, n=12, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", OTHERS)
 def test_others_are_equal_or_refused(body: Any) -> None:
     TOTALS.clear()

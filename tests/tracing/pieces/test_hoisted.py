@@ -98,6 +98,7 @@ def test_of_a_table_by_an_enum() -> None:
     agree(program(of_a_subscript), REPLIES, q="x", n=24)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", [of_a_method, of_a_defaultdict, of_an_iterator, that_is_changed])
 def test_others_are_equal_or_refused(body: Any) -> None:
     equal_or_refused(program(body), REPLIES, n=16)

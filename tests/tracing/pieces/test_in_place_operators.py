@@ -441,6 +441,7 @@ def test_a_run_stops_at_a_change_of_what_two_lists_hold() -> None:
         agree_or_refuse(parts_of_two, Program(optimize(graph, level)), REPLIES, n=8)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("body", "wanted"), WANTED)
 def test_changes_in_place_are_equal_or_refused(body: Body, wanted: str) -> None:
     assert equal_or_refused(program(body), REPLIES) == wanted

@@ -37,6 +37,7 @@ def _compiled(function: Any) -> Program:
         return function.compile(partial=True)  # type: ignore[no-any-return]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("place", "line"),
     [(place, LINES[n % len(LINES)]) for n, place in enumerate((*PLACES, "arm", "helper", "loop"))],

@@ -74,6 +74,7 @@ def program(body: Callable[..., Any]) -> Any:
     return shown
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", [to_known_items, amounts, days, totals])
 def test_items_are_added_to(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=16, q="x")

@@ -145,6 +145,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_the_graph_does_what_the_program_does(program):
     agree(program, REPLIES, n=5, budget=Budget(), q="a b")

@@ -79,6 +79,7 @@ def merges_doubles(s, lines: list[str]):
     return {"n": len(found), "all": sorted(each.street for each in found.values())}
 
 
+@pytest.mark.slow
 def test_a_dict_may_change_whatever_was_decided_before():
     """While a budget is spent, frames are looked at to find pieces; none of them stays alive."""
     gc.disable()

@@ -183,6 +183,7 @@ REFUSED = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_the_order_is_that_of_the_interpreter(body: Callable[..., Any]) -> None:
     assert equal_or_refused(around(body), POOL, n=12) == "equal"

@@ -195,12 +195,14 @@ def program(body: Callable[[str], Any], is_in_code: bool) -> Any:
     return shown
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("is_in_code", [True, False])
 @pytest.mark.parametrize("body", EQUAL)
 def test_the_order_is_that_of_the_interpreter(body: Callable[[str], Any], is_in_code: bool) -> None:
     assert equal_or_refused(program(body, is_in_code), REPLIES) == "equal"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("is_in_code", [True, False])
 @pytest.mark.parametrize("body", LOST)
 def test_an_order_that_no_copy_has_is_its_own_or_refused(
@@ -239,6 +241,7 @@ def test_the_order_is_seen_by_whatever_reads_the_set() -> None:
     agree(seen_by_names, REPLIES, n=3, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("is_in_code", [True, False])
 @pytest.mark.parametrize("body", OF_TEXTS)
 def test_the_order_of_texts_is_no_other(body: Callable[[str], Any], is_in_code: bool) -> None:

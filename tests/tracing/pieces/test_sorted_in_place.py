@@ -83,6 +83,7 @@ def with_a_key_that_changes(s: Any, words: list[str]) -> Any:
 OTHERS = (changed_later, changed_through_the_list, with_an_alias, with_a_key_that_changes)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_they_are_sorted(body: Any) -> None:
     agree_saved(around(body), POOL, n=12, q="x")

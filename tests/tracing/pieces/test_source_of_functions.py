@@ -127,6 +127,7 @@ def program(body: Callable[[str], Any]) -> Any:
     return shown
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", [of_defaults, of_code, of_methods, of_lambdas])
 def test_it_is_the_function_as_it_is_now(body: Callable[[str], Any]) -> None:
     assert equal_or_refused(program(body), REPLIES) == "equal"

@@ -124,6 +124,7 @@ def test_the_message_of_a_tool_s_error_is_not_read_as_json_s():
         trace(program, is_full=True)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("program", "replies"),
     [

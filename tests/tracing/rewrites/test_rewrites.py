@@ -75,6 +75,7 @@ def ran(program: Any, arguments: dict[str, Any], seed: int) -> Any:
     return outcome(run)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair[0] for pair in PAIRS])
 def test_a_refusal_names_a_rewrite_that_compiles(pair: Pair, tmp_path: Path) -> None:
     construct, rewrite, before, after = pair

@@ -31,6 +31,7 @@ class Order:
         return "/".join(self.items)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "read",
     [

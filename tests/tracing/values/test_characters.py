@@ -65,6 +65,7 @@ def as_a_list(s: Any, text: str) -> Any:
 OTHERS = (strictly, as_a_list)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_they_are_taken_in_turn(body: Any) -> None:
     agree_saved(around(body, gets_text=True), POOL, n=12, q="x")

@@ -93,6 +93,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_they_are_the_same_compiled(program: Any) -> None:
     agree(program, REPLIES, n=10, q="x")
@@ -125,6 +126,7 @@ def test_keys_that_are_not_hashable_are_refused_too():
         trace(program, is_full=True)
 
 
+@pytest.mark.slow
 def test_keys_that_may_not_be_hashable_are_refused_where_python_would_stop_earlier():
     @sgc.function
     def program(s, q: str, data: list):

@@ -130,6 +130,7 @@ def outcome(run: Any) -> Any:
         return f"fails: {error.message}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("row", [*rows(COMPUTED), *rows(AS_CODE)])
 def test_compiled_is_interpreted(row, scripted):
     program, _ = made(row)
@@ -172,6 +173,7 @@ def test_what_is_refused_names_its_line_and_a_way_out(row):
     assert line <= int(where) < line + n_lines, caught.value
 
 
+@pytest.mark.sweep
 @pytest.mark.full_check
 @pytest.mark.parametrize("row", rows(REFUSED))
 def test_what_is_refused_is_interpreted_and_says_why(row, scripted):

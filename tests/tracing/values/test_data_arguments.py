@@ -202,6 +202,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("function", CASES, ids=lambda function: function.name)
 def test_programs_of_data_compile_without_it_and_do_as_python(function):
     program = function.compile(opt_level=0)
@@ -245,6 +246,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", WRONG)
 def test_a_compiled_program_takes_no_data_that_does_not_fit(case, tmp_path):
     function, row, message = WRONG[case]

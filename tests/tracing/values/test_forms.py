@@ -143,6 +143,7 @@ def _program(body: str) -> Any:
 CASES = [*COMPARED, *FAILING, *TUPLES]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "body",
     [

@@ -173,6 +173,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda each: each.name)
 def test_as_interpreted(function):
     agree(function, POOL, n=16, levels=LEVELS, q="x")

@@ -104,6 +104,7 @@ def program_of(body: Any) -> Any:
     return program
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", RIGHT, ids=lambda body: body.__name__)
 def test_what_was_computed_before_the_change_is_right(body: Any) -> None:
     agree(program_of(body), POOL, q="x")

@@ -109,6 +109,7 @@ def program(body: Any) -> Any:
     return shown
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_items_are_taken_in_turn(body: Any) -> None:
     agree(program(body), REPLIES, q="x", n=20)

@@ -74,6 +74,7 @@ def program(body: Callable[..., Any]) -> Any:
 BODIES = (replaced, asks_between, asked_of_all, handled, by_name, numbers)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", BODIES)
 def test_they_are_texts_or_pythons_error_is_raised(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=24, q="x")

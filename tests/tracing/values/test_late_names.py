@@ -130,6 +130,7 @@ def maps(s, q: str):
 PROGRAMS = (maps, chosen, quiz, numbers, unknown, forked, calls)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.name)
 def test_names_made_at_run_time(function):
     agree_saved(function, POOL, n=8, q="x")

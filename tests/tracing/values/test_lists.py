@@ -281,6 +281,7 @@ def strictly(s, xs: list[str], ys: list[str], zs: list[str]):
         s += str(error)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("lengths", [(2, 2, 2), (1, 2, 2), (2, 1, 2), (2, 2, 1), (1, 1, 2)])
 def test_zip_of_unequal_lists_that_must_be_equal(lengths: tuple[int, ...]) -> None:
     agree(
@@ -305,6 +306,7 @@ def beside_known(s, xs: list[str]):
         s += str(error)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_zip_with_what_is_known(n: int) -> None:
     agree(beside_known, ("a", "b"), xs=["v", "w", "x"][:n])

@@ -37,6 +37,7 @@ def among_none(v: Any) -> Any:
     return v in nothing, nothing.get(v)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "look_up", [in_a_table, a_number, with_a_default, whether_it_is_there, among_none]
 )

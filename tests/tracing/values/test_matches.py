@@ -216,6 +216,7 @@ EQUAL = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_matches_are_pythons(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=12, q="x")

@@ -165,6 +165,7 @@ OTHERS = (
 )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_a_missing_key_is_added(body: Any) -> None:
     agree_saved(around(body), POOL, n=12, q="x")

@@ -170,6 +170,7 @@ RUNS: dict[Any, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", RUNS, ids=lambda each: each.name)
 def test_runs_equal_interpreted_ones(program):
     for each in RUNS[program]:
@@ -188,6 +189,7 @@ assert "test_models" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_files_need_no_module_of_the_program(tmp_path):
     rows, wanted = [], []
     (tmp_path / "pool").write_text(json.dumps(POOL))

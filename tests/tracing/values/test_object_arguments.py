@@ -101,6 +101,7 @@ def data(value):
     return json.loads(json.dumps(value, default=vars))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", RUNS)
 def test_runs_on_objects_equal_interpreted_ones(case):
     program, name, given = RUNS[case]
@@ -119,6 +120,7 @@ for file, arguments in json.load(open("rows.json")):
 """
 
 
+@pytest.mark.slow
 def test_files_take_the_data_of_objects(tmp_path):
     """They are data themselves: the program's module is not there."""
     rows, wanted = [], []

@@ -39,6 +39,7 @@ GIVEN = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_one_program_takes_them_with_values_and_without():
     graph = traced(told)
     assert {param.value.name for param in graph.params} == {"q", "tone", "turns", "facts", "tags"}

@@ -64,6 +64,7 @@ READ: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("read", READ, ids=range(len(READ)))
 @pytest.mark.parametrize("is_abstract", [True, False], ids=["generated", "formatted"])
 def test_what_reads_is_given_the_text_though_its_error_is_handled(

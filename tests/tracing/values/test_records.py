@@ -198,11 +198,13 @@ OF_LISTS = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", OF_TEXTS, ids=lambda program: program.name)
 def test_they_are_the_same_compiled(program: Any) -> None:
     agree(program, REPLIES, n=24, q="x")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", OF_LISTS, ids=lambda program: program.name)
 def test_lists_of_them_are_the_same_compiled(program: Any) -> None:
     graph = agree(program, REPLIES, xs=["x", "a,b", "q", "zz"])
@@ -297,6 +299,7 @@ def leaves_to_a_tool(s, xs: list[str]):
         s += shown(note) + sgc.gen("n", max_tokens=2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "program",
     [leaves_as_it_is, leaves_in_a_list, leaves_in_a_named_tuple, leaves_to_a_tool],
@@ -423,6 +426,7 @@ def holds_a_tree(s, q: str):
     return len(kept), len(max(root.children, key=lambda each: len(each.children)).children)
 
 
+@pytest.mark.slow
 def test_objects_that_hold_each_other_are_looked_at_once() -> None:
     report = Report()
     trace(holds_a_tree, budget=Budget(work=20_000), report=report)

@@ -182,6 +182,7 @@ EQUAL = (
 EITHER = (that_asks, that_gives_something, of_a_generic_class, with_its_own_new, wrong_arguments)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", EQUAL)
 def test_objects_begin_as_pythons(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=10, q="x")

@@ -69,6 +69,7 @@ def splits(s, x):
     return rest
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", [parses, reads_json, splits], ids=lambda p: p.name)
 def test_programs_on_replies(program, scripted):
     programs = at_levels(program)

@@ -70,6 +70,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", REFUSED)
 def test_other_arguments_are_refused(case):
     given, message = REFUSED[case]

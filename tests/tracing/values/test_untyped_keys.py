@@ -26,6 +26,7 @@ def nested(key: Any, whole: Any) -> Any:
     return whole[key][0]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("take", [of_json, of_a_list, nested])
 def test_a_key_out_of_json_takes_what_python_takes(take: Any) -> None:
     @sgc.function

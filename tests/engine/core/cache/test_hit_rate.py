@@ -19,6 +19,7 @@ def rate(shape: str, policy: str, pool: float, width: int | None) -> hit_rate.Ra
     return hit_rate.measure(shape, 0, policy=policy, pool=pool, width=width, **SMALL, least=3)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_engine_counts_what_the_requests_say(shape: str) -> None:
     """With room for all, in the order of arrival: not one position more or less."""

@@ -200,6 +200,7 @@ def test_bugs_are_found(tmp_path, monkeypatch, bug):
         check_seeds(tmp_path, range(4), case)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", CASES)
 def test_answers_are_those_without_a_cache(tmp_path, case):
     engine = check(tmp_path, list(CASES).index(case), 120, *CASES[case])

@@ -43,6 +43,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__} {message} ({Path(place.filename).name}, {place.name})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "n_engines"), [(8, 10), pytest.param(1, N_ENGINES, marks=pytest.mark.slow)]
 )

@@ -187,6 +187,7 @@ def run_in_pieces(runner, sequences: list[Sequence], rng: np.random.Generator) -
     return [torch.cat(parts) for parts in found]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", SERVED)
 def test_logits_over_pages_are_the_models_own(name) -> None:
     """In chunks over scattered, shared and reused pages; and a wrong page would be seen."""
@@ -213,6 +214,7 @@ def make_prompts() -> list[np.ndarray]:
     return [*(np.concatenate([shared, tail]) for tail in tails), *alone]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", SERVED)
 def test_greedy_tokens_are_the_models_own_when_memory_is_short(lab, name) -> None:
     """With evictions and preemptions. A token is right if none is likelier by more than 1e-4."""

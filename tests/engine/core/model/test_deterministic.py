@@ -62,6 +62,7 @@ def replies(runner: ModelRunner, requests: list[EngineRequest], **options: Any) 
     return found
 
 
+@pytest.mark.sweep
 @needs_kernels
 @pytest.mark.parametrize(
     ("name", "changes"),

@@ -115,6 +115,7 @@ def ready(runner: ModelRunner) -> ModelRunner:
     return runner
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "changes"), UNDERSTOOD)
 def test_tokens_are_those_of_the_cpu_engine(name: str, changes: dict) -> None:
     ours = ready(fused_on(STAND_IN)(make_model(name, changes), 1))
@@ -138,6 +139,7 @@ def on_triton(name: str, device: torch.device, capture: object = None) -> ModelR
     return runner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_kernels_in_triton_give_the_same_tokens(name: str, device: torch.device) -> None:
     """Without graphs, then with, and with steps that are sent before tokens are known."""

@@ -93,6 +93,7 @@ def test_the_check_at_load_finds_what_is_wrong(needs) -> None:
         check_model(native_runner(other, 1, needs), own)
 
 
+@pytest.mark.sweep
 @needs_kernels
 @pytest.mark.parametrize(
     ("name", "needs"), [("Qwen2", INT8), ("Mixtral", INT8), ("Qwen2", KV), ("Mistral", BOTH)]

@@ -148,6 +148,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "changes"), UNDERSTOOD)
 @pytest.mark.parametrize("way", OUR_WAYS)
 def test_the_logits_are_the_models_own(name, changes, way) -> None:
@@ -159,6 +160,7 @@ def test_the_logits_are_the_models_own(name, changes, way) -> None:
     assert runner_error(runner, own) < 1e-5
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "changes"), UNDERSTOOD)
 def test_half_precision_is_as_near_to_exact_as_the_models_own(name, changes) -> None:
     """Exact: the same weights in float32. By the median position: rounding sends some tokens to

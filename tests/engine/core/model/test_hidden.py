@@ -39,6 +39,7 @@ def hidden_of(runner: ModelRunner, at: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.concatenate(found))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize(("name", "changes"), FAMILIES)
 def test_hidden_states_are_the_models_own(name, changes, way) -> None:
@@ -49,6 +50,7 @@ def test_hidden_states_are_the_models_own(name, changes, way) -> None:
         torch.testing.assert_close(hidden_of(runner, at), right[at], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("name", ["Llama", "Qwen2"])
 def test_in_bfloat16_they_are_as_near_to_exact_as_the_models_own(name, way) -> None:

@@ -183,6 +183,7 @@ TREE_HEADS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("heads", TREE_HEADS)
 @pytest.mark.parametrize("n_prompt", [0, 10, 200])

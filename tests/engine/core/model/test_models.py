@@ -126,6 +126,7 @@ def assert_generates(name: str, lab, core: EngineCore, which: list[int], extra=(
         assert len(outcomes[i].ids) == N_NEW
 
 
+@pytest.mark.slow
 def test_the_comparison_means_something() -> None:
     """Some models are told apart by their text, and most of it is beyond doubt."""
     for name in MODELS:
@@ -179,6 +180,7 @@ def test_scores_are_the_models_own(lab, name) -> None:
         np.testing.assert_allclose(got, right, atol=1e-4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "dtype"), one_in(2, [*MODELS, "GptOss"], [torch.float32, torch.bfloat16])
 )

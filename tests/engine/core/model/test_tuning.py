@@ -30,6 +30,7 @@ def test_memory_is_in_huge_pages_unless_the_user_says(given, tunables) -> None:
     assert tuning.environment(given).get("GLIBC_TUNABLES") == tunables
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc")
 def test_freed_memory_is_used_again() -> None:
     """In a process of its own: it cannot be taken back."""

@@ -75,6 +75,7 @@ def test_what_is_whole_is_loaded(folder: Folder) -> None:
     folder.load()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("share", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_tensor_that_is_missing_is_named(folder: Folder, share: int) -> None:
     for key in folder.kinds()[::share]:
@@ -92,12 +93,14 @@ def test_a_tensor_of_another_shape_is_named(folder: Folder) -> None:
     assert key in folder.refused({**folder.right, key: folder.right[key].T.contiguous()})
 
 
+@pytest.mark.sweep
 def test_a_tensor_that_the_model_does_not_have_is_named(folder: Folder) -> None:
     last = next(key for key in folder.kinds() if ".1." in key and ("norm" in key or "ln_" in key))
     for key in ("score.weight", f"{last}_scale", last.replace(".1.", ".2.")):
         assert key in folder.refused({**folder.right, key: torch.ones(3)})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
 def test_quantized_numbers_are_not_taken_for_weights(folder: Folder, dtype: torch.dtype) -> None:
     key = next(key for key in folder.kinds() if ".mlp." in key or "experts" in key)

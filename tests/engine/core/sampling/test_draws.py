@@ -70,6 +70,7 @@ def spread_case(name: str, rng: np.random.Generator) -> Case:
     raise AssertionError("no such case")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", PARTS)
 def test_draws_are_as_frequent_as_transformers_says(name: str) -> None:
     case = spread_case(name, np.random.default_rng(100 + list(PARTS).index(name)))
@@ -118,6 +119,7 @@ WRONG_ORDERS: dict[str, tuple[Settings, Callable[[torch.Tensor], torch.Tensor]]]
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRONG_ORDERS)
 def test_another_order_of_the_steps_would_be_seen(name: str) -> None:
     settings, wrong = WRONG_ORDERS[name]

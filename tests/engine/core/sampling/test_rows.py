@@ -13,6 +13,7 @@ from sgc.runtime.engine.requests.request import SamplingParams
 from sgc.runtime.engine.step.sampler import sample
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("temperature", [0.0, 1e-6])
 @pytest.mark.parametrize("name", PARTS)
 def test_greedy_is_the_largest_of_what_penalties_and_bias_leave(

@@ -44,6 +44,7 @@ def assert_support(case: Case, allowed: npt.NDArray[np.bool_], p: Probabilities)
     assert set(kept[tried].tolist()) <= set(drawn)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", PARTS)
 def test_the_tokens_that_can_come_are_those_that_transformers_leaves(name: str) -> None:
     rng = np.random.default_rng(list(PARTS).index(name))

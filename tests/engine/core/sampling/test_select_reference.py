@@ -200,6 +200,7 @@ def check(lab: SimpleNamespace, name: str, n: int, seed: int) -> None:
 SOON = ("small pool", "no cache", "a list")  # what these do not reach, the slow test does
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", SOON)
 def test_a_choice_is_scored_as_if_it_were_alone(lab: SimpleNamespace, name: str) -> None:
     check(lab, name, 30, seed=list(SETTINGS).index(name))
@@ -288,6 +289,7 @@ def right_values(method: str, each: Judged) -> list[float]:
     return (means if method == "token_length_normalized" else sums)(each.right)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "method", ["token_length_normalized", "unconditional_likelihood_normalized", "joint"]
 )

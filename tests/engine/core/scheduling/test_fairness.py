@@ -25,6 +25,7 @@ def outcome(name: str, policy: str, grace: int = turns.GRACE) -> vc.Run:
         return vc.run(arrivals, grace=grace, policy=policy, **case)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FLOODS)
 @pytest.mark.parametrize(
     "policy",
@@ -42,6 +43,7 @@ def test_cold_requests_wait_at_most_three_times_as_long_as_first_come_first_serv
     assert ours.percentile_s("cold", 99) <= 3 * fcfs.percentile_s("cold", 99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOODS)
 def test_fairness_costs_less_than_a_twentieth_of_the_throughput(name) -> None:
     pure = outcome(name, "lpm", grace=10**9)

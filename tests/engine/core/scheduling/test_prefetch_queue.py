@@ -181,6 +181,7 @@ def test_refusals() -> None:
     assert steps.said[3].error is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_the_slowest_of_the_others_are_slower_by_at_most_a_chunk(rate: float) -> None:
     """On a virtual clock, with prompts to prefetch at every moment."""
@@ -201,6 +202,7 @@ class Fault(RuntimeError):
     pass
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(s, marks=pytest.mark.slow)
                                               for s in range(5, 400))])  # fmt: skip
 def test_answers_and_waits_are_those_without_them(seed: int) -> None:

@@ -50,6 +50,7 @@ def test_requests_of_no_run_count_alike(core) -> None:
     assert order_of(core, requests) == [2, 1, 3, 0]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(4))
 def test_without_programs_it_is_the_longest_cached_prefix(lab, seed: int) -> None:
     """In a pool that holds a few of the prompts, which begin alike in groups."""
@@ -194,6 +195,7 @@ def test_no_request_waits_beyond_the_bound(seed) -> None:
     assert all(waited <= allowed for waited, allowed in run.passed)
 
 
+@pytest.mark.slow
 def test_owners_share_by_what_they_were_served(core, monkeypatch) -> None:
     """Not by what was expected of their requests: one asks for twenty times as much as another."""
     monkeypatch.setattr(turns, "GRACE", 10**9)  # else many are served in the order of arrival
