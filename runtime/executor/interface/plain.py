@@ -44,9 +44,12 @@ def _key(key: Any) -> str:
     return str(key)
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
 def canonical(value: Any) -> str:
     """Returns the JSON text of plain data; equal data have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _canonical(value)
 
 
 def checked(value: Any, type_: Type) -> Any:

@@ -66,6 +66,9 @@ class Form:
 RUN_LOG = Form("sgc_run_log", FORMAT_VERSION, "a run's log", KEYS)
 
 
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 class Watch(Protocol):
     """Told of a log while it is read."""
 
@@ -187,9 +190,9 @@ class LogFile:
         names = self._form.keys[kind]
         # Logs from before maps existed do not name the mapped call of a tool call.
         told = {"path": "", **record} if kind in ("intent", "failure", "tool") else record
-        parts = tuple(told.get(name) for name in names)
-        wanted = (str if name in _TEXTS else int for name in names)
-        if not all(type(part) is type_ for part, type_ in zip(parts, wanted, strict=True)):
+        parts = tuple([told.get(name) for name in names])
+        wanted = [str if name in _TEXTS else int for name in names]
+        if [*map(type, parts)] != wanted:
             raise RunLogError(f"{where}: a record of the kind {kind!r} needs {', '.join(names)}")
         key = (kind, *parts)
         places = self._places.setdefault(self._row_of(key), {})
@@ -207,7 +210,7 @@ class LogFile:
     def append(self, record: Json) -> None:
         """Adds a record, which survives a crash of the process once this returns."""
         try:
-            text = json.dumps(record, allow_nan=False, separators=(",", ":"))
+            text = _encode(record)
         except (ValueError, TypeError, RecursionError) as error:
             raise RunLogError(f"the reply cannot be written to {self.path}: {error}") from error
         line = text.encode("ascii") + b"\n"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 from sgc.runtime.executor.interface.backend import (
@@ -74,15 +75,31 @@ def _given(record: Any) -> Json:
     """Returns the fields that differ from their defaults, so that a new field changes no
     fingerprint.
     """
-    asked = [(row, getattr(record, row.name)) for row in fields(record) if row.compare]
-    return {row.name: value for row, value in asked if value != row.default}
+    return {
+        name: value
+        for name, default in _compared(type(record))
+        if (value := getattr(record, name)) != default
+    }
+
+
+@cache  # every record of a log needs them
+def _compared(kind: type) -> tuple[tuple[str, Any], ...]:
+    """The fields of a record that count when it is compared, with their defaults."""
+    return tuple((row.name, row.default) for row in fields(kind) if row.compare)
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(row.name for row in fields(kind))
 
 
 # -- replies ----------------------------------------------------------------------------------
 
 
 def usage_json(usage: Usage) -> Json:
-    return _given(replace(usage, from_log=False))
+    found = _given(usage)
+    found.pop("from_log", None)
+    return found
 
 
 def usage_of(found: Json) -> Usage:
@@ -124,7 +141,7 @@ def generated_json(reply: Generated) -> Json:
 
 
 def _fields(record: Any) -> Json:
-    return {row.name: getattr(record, row.name) for row in fields(record)}
+    return {name: getattr(record, name) for name in _names(type(record))}
 
 
 def generated_of(found: Json) -> Generated:

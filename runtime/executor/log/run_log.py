@@ -14,6 +14,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
@@ -36,8 +37,13 @@ _HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
 
 def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Header:
     """Returns the header of a run's log, which is the same for compiled and interpreted runs."""
-    sources = sorted((guard.name, guard.value) for guard in guards if guard.kind == "source")
-    return Header(program, fingerprint(*sources), options.seed, plain_copy(options.given()))
+    sources = tuple(sorted((guard.name, guard.value) for guard in guards if guard.kind == "source"))
+    return Header(program, _fingerprint(sources), options.seed, plain_copy(options.given()))
+
+
+@lru_cache  # each row of a batch needs it
+def _fingerprint(sources: tuple[tuple[str, str], ...]) -> str:
+    return fingerprint(*sources)
 
 
 class RunLog:

@@ -87,5 +87,8 @@ def flat(record: Record) -> dict[str, Any]:
     return found
 
 
+_dumped = json.JSONEncoder(ensure_ascii=False, default=repr).encode
+
+
 def dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)
+    return _dumped(value)
