@@ -258,6 +258,8 @@ def test_an_interrupt_leaves_whole_lines(tmp_path):
     child.send_signal(signal.SIGINT)
     err = child.communicate(timeout=BOUND_S)[1]
     assert child.returncode == 130, err
+    assert "sgc: interrupted: " in err
+    assert " of 6,000 rows are done; without --resume FILE" in err
     lines = out.read_text().split("\n")
     assert lines.pop() == ""
     assert [json.loads(line)["key"] for line in lines] == [str(i) for i in range(len(lines))]

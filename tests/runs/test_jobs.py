@@ -6,18 +6,22 @@ import io
 import json
 import random
 import resource
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from row_jobs import COMMAND, PROGRAM, Counting, by_key, endpoint, read_out, write_rows
+from waiting import BOUND_S
 
 from sgc.cli.running import run as run_module
 from sgc.errors import BudgetExceeded, EngineUnavailable, ProgramError
 from sgc.runtime.executor.log.run_log import RunLog
 
 N = 12
+CHILD = Path(__file__).with_name("job_child.py")
 
 
 @pytest.fixture
@@ -76,9 +80,8 @@ def test_the_log_of_a_job_forgets_rows_that_are_done(job, monkeypatch):
     assert job("-j", "1")[0] == 0
     assert len(seen) == N
     assert max(seen) < 8  # the program, the backend, the job, and a row or two
-    opened = RunLog.open("j.log")
-    assert len(opened.rows()) == N
-    opened.close()
+    with RunLog.open("j.log") as opened:
+        assert len(opened.rows()) == N
 
 
 def test_results_of_others_are_not_overwritten(job, tmp_path):
@@ -204,7 +207,9 @@ def test_two_jobs_do_not_share_files(job, tmp_path):
         code, err = job()
     assert code == 1
     assert "is being written by another run" in err
-    assert job(out="no/such/folder.jsonl")[0] == 1
+    code, err = job(out="no/such.jsonl")
+    assert code == 2
+    assert "--out no/such.jsonl: No such file or directory" in err
 
 
 def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path):
@@ -217,6 +222,38 @@ def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path)
     assert code == 0
     assert "resumes: 5 of 12" in err
     assert len(by_key(read_out("out.jsonl"))) == N
+
+
+def test_the_log_of_a_job_is_replayed_and_shown(job, sgc_command):
+    assert job()[0] == 0
+    code, told, _ = sgc_command("replay", "j.log", "note.py", "--json")
+    assert (code, len(told.splitlines())) == (0, N)
+    assert sgc_command("trace", "j.log", "-o", "t.json")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_killed_job_goes_on_with_the_same_command(tmp_path):
+    """The one way to end that no code of ours sees."""
+    (tmp_path / "note.py").write_text(PROGRAM)
+    write_rows(tmp_path / "rows.jsonl", 2000)
+    argv = [*COMMAND, "--rows", "rows.jsonl", "--seed", "1", "--out", "out.jsonl"]
+    child = [sys.executable, "-P", str(CHILD), *argv, "--resume", "j.log"]
+    out, draw = tmp_path / "out.jsonl", random.Random(3)
+    for place in sorted(draw.random() for _ in range(4)):
+        process = subprocess.Popen(child, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        bound = time.monotonic() + BOUND_S
+        while not out.exists() or out.stat().st_size < place * 2000 * 300:
+            assert process.poll() is None
+            assert time.monotonic() < bound
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    done = subprocess.run(child, cwd=tmp_path, capture_output=True, text=True, timeout=BOUND_S)
+    assert done.returncode == 0
+    assert "of 2,000 rows are done" in done.stderr
+    found = by_key(read_out(out))
+    assert len(found) == 2000
+    assert len({each["text"] for each in found.values()}) == 2000
 
 
 def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job):

@@ -77,19 +77,19 @@ def _given(record: Any) -> Json:
     """
     return {
         name: value
-        for name, default in _compared(type(record))
+        for name, default in _compared(record.__class__)
         if (value := getattr(record, name)) != default
     }
 
 
 @cache  # every record of a log needs them
-def _compared(kind: type) -> tuple[tuple[str, Any], ...]:
+def _compared(kind: Any) -> tuple[tuple[str, Any], ...]:
     """The fields of a record that count when it is compared, with their defaults."""
     return tuple((row.name, row.default) for row in fields(kind) if row.compare)
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     return tuple(row.name for row in fields(kind))
 
 
@@ -141,7 +141,7 @@ def generated_json(reply: Generated) -> Json:
 
 
 def _fields(record: Any) -> Json:
-    return {name: getattr(record, name) for name in _names(type(record))}
+    return {name: getattr(record, name) for name in _names(record.__class__)}
 
 
 def generated_of(found: Json) -> Generated:

@@ -10,7 +10,7 @@ from sgc.errors import OutputError, UsageError
 from sgc.runs.jobs.csv_out import CsvOut
 from sgc.runs.jobs.jsonl_out import JsonlOut
 from sgc.runs.jobs.out_file import OutFile
-from sgc.runs.jobs.parquet_out import ParquetOut
+from sgc.runs.jobs.parquet_out import ParquetOut, journal_of
 from sgc.runs.rows.hashes import Hashes
 
 _BY_SUFFIX: dict[str, Callable[[Path], OutFile]] = {
@@ -19,10 +19,15 @@ _BY_SUFFIX: dict[str, Callable[[Path], OutFile]] = {
 
 
 def open_out(path: Path) -> OutFile:
-    """Opens and locks a file of results: CSV, Parquet, else JSON lines."""
-    if path.is_dir():
-        raise UsageError(f"--out {path}: Is a directory")
-    return _BY_SUFFIX.get(path.suffix.lower(), JsonlOut)(path)
+    """Opens and locks a file of results: CSV, Parquet, else JSON lines. Raises UsageError if it
+    cannot be written."""
+    opened = _BY_SUFFIX.get(path.suffix.lower(), JsonlOut)
+    target = journal_of(path) if opened is ParquetOut else path
+    try:
+        target.open("ab").close()
+    except OSError as error:
+        raise UsageError(f"--out {path}: {error.strerror}") from error
+    return opened(path)
 
 
 class DoneRows:
