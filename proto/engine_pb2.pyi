@@ -21,6 +21,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_RESOURCE_EXHAUSTED: _ClassVar[ErrorCode]
     ERROR_CODE_UNAVAILABLE: _ClassVar[ErrorCode]
     ERROR_CODE_INTERNAL: _ClassVar[ErrorCode]
+    ERROR_CODE_DEADLINE_EXCEEDED: _ClassVar[ErrorCode]
 FINISH_REASON_UNSPECIFIED: FinishReason
 FINISH_REASON_STOP: FinishReason
 FINISH_REASON_LENGTH: FinishReason
@@ -30,6 +31,7 @@ ERROR_CODE_CONTEXT_EXCEEDED: ErrorCode
 ERROR_CODE_RESOURCE_EXHAUSTED: ErrorCode
 ERROR_CODE_UNAVAILABLE: ErrorCode
 ERROR_CODE_INTERNAL: ErrorCode
+ERROR_CODE_DEADLINE_EXCEEDED: ErrorCode
 
 class ClientFrame(_message.Message):
     __slots__ = ("requests", "cancels")
@@ -46,7 +48,7 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run", "adapter")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run", "adapter", "timeout_s", "priority")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +60,8 @@ class Request(_message.Message):
     REUSABLE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     ADAPTER_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     id: int
     prompt: Prompt
     generate: Generate
@@ -69,7 +73,9 @@ class Request(_message.Message):
     reusable: Position
     run: ProgramRun
     adapter: str
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ..., adapter: _Optional[str] = ...) -> None: ...
+    timeout_s: float
+    priority: int
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ..., adapter: _Optional[str] = ..., timeout_s: _Optional[float] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class ProgramRun(_message.Message):
     __slots__ = ("id", "remaining")
@@ -356,12 +362,14 @@ class Usage(_message.Message):
     def __init__(self, prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., queue_s: _Optional[float] = ..., prefill_s: _Optional[float] = ..., decode_s: _Optional[float] = ..., forced_tokens: _Optional[int] = ..., joined_tokens: _Optional[int] = ...) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("code", "message")
+    __slots__ = ("code", "message", "retry_after_s")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_S_FIELD_NUMBER: _ClassVar[int]
     code: ErrorCode
     message: str
-    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    retry_after_s: float
+    def __init__(self, code: _Optional[_Union[ErrorCode, str]] = ..., message: _Optional[str] = ..., retry_after_s: _Optional[float] = ...) -> None: ...
 
 class InfoRequest(_message.Message):
     __slots__ = ()
@@ -481,7 +489,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Stats(_message.Message):
-    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches", "speculated_tokens", "accepted_tokens", "programs", "first_programs", "disk_loads", "disk_loaded_tokens", "disk_written_bytes", "disk_damaged_files", "disk_dropped_chunks", "disk_bytes", "encoded_images", "reused_images", "encoded_images_bytes")
+    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches", "speculated_tokens", "accepted_tokens", "programs", "first_programs", "disk_loads", "disk_loaded_tokens", "disk_written_bytes", "disk_damaged_files", "disk_dropped_chunks", "disk_bytes", "encoded_images", "reused_images", "encoded_images_bytes", "expired_requests")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -525,6 +533,7 @@ class Stats(_message.Message):
     ENCODED_IMAGES_FIELD_NUMBER: _ClassVar[int]
     REUSED_IMAGES_FIELD_NUMBER: _ClassVar[int]
     ENCODED_IMAGES_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     requests: int
     prompt_tokens: int
     cached_tokens: int
@@ -568,7 +577,8 @@ class Stats(_message.Message):
     encoded_images: int
     reused_images: int
     encoded_images_bytes: int
-    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ..., speculated_tokens: _Optional[int] = ..., accepted_tokens: _Optional[int] = ..., programs: _Optional[int] = ..., first_programs: _Optional[_Iterable[_Union[ProgramNow, _Mapping]]] = ..., disk_loads: _Optional[int] = ..., disk_loaded_tokens: _Optional[int] = ..., disk_written_bytes: _Optional[int] = ..., disk_damaged_files: _Optional[int] = ..., disk_dropped_chunks: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., encoded_images: _Optional[int] = ..., reused_images: _Optional[int] = ..., encoded_images_bytes: _Optional[int] = ...) -> None: ...
+    expired_requests: int
+    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ..., speculated_tokens: _Optional[int] = ..., accepted_tokens: _Optional[int] = ..., programs: _Optional[int] = ..., first_programs: _Optional[_Iterable[_Union[ProgramNow, _Mapping]]] = ..., disk_loads: _Optional[int] = ..., disk_loaded_tokens: _Optional[int] = ..., disk_written_bytes: _Optional[int] = ..., disk_damaged_files: _Optional[int] = ..., disk_dropped_chunks: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., encoded_images: _Optional[int] = ..., reused_images: _Optional[int] = ..., encoded_images_bytes: _Optional[int] = ..., expired_requests: _Optional[int] = ...) -> None: ...
 
 class ProgramNow(_message.Message):
     __slots__ = ("running", "waiting", "generated_tokens", "remaining", "since_s")

@@ -57,8 +57,8 @@ class ProgramsServicer(object):
 
     def RunProgram(self, request, context):
         """Texts as they come, if asked for, and then the result. Cancelling it ends the run.
-        INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED (retry later), UNAVAILABLE (the engine), and
-        UNKNOWN: the program itself failed.
+        INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED (retry later), UNAVAILABLE (the engine),
+        DEADLINE_EXCEEDED, and UNKNOWN: the program itself failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

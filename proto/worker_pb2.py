@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from sgc.proto import engine_pb2 as sgc_dot_proto_dot_engine__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16sgc/proto/worker.proto\x12\x14sgc.engine.worker.v1\x1a\x16sgc/proto/engine.proto\"\xe6\x01\n\x05Ready\x12\r\n\x05\x65rror\x18\x01 \x01(\t\x12\x13\n\x0bmax_context\x18\x02 \x01(\r\x12\x13\n\x0bpool_tokens\x18\x03 \x01(\r\x12\x12\n\nvocab_size\x18\x04 \x01(\r\x12\r\n\x05\x64type\x18\x05 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\x12\x0f\n\x07weights\x18\x07 \x01(\t\x12)\n\x08\x61\x63\x63uracy\x18\x08 \x01(\x0b\x32\x17.sgc.engine.v1.Accuracy\x12\n\n\x02kv\x18\t \x01(\t\x12\x13\n\x0bhidden_size\x18\n \x01(\r\x12\x14\n\x0ctakes_images\x18\x14 \x01(\x08\"|\n\tStepInput\x12\x35\n\x08requests\x18\x01 \x03(\x0b\x32#.sgc.engine.worker.v1.WorkerRequest\x12\x0f\n\x07\x63\x61ncels\x18\x02 \x03(\x04\x12\x13\n\x0b\x66lush_cache\x18\x03 \x01(\x08\x12\x12\n\nwant_stats\x18\x04 \x01(\x08\"\xf6\x04\n\rWorkerRequest\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06tokens\x18\x02 \x03(\r\x12+\n\x08generate\x18\x03 \x01(\x0b\x32\x17.sgc.engine.v1.SamplingH\x00\x12\x33\n\x05score\x18\x04 \x01(\x0b\x32\".sgc.engine.worker.v1.ScoreChoicesH\x00\x12\x34\n\x06\x63ommit\x18\x05 \x01(\x0b\x32\".sgc.engine.worker.v1.CommitTokensH\x00\x12\x36\n\x08prefetch\x18\x0b \x01(\x0b\x32\".sgc.engine.worker.v1.CommitTokensH\x00\x12\x32\n\x05\x65mbed\x18\x0e \x01(\x0b\x32!.sgc.engine.worker.v1.EmbedTokensH\x00\x12\x11\n\tnamespace\x18\x06 \x01(\x0c\x12\x17\n\nn_reusable\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07grammar\x18\x08 \x01(\t\x12\x16\n\x0en_healed_chars\x18\t \x01(\r\x12\x17\n\nfree_after\x18\n \x01(\rH\x02\x88\x01\x01\x12\r\n\x05owner\x18\x0c \x01(\x0c\x12+\n\x03run\x18\r \x01(\x0b\x32\x19.sgc.engine.v1.ProgramRunH\x03\x88\x01\x01\x12\x0f\n\x07\x61\x64\x61pter\x18\x0f \x01(\r\x12)\n\x05joins\x18\x14 \x03(\x0b\x32\x1a.sgc.engine.worker.v1.Join\x12\x31\n\x06images\x18\x15 \x03(\x0b\x32!.sgc.engine.worker.v1.PlacedImageB\x06\n\x04kindB\r\n\x0b_n_reusableB\r\n\x0b_free_afterB\x06\n\x04_run\"F\n\x04Join\x12\r\n\x05start\x18\x01 \x01(\r\x12/\n\x05parts\x18\x02 \x03(\x0b\x32 .sgc.engine.worker.v1.JoinedPart\"D\n\nJoinedPart\x12\x0b\n\x03\x65nd\x18\x01 \x01(\r\x12)\n\x05joins\x18\x02 \x03(\x0b\x32\x1a.sgc.engine.worker.v1.Join\"y\n\x0bPlacedImage\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12+\n\x06\x61rrays\x18\x02 \x03(\x0b\x32\x1b.sgc.engine.worker.v1.Array\x12\x0e\n\x06starts\x18\x03 \x03(\r\x12\x0f\n\x07lengths\x18\x04 \x03(\r\x12\x0c\n\x04grid\x18\x05 \x03(\r\"A\n\x05\x41rray\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"?\n\x0cScoreChoices\x12/\n\x07\x63hoices\x18\x01 \x03(\x0b\x32\x1e.sgc.engine.worker.v1.TokenIds\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\r\"\x0e\n\x0c\x43ommitTokens\"\x1e\n\x0b\x45mbedTokens\x12\x0f\n\x07pooling\x18\x01 \x01(\t\"\x89\x01\n\nStepOutput\x12-\n\x07updates\x18\x01 \x03(\x0b\x32\x1c.sgc.engine.worker.v1.Update\x12#\n\x05stats\x18\x02 \x01(\x0b\x32\x14.sgc.engine.v1.Stats\x12\x0f\n\x07\x66lushed\x18\x03 \x01(\x08\x12\x16\n\x0e\x66lushed_tokens\x18\x04 \x01(\r\"\xbc\x03\n\x06Update\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07new_ids\x18\x02 \x03(\r\x12\r\n\x05\x66inal\x18\x03 \x01(\x08\x12\x32\n\rfinish_reason\x18\x04 \x01(\x0e\x32\x1b.sgc.engine.v1.FinishReason\x12\x0f\n\x07matched\x18\x05 \x01(\t\x12\x12\n\nmatched_id\x18\x06 \x01(\x03\x12\x35\n\x07\x63hoices\x18\x07 \x03(\x0b\x32$.sgc.engine.worker.v1.ChoiceLogprobs\x12#\n\x05usage\x18\x08 \x01(\x0b\x32\x14.sgc.engine.v1.Usage\x12#\n\x05\x65rror\x18\t \x01(\x0b\x32\x14.sgc.engine.v1.Error\x12-\n\x08logprobs\x18\n \x03(\x0b\x32\x1b.sgc.engine.v1.TokenLogprob\x12\x34\n\x0fprompt_logprobs\x18\x0b \x03(\x0b\x32\x1b.sgc.engine.v1.TokenLogprob\x12\x12\n\nby_pattern\x18\x0c \x01(\x08\x12\x0e\n\x06n_over\x18\r \x01(\r\x12\x10\n\x08gave_way\x18\x0e \x01(\x08\x12\x11\n\tembedding\x18\x0f \x03(\x02\"\"\n\x0e\x43hoiceLogprobs\x12\x10\n\x08logprobs\x18\x01 \x03(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16sgc/proto/worker.proto\x12\x14sgc.engine.worker.v1\x1a\x16sgc/proto/engine.proto\"\xe6\x01\n\x05Ready\x12\r\n\x05\x65rror\x18\x01 \x01(\t\x12\x13\n\x0bmax_context\x18\x02 \x01(\r\x12\x13\n\x0bpool_tokens\x18\x03 \x01(\r\x12\x12\n\nvocab_size\x18\x04 \x01(\r\x12\r\n\x05\x64type\x18\x05 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x06 \x01(\t\x12\x0f\n\x07weights\x18\x07 \x01(\t\x12)\n\x08\x61\x63\x63uracy\x18\x08 \x01(\x0b\x32\x17.sgc.engine.v1.Accuracy\x12\n\n\x02kv\x18\t \x01(\t\x12\x13\n\x0bhidden_size\x18\n \x01(\r\x12\x14\n\x0ctakes_images\x18\x14 \x01(\x08\"|\n\tStepInput\x12\x35\n\x08requests\x18\x01 \x03(\x0b\x32#.sgc.engine.worker.v1.WorkerRequest\x12\x0f\n\x07\x63\x61ncels\x18\x02 \x03(\x04\x12\x13\n\x0b\x66lush_cache\x18\x03 \x01(\x08\x12\x12\n\nwant_stats\x18\x04 \x01(\x08\"\x88\x05\n\rWorkerRequest\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0e\n\x06tokens\x18\x02 \x03(\r\x12+\n\x08generate\x18\x03 \x01(\x0b\x32\x17.sgc.engine.v1.SamplingH\x00\x12\x33\n\x05score\x18\x04 \x01(\x0b\x32\".sgc.engine.worker.v1.ScoreChoicesH\x00\x12\x34\n\x06\x63ommit\x18\x05 \x01(\x0b\x32\".sgc.engine.worker.v1.CommitTokensH\x00\x12\x36\n\x08prefetch\x18\x0b \x01(\x0b\x32\".sgc.engine.worker.v1.CommitTokensH\x00\x12\x32\n\x05\x65mbed\x18\x0e \x01(\x0b\x32!.sgc.engine.worker.v1.EmbedTokensH\x00\x12\x11\n\tnamespace\x18\x06 \x01(\x0c\x12\x17\n\nn_reusable\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x0f\n\x07grammar\x18\x08 \x01(\t\x12\x16\n\x0en_healed_chars\x18\t \x01(\r\x12\x17\n\nfree_after\x18\n \x01(\rH\x02\x88\x01\x01\x12\r\n\x05owner\x18\x0c \x01(\x0c\x12+\n\x03run\x18\r \x01(\x0b\x32\x19.sgc.engine.v1.ProgramRunH\x03\x88\x01\x01\x12\x0f\n\x07\x61\x64\x61pter\x18\x0f \x01(\r\x12)\n\x05joins\x18\x14 \x03(\x0b\x32\x1a.sgc.engine.worker.v1.Join\x12\x31\n\x06images\x18\x15 \x03(\x0b\x32!.sgc.engine.worker.v1.PlacedImage\x12\x10\n\x08priority\x18\x1e \x01(\x11\x42\x06\n\x04kindB\r\n\x0b_n_reusableB\r\n\x0b_free_afterB\x06\n\x04_run\"F\n\x04Join\x12\r\n\x05start\x18\x01 \x01(\r\x12/\n\x05parts\x18\x02 \x03(\x0b\x32 .sgc.engine.worker.v1.JoinedPart\"D\n\nJoinedPart\x12\x0b\n\x03\x65nd\x18\x01 \x01(\r\x12)\n\x05joins\x18\x02 \x03(\x0b\x32\x1a.sgc.engine.worker.v1.Join\"y\n\x0bPlacedImage\x12\x0e\n\x06\x64igest\x18\x01 \x01(\x0c\x12+\n\x06\x61rrays\x18\x02 \x03(\x0b\x32\x1b.sgc.engine.worker.v1.Array\x12\x0e\n\x06starts\x18\x03 \x03(\r\x12\x0f\n\x07lengths\x18\x04 \x03(\r\x12\x0c\n\x04grid\x18\x05 \x03(\r\"A\n\x05\x41rray\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"?\n\x0cScoreChoices\x12/\n\x07\x63hoices\x18\x01 \x03(\x0b\x32\x1e.sgc.engine.worker.v1.TokenIds\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\r\"\x0e\n\x0c\x43ommitTokens\"\x1e\n\x0b\x45mbedTokens\x12\x0f\n\x07pooling\x18\x01 \x01(\t\"\x89\x01\n\nStepOutput\x12-\n\x07updates\x18\x01 \x03(\x0b\x32\x1c.sgc.engine.worker.v1.Update\x12#\n\x05stats\x18\x02 \x01(\x0b\x32\x14.sgc.engine.v1.Stats\x12\x0f\n\x07\x66lushed\x18\x03 \x01(\x08\x12\x16\n\x0e\x66lushed_tokens\x18\x04 \x01(\r\"\xbc\x03\n\x06Update\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07new_ids\x18\x02 \x03(\r\x12\r\n\x05\x66inal\x18\x03 \x01(\x08\x12\x32\n\rfinish_reason\x18\x04 \x01(\x0e\x32\x1b.sgc.engine.v1.FinishReason\x12\x0f\n\x07matched\x18\x05 \x01(\t\x12\x12\n\nmatched_id\x18\x06 \x01(\x03\x12\x35\n\x07\x63hoices\x18\x07 \x03(\x0b\x32$.sgc.engine.worker.v1.ChoiceLogprobs\x12#\n\x05usage\x18\x08 \x01(\x0b\x32\x14.sgc.engine.v1.Usage\x12#\n\x05\x65rror\x18\t \x01(\x0b\x32\x14.sgc.engine.v1.Error\x12-\n\x08logprobs\x18\n \x03(\x0b\x32\x1b.sgc.engine.v1.TokenLogprob\x12\x34\n\x0fprompt_logprobs\x18\x0b \x03(\x0b\x32\x1b.sgc.engine.v1.TokenLogprob\x12\x12\n\nby_pattern\x18\x0c \x01(\x08\x12\x0e\n\x06n_over\x18\r \x01(\r\x12\x10\n\x08gave_way\x18\x0e \x01(\x08\x12\x11\n\tembedding\x18\x0f \x03(\x02\"\"\n\x0e\x43hoiceLogprobs\x12\x10\n\x08logprobs\x18\x01 \x03(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,27 +37,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STEPINPUT']._serialized_start=305
   _globals['_STEPINPUT']._serialized_end=429
   _globals['_WORKERREQUEST']._serialized_start=432
-  _globals['_WORKERREQUEST']._serialized_end=1062
-  _globals['_JOIN']._serialized_start=1064
-  _globals['_JOIN']._serialized_end=1134
-  _globals['_JOINEDPART']._serialized_start=1136
-  _globals['_JOINEDPART']._serialized_end=1204
-  _globals['_PLACEDIMAGE']._serialized_start=1206
-  _globals['_PLACEDIMAGE']._serialized_end=1327
-  _globals['_ARRAY']._serialized_start=1329
-  _globals['_ARRAY']._serialized_end=1394
-  _globals['_SCORECHOICES']._serialized_start=1396
-  _globals['_SCORECHOICES']._serialized_end=1459
-  _globals['_TOKENIDS']._serialized_start=1461
-  _globals['_TOKENIDS']._serialized_end=1484
-  _globals['_COMMITTOKENS']._serialized_start=1486
-  _globals['_COMMITTOKENS']._serialized_end=1500
-  _globals['_EMBEDTOKENS']._serialized_start=1502
-  _globals['_EMBEDTOKENS']._serialized_end=1532
-  _globals['_STEPOUTPUT']._serialized_start=1535
-  _globals['_STEPOUTPUT']._serialized_end=1672
-  _globals['_UPDATE']._serialized_start=1675
-  _globals['_UPDATE']._serialized_end=2119
-  _globals['_CHOICELOGPROBS']._serialized_start=2121
-  _globals['_CHOICELOGPROBS']._serialized_end=2155
+  _globals['_WORKERREQUEST']._serialized_end=1080
+  _globals['_JOIN']._serialized_start=1082
+  _globals['_JOIN']._serialized_end=1152
+  _globals['_JOINEDPART']._serialized_start=1154
+  _globals['_JOINEDPART']._serialized_end=1222
+  _globals['_PLACEDIMAGE']._serialized_start=1224
+  _globals['_PLACEDIMAGE']._serialized_end=1345
+  _globals['_ARRAY']._serialized_start=1347
+  _globals['_ARRAY']._serialized_end=1412
+  _globals['_SCORECHOICES']._serialized_start=1414
+  _globals['_SCORECHOICES']._serialized_end=1477
+  _globals['_TOKENIDS']._serialized_start=1479
+  _globals['_TOKENIDS']._serialized_end=1502
+  _globals['_COMMITTOKENS']._serialized_start=1504
+  _globals['_COMMITTOKENS']._serialized_end=1518
+  _globals['_EMBEDTOKENS']._serialized_start=1520
+  _globals['_EMBEDTOKENS']._serialized_end=1550
+  _globals['_STEPOUTPUT']._serialized_start=1553
+  _globals['_STEPOUTPUT']._serialized_end=1690
+  _globals['_UPDATE']._serialized_start=1693
+  _globals['_UPDATE']._serialized_end=2137
+  _globals['_CHOICELOGPROBS']._serialized_start=2139
+  _globals['_CHOICELOGPROBS']._serialized_end=2173
 # @@protoc_insertion_point(module_scope)

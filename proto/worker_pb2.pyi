@@ -46,7 +46,7 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "embed", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run", "adapter", "joins", "images")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "embed", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after", "owner", "run", "adapter", "joins", "images", "priority")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +64,7 @@ class WorkerRequest(_message.Message):
     ADAPTER_FIELD_NUMBER: _ClassVar[int]
     JOINS_FIELD_NUMBER: _ClassVar[int]
     IMAGES_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     id: int
     tokens: _containers.RepeatedScalarFieldContainer[int]
     generate: _engine_pb2.Sampling
@@ -81,7 +82,8 @@ class WorkerRequest(_message.Message):
     adapter: int
     joins: _containers.RepeatedCompositeFieldContainer[Join]
     images: _containers.RepeatedCompositeFieldContainer[PlacedImage]
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., embed: _Optional[_Union[EmbedTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ..., adapter: _Optional[int] = ..., joins: _Optional[_Iterable[_Union[Join, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PlacedImage, _Mapping]]] = ...) -> None: ...
+    priority: int
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., embed: _Optional[_Union[EmbedTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ..., owner: _Optional[bytes] = ..., run: _Optional[_Union[_engine_pb2.ProgramRun, _Mapping]] = ..., adapter: _Optional[int] = ..., joins: _Optional[_Iterable[_Union[Join, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PlacedImage, _Mapping]]] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class Join(_message.Message):
     __slots__ = ("start", "parts")

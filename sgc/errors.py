@@ -199,6 +199,10 @@ class Overloaded(BackendError):
     retryable = True
 
 
+class DeadlineExceeded(BackendError):
+    """A request or a run took longer than it may."""
+
+
 class EngineUnavailable(BackendError):
     """No engine answers at the given address, or it stopped."""
 

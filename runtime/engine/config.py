@@ -45,8 +45,9 @@ class ServerConfig(StepOptions):
     """The server's options. metrics, http: `[host:]port` or "off". pooling: as for `pooling_of`.
     tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
     chat template says. served_model_name: what clients call the model; None is its own name.
-    drain_s: how long requests that are under way may go on after SIGTERM.
-    tells: whether it says at the start what it serves."""
+    drain_s: how long requests that are under way may go on after SIGTERM. max_request_s: how long
+    one request may take, its wait included; None is without a limit. tells: whether it says at the
+    start what it serves."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -61,6 +62,7 @@ class ServerConfig(StepOptions):
     reasoning_format: str = AUTO
     exit_with_parent: bool = False
     drain_s: float = 0.0
+    max_request_s: float | None = None
     tells: bool = False
 
 

@@ -126,6 +126,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--http", default=defaults.http, help="OpenAI's and SGLang's HTTP: [host:]port, or off")
     add("--drain-seconds", dest="drain_s", type=_seconds, default=defaults.drain_s,
         help="how long requests that are under way may go on after SIGTERM")  # fmt: skip
+    add("--max-request-seconds", dest="max_request_s", type=_seconds_above_0,
+        help="how long one request may take, its wait included")  # fmt: skip
     add("--tool-format", choices=TOOL_FORMAT_NAMES, default=defaults.tool_format,
         help="how the model writes tool calls; auto: as its chat template does")  # fmt: skip
     add("--reasoning-format", choices=REASONING_NAMES, default=defaults.reasoning_format,
@@ -162,6 +164,13 @@ def _seconds(text: str) -> float:
         seconds = -1.0
     if not 0 <= seconds <= 86_400:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to 86400, not {text!r}")
+    return seconds
+
+
+def _seconds_above_0(text: str) -> float:
+    seconds = _seconds(text)
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text!r}")
     return seconds
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import math
 import ssl
 import sys
 import tempfile
@@ -75,7 +76,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         own = private.enter_context(_own_socket(server, security)) if beside else ""
         await server.start(facts, shared, beside.add_to if beside else None)
         async with (
-            _opened(beside, own, bool(security.tokens)),
+            _opened(beside, own, bool(security.tokens), facts.limits.max_request_s),
             _scraping(checked, facts, shared) as scraping,
             _http(checked, facts, shared, scraping, beside) as http_url,
             _metrics(checked, scraping) as metrics_url,
@@ -126,7 +127,11 @@ def _assemble(
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
     most = most_frame_bytes(tokenizer, limits.max_positions)
     limits = replace(
-        limits, max_frame_bytes=most, pooling=checked.pooling, adapters=checked.adapters
+        limits,
+        max_frame_bytes=most,
+        pooling=checked.pooling,
+        adapters=checked.adapters,
+        max_request_s=checked.config.max_request_s or math.inf,
     )
     if images is not None:
         limits = replace(limits, images=images)
@@ -240,11 +245,13 @@ def _own_socket(server: EngineServer, security: Security) -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def _opened(beside: Beside | None, uri: str, has_tokens: bool) -> AsyncIterator[None]:
+async def _opened(
+    beside: Beside | None, uri: str, has_tokens: bool, max_run_s: float
+) -> AsyncIterator[None]:
     if beside is None:
         yield
         return
-    await beside.open(uri, has_tokens)
+    await beside.open(uri, has_tokens, max_run_s)
     try:
         yield
     finally:

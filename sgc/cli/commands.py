@@ -150,7 +150,7 @@ class RunCommand(click.Command):
 @click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Of a provider: most "
               "requests at once. With --rows: most rows at once.")  # fmt: skip
 @click.option("--request-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-              help="Of a provider: how long one try may take.")  # fmt: skip
+              help="How long a request may take; of a provider: one try of it.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
 @debug_option
 def run_command(**options: Any) -> None:

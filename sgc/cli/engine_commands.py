@@ -99,6 +99,9 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--drain-seconds", "drain_s", type=click.FloatRange(0, 86_400), default=20.0,
               show_default=True, help="How long requests that are under way may go on after "
               "SIGTERM.")  # fmt: skip
+@click.option("--max-request-seconds", "max_request_s", metavar="SECONDS",
+              type=click.FloatRange(0, 86_400, min_open=True), help="How long a request may take, "
+              "its wait included; it is ended then. Without it, as long as it needs.")  # fmt: skip
 @click.option("--program", metavar="[NAME=]FILE.sgir", multiple=True, help="A compiled program "
               "to run for clients: POST /v1/programs/NAME, and the model program/NAME. Repeatable; "
               "needs --http.")  # fmt: skip

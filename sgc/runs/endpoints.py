@@ -26,13 +26,16 @@ SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
 class RemoteEngine(Endpoint):
     """An engine that is already running, at `grpc://host:port` or `unix:path`."""
 
-    def __init__(self, uri: str, token: str | None = None) -> None:
+    def __init__(
+        self, uri: str, token: str | None = None, request_timeout_s: float | None = None
+    ) -> None:
+        """request_timeout_s: how long the engine may take for one request."""
         if not uri.startswith(SCHEMES):
             raise UsageError(
                 f"unknown engine address {uri!r}",
                 hint="use grpc://HOST:PORT or unix:PATH, or leave it out for an embedded engine",
             )
-        super().__init__(_connect(uri, token))
+        super().__init__(_connect(uri, token, request_timeout_s=request_timeout_s))
         self.uri = uri
 
 
@@ -79,16 +82,17 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     """Connects to an address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
 
     `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
-    only they take limits, such as max_cost (docs/providers.md).
+    only they take limits, such as max_cost (docs/providers.md), except for request_timeout_s.
     """
     if uri.startswith(PROVIDER_SCHEMES):
         return connect_provider(uri, token, **limits)
+    if uri.startswith(SCHEMES) and not limits.keys() - {"request_timeout_s"}:
+        return RemoteEngine(uri, token, **limits)
     if limits:
-        raise UsageError(f"{next(iter(limits))} is for model providers, and {uri} is none")
+        name = next(iter(sorted(limits.keys() - {"request_timeout_s"})), "request_timeout_s")
+        raise UsageError(f"{name} is for model providers, and {uri} is none")
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
-    if uri.startswith(SCHEMES):
-        return RemoteEngine(uri, token)
     raise UsageError(
         f"unknown engine address {uri!r}",
         hint="use grpc://HOST:PORT, unix:PATH, sglang+http://HOST:PORT, openai:MODEL, "
@@ -144,11 +148,11 @@ def _import_client() -> None:
     import sgc.runtime.executor.backends.engine.backend  # noqa: F401
 
 
-def _connect(uri: str, token: str | None) -> Backend:
+def _connect(uri: str, token: str | None, **settings: Any) -> Backend:
     require(("grpc",), "talking to an engine", "grpc")
     from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
-    return shared.run(_made(EngineBackend, uri, token))
+    return shared.run(_made(EngineBackend, uri, token, **settings))
 
 
 def _connect_sglang(

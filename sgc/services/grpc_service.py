@@ -10,7 +10,14 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from sgc.errors import BackendError, EngineUnavailable, Overloaded, SgcError, UsageError
+from sgc.errors import (
+    BackendError,
+    DeadlineExceeded,
+    EngineUnavailable,
+    Overloaded,
+    SgcError,
+    UsageError,
+)
 from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.runtime.engine.http.body import parsed
@@ -25,6 +32,7 @@ _STATUS = (
     (UsageError, _Status.INVALID_ARGUMENT),
     (Overloaded, _Status.RESOURCE_EXHAUSTED),
     (EngineUnavailable, _Status.UNAVAILABLE),
+    (DeadlineExceeded, _Status.DEADLINE_EXCEEDED),
     (BackendError, _Status.INVALID_ARGUMENT),
     (SgcError, _Status.UNKNOWN),
 )

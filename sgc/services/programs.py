@@ -8,13 +8,22 @@ server's own, with the token of the client that asked.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import ArgumentError, EngineUnavailable, LoadError, Overloaded, UsageError
+from sgc.errors import (
+    ArgumentError,
+    DeadlineExceeded,
+    EngineUnavailable,
+    LoadError,
+    Overloaded,
+    UsageError,
+)
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
 from sgc.programs.program import Program, load
@@ -90,6 +99,7 @@ class Programs:
     programs: Mapping[str, Program] = field(init=False)
     _uri: str = ""
     _has_tokens: bool = False
+    max_run_s: float = math.inf
     _backends: dict[str, Backend] = field(default_factory=dict)  # by the clients' tokens
     n_running: int = 0
     is_leaving: bool = False
@@ -97,9 +107,10 @@ class Programs:
     def __post_init__(self) -> None:
         self.programs = load_programs(self.targets, self.tools)
 
-    def open(self, uri: str, has_tokens: bool) -> None:
-        """has_tokens: whether clients have tokens, which were checked; else all are one."""
-        self._uri, self._has_tokens = uri, has_tokens
+    def open(self, uri: str, has_tokens: bool, max_run_s: float = math.inf) -> None:
+        """has_tokens: whether clients have tokens, which were checked; else all are one. max_run_s:
+        how long a run may take."""
+        self._uri, self._has_tokens, self.max_run_s = uri, has_tokens, max_run_s
 
     async def close(self) -> None:
         backends, self._backends = self._backends, {}
@@ -114,8 +125,10 @@ class Programs:
         options: RunOptions,
         token: str,
         on_text: Callable[[Node, str, str], None] | None = None,
+        deadline: float = math.inf,
     ) -> RunResult:
-        """One run, with a client's token; cancelling it cancels its requests."""
+        """One run, with a client's token; cancelling it cancels its requests. deadline: when it is
+        ended, on the monotonic clock."""
         program = self.programs[name]
         values = checked_arguments(program, arguments)
         if self.is_leaving:
@@ -125,17 +138,29 @@ class Programs:
         backend = program.sharing(self._backend(token))
         work = program.start(backend, values, options, on_text)
         self.n_running += 1
+        left_s = min(self.max_run_s, deadline - time.monotonic())
         try:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
+            async with asyncio.timeout(None if left_s == math.inf else left_s):
+                running = asyncio.run_coroutine_threadsafe(work, shared.loop)
+                return await asyncio.wrap_future(running)
+        except TimeoutError as error:
+            raise DeadlineExceeded("the run took longer than it may, and was ended") from error
         finally:
             self.n_running -= 1
 
     async def stream(
-        self, name: str, arguments: Mapping[str, Any], options: RunOptions, token: str
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        token: str,
+        deadline: float = math.inf,
     ) -> AsyncGenerator[Text | RunResult]:
         """The texts of a run as they come, and then its result; closing it ends the run."""
         texts = Texts()
-        running = asyncio.ensure_future(self.run(name, arguments, options, token, texts.add))
+        running = asyncio.ensure_future(
+            self.run(name, arguments, options, token, texts.add, deadline)
+        )
         try:
             while not running.done():
                 taking = asyncio.ensure_future(texts.take())

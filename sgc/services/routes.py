@@ -15,6 +15,7 @@ from sgc.errors import (
     ArgumentError,
     BackendError,
     ContextExceeded,
+    DeadlineExceeded,
     EngineUnavailable,
     Overloaded,
     SgcError,
@@ -25,6 +26,7 @@ from sgc.programs.program import Program
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.request_ids import id_of
 from sgc.runtime.engine.http.sse import respond
@@ -44,6 +46,7 @@ _STATUS = (
     (ContextExceeded, 400, "context_length_exceeded"),
     (Overloaded, 429, "overloaded"),
     (EngineUnavailable, 503, "unavailable"),
+    (DeadlineExceeded, 504, "deadline_exceeded"),
     (BackendError, 500, "backend_error"),
     (SgcError, 422, "program_failed"),
 )
@@ -75,8 +78,8 @@ class ProgramRoutes:
     def refuse_new(self) -> None:
         self._programs.is_leaving = True
 
-    async def open(self, uri: str, has_tokens: bool) -> None:
-        self._programs.open(uri, has_tokens)
+    async def open(self, uri: str, has_tokens: bool, max_run_s: float) -> None:
+        self._programs.open(uri, has_tokens, max_run_s)
 
     async def close(self) -> None:
         await self._programs.close()
@@ -127,7 +130,9 @@ class ProgramRoutes:
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> RunResult:
         try:
-            return await self._programs.run(name, arguments, options, _token(request))
+            return await self._programs.run(
+                name, arguments, options, _token(request), deadline=request[CALLER].deadline
+            )
         except SgcError as error:
             raise _http_error(error) from error
 
@@ -135,7 +140,9 @@ class ProgramRoutes:
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> AsyncGenerator[str]:
         """Each text as it comes, and then the whole result."""
-        running = self._programs.stream(name, arguments, options, _token(request))
+        running = self._programs.stream(
+            name, arguments, options, _token(request), request[CALLER].deadline
+        )
         try:
             async with aclosing(running) as events:
                 async for event in events:

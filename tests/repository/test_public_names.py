@@ -18,10 +18,11 @@ system_end table token_length_normalized tool turns unconditional_likelihood_nor
 user_begin user_end video
 """
 ERRORS = """
-ArgumentError BackendError BudgetExceeded CacheError ContextExceeded CutOff DeoptReached
-EngineUnavailable GuardError JoinFailed LoadError NonDeterministicProgram NotRecorded Overloaded
-ParseError PassFailed ProgramError ProgramRaised RunLogError SgcError SgcWarning ToolError
-TraceError TurnsExceeded UnknownOutcome UnknownVariable UnsupportedParameter UsageError VerifyError
+ArgumentError BackendError BudgetExceeded CacheError ContextExceeded CutOff DeadlineExceeded
+DeoptReached EngineUnavailable GuardError JoinFailed LoadError NonDeterministicProgram NotRecorded
+Overloaded ParseError PassFailed ProgramError ProgramRaised RunLogError SgcError SgcWarning
+ToolError TraceError TurnsExceeded UnknownOutcome UnknownVariable UnsupportedParameter UsageError
+VerifyError
 """
 SGLANG = """
 sglang sglang.api sglang.backend.anthropic sglang.backend.base_backend sglang.backend.openai

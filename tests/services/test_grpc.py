@@ -78,3 +78,9 @@ def test_a_call_that_is_cancelled_ends_its_run(server, stub):
     for each in calls:
         each.cancel()
     until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)
+
+
+def test_a_call_s_deadline_ends_the_run(server, stub):
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stub.RunProgram(call("tip", topic="tea"), timeout=1e-3))
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -273,3 +273,10 @@ program @pictured(%photo: media) {
             checked_arguments(program, {"photo": bad})
     pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
     assert checked_arguments(program, {"photo": pixel})["photo"].mime == "image/gif"
+
+
+def test_a_run_that_takes_too_long_is_ended(server):
+    answer = server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}, "timeout": 1e-6})
+    assert (answer.status, answer.error["code"]) == (504, "deadline_exceeded")
+    body = {"model": "program/tip", "messages": [{"role": "user", "content": "tea"}]}
+    assert server.ask("/v1/chat/completions", {**body, "timeout": 1e-6}).status == 504

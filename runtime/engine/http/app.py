@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,6 +16,7 @@ from aiohttp import web
 from sgc.runtime.engine.http import openapi
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.call_fields import CALL_FIELDS
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.native import requests as native_fields
@@ -37,7 +38,7 @@ from sgc.runtime.engine.server.shared import Shared
 if TYPE_CHECKING:  # its package may not be installed
     from sgc.runtime.engine.metrics.scraping import Scraping
 
-BODIES: Mapping[str, Collection[str]] = {
+BODIES: Mapping[str, frozenset[str]] = {
     "/v1/chat/completions": openai_fields.CHAT,
     "/v1/completions": openai_fields.COMPLETION,
     "/v1/responses": RESPONSES,
@@ -102,7 +103,8 @@ def _metrics(scraping: Scraping | None) -> Handler:
 
 def described(routes: Sequence[web.RouteDef]) -> Handler:
     """Answers with a description of the routes in OpenAPI's form."""
-    document = dumps(openapi.document(routes, BODIES, engine_version()))
+    bodies = {path: fields | CALL_FIELDS for path, fields in BODIES.items()}
+    document = dumps(openapi.document(routes, bodies, engine_version()))
 
     async def answer(request: web.Request) -> web.Response:
         return json_text(document)

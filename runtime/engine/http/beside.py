@@ -30,9 +30,10 @@ class Beside(Protocol):
         and changes nothing, if one cannot be read."""
         ...
 
-    async def open(self, uri: str, has_tokens: bool) -> None:
+    async def open(self, uri: str, has_tokens: bool, max_run_s: float) -> None:
         """Called once the engine listens there, for this process alone. has_tokens: whether clients
-        present a token, which has been checked; what others send as one means nothing."""
+        present a token, which has been checked; what others send as one means nothing.
+        max_run_s: how long one run may take."""
         ...
 
     async def close(self) -> None: ...

@@ -15,8 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from aiohttp import web
 
+from sgc.runtime.engine.http.call_fields import take_fields
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.lanes import Lane
 
@@ -83,8 +85,11 @@ class BodyReader:
         with self._connections.receiving(request):
             found = await self._received(request)
         if found.n_bytes <= INLINE_BYTES:
-            return parsed(found.joined())
-        return await self._lane.run(request.protocol, lambda _: parsed(found.joined()))
+            body = parsed(found.joined())
+        else:
+            body = await self._lane.run(request.protocol, lambda _: parsed(found.joined()))
+        take_fields(body, request[CALLER])
+        return body
 
     async def _received(self, request: web.Request) -> _Reading:
         reading = _Reading()

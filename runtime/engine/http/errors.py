@@ -16,12 +16,14 @@ _TYPES = {
     403: "permission_error",
     404: "not_found_error",
     429: "rate_limit_error",
+    504: "timeout_error",
 }
 _CODES = {
     pb.ERROR_CODE_INVALID_ARGUMENT: (400, "invalid_value"),
     pb.ERROR_CODE_CONTEXT_EXCEEDED: (400, "context_length_exceeded"),
     pb.ERROR_CODE_RESOURCE_EXHAUSTED: (429, "overloaded"),
     pb.ERROR_CODE_UNAVAILABLE: (503, "unavailable"),
+    pb.ERROR_CODE_DEADLINE_EXCEEDED: (504, "deadline_exceeded"),
 }
 
 
@@ -48,6 +50,8 @@ class HttpError(Exception):
     def headers(self) -> dict[str, str]:
         if self.status == 401:
             return {"WWW-Authenticate": "Bearer"}
+        if self.status == 504:  # OpenAI's client would ask again, for as long
+            return {"x-should-retry": "false"}
         return {"Retry-After": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
 
 

@@ -8,27 +8,30 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
+from sgc.runtime.engine.http.call_fields import header_timeout_s
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.server.browser_check import problem_of
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.tokens import Tokens
 
-DOMAIN = "domain"  # the request's key for its token's domain: clients with one token share a domain
+CALLER = "caller"  # the request's key for its `Caller`
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
-    """The middleware that checks each request's token and stores the token's domain in the request.
+    """The middleware that checks each request's token and stores who asks in the request.
 
     open_paths: paths that need no token.
     """
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        request[DOMAIN] = b""
+        caller = request[CALLER] = Caller()
         if not tokens:
             check_browser(request.headers.getall(hdrs.HOST, []), request.headers.get(hdrs.ORIGIN))
         elif request.path not in open_paths:
-            request[DOMAIN] = checked_domain(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
+            caller.domain = checked_domain(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
+        caller.timeout_s = header_timeout_s(request)
         return await handler(request)
 
     return guarded

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 
@@ -37,22 +38,22 @@ class Runs:
     async def replies(
         self,
         requests: Sequence[pb.Request],
-        domain: bytes,
+        caller: Caller,
         follow: Follow | None = None,
         blame: Callable[[HttpError], None] | None = None,
     ) -> AsyncGenerator[pb.Reply]:
-        """Deltas and final replies as they come. domain: of the client's token. follow: gives the
-        request that goes on after a reply, if one does, with the id of the one that ended. blame:
-        completes an error of the engine's.
+        """Deltas and final replies as they come. caller: who asks. follow: gives the request that
+        goes on after a reply, if one does, with the id of the one that ended. blame: completes an
+        error of the engine's.
 
         Raises HttpError at the first error, and if all replies together have more log-probabilities
         than one request may have.
         """
         if self._shared.is_draining:
             raise HttpError(503, LEAVING, code="unavailable")
-        if not self._shared.has_room(domain):
+        if not self._shared.has_room(caller.domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
-        session = Session(self._shared, domain, _WITHOUT_TOKEN)
+        session = Session(self._shared, caller, _WITHOUT_TOKEN)
         self._sessions.add(session)
         n_logprobs = 0
         asked = _Asked(requests, goes_on=follow is not None)
@@ -79,19 +80,19 @@ class Runs:
             session.close()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def finals(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Generated]:
+    async def finals(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Generated]:
         """The final reply to each request, when all have finished; raises HttpError."""
-        return [reply.generated for reply in await self._last(requests, domain)]
+        return [reply.generated for reply in await self._last(requests, caller)]
 
-    async def embedded(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Embedded]:
+    async def embedded(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Embedded]:
         """As `finals`, of requests for embeddings; there may be more than a session has at once."""
         n = self._shared.limits.max_in_flight
         parts = [requests[at : at + n] for at in range(0, len(requests), n)]
-        return [reply.embedded for part in parts for reply in await self._last(part, domain)]
+        return [reply.embedded for part in parts for reply in await self._last(part, caller)]
 
-    async def _last(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Reply]:
+    async def _last(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Reply]:
         found: dict[int, pb.Reply] = {}
-        async with aclosing(self.replies(requests, domain)) as replies:
+        async with aclosing(self.replies(requests, caller)) as replies:
             async for reply in replies:
                 if not reply.HasField("delta"):
                     found[reply.id] = reply

@@ -23,7 +23,7 @@ ASK_TIMEOUT_S = 1.0
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 TOKENS = tuple(2**i for i in range(18))
 KINDS = ("generate", "score", "commit", "prefetch", "embed")
-OUTCOMES = ("finished", "refused", "cancelled", "failed")
+OUTCOMES = ("finished", "refused", "cancelled", "failed", "expired")
 
 # name (without _total), field of pb.Stats, help
 COUNTERS = (

@@ -5,6 +5,7 @@ Every violation is a `RequestError`, which becomes an Error reply to that reques
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -63,6 +64,7 @@ class ServerLimits:
     max_total_in_flight: int = 8192
     max_sessions: int = 256
     max_sessions_of_token: int = 128  # if the server has several tokens
+    max_request_s: float = math.inf  # of one request, its wait included
     max_silence_s: float = 300.0  # of a session without unfinished requests
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`

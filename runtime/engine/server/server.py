@@ -23,6 +23,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.images.families import MAX_BYTES, MAX_IMAGES
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.message_check import MessageCheck
 from sgc.runtime.engine.server.session import Session
@@ -89,7 +90,7 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
         if not self._shared.has_room(domain):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
-        session = Session(self._shared, domain)
+        session = Session(self._shared, Caller(domain))
         reading = asyncio.create_task(session.read(request_iterator))
         try:
             async for frame in session.frames():

@@ -8,6 +8,7 @@ share is in `shared.py`.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from sgc.runtime.engine.preparing.prepare import (
     too_long,
 )
 from sgc.runtime.engine.preparing.updates import handler
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
 from sgc.runtime.engine.server.shared import LEAVING, Shared
@@ -40,22 +42,27 @@ MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed 
 class _Active:
     """An unfinished request; worker_id is None while it is being tokenized.
 
-    preparing: the task that tokenizes only this request.
+    preparing: the task that tokenizes only this request. deadline: what ends it, if it has one.
     """
 
     worker_id: int | None = None
     preparing: asyncio.Task[None] | None = None
+    deadline: asyncio.TimerHandle | None = None
 
 
 class Session:
     """owner: the session's token domain, or the session itself; owners take turns on threads.
 
-    requests_owner: who takes turns by the policy `program` in the engine; by default the same.
+    requests_owner: who takes turns by the policy `program` in the engine; by default the same. With
+    it the session is one request of its client, whose time began with the call.
     """
 
-    def __init__(self, shared: Shared, domain: bytes = b"", requests_owner: bytes = b"") -> None:
+    def __init__(
+        self, shared: Shared, caller: Caller | None = None, requests_owner: bytes = b""
+    ) -> None:
         self._shared = shared
-        self._domain = domain
+        self._caller = caller = caller or Caller()
+        self._domain = domain = caller.domain
         self.owner: object = domain or self
         self._owner_key = domain or requests_owner or next(shared.numbers).to_bytes(8, "big")
         self._is_whole = bool(requests_owner)  # one request of its client, which may need several
@@ -177,9 +184,31 @@ class Session:
             reason = f"{whose} has too many unfinished requests; try again later"
             self._refuse(request.id, RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason))
             return False
-        self._active[request.id] = _Active()
+        timeout_s = request.timeout_s if request.HasField("timeout_s") else math.inf
+        if not timeout_s > 0:
+            self._refuse(request.id, invalid(f"timeout_s must be above 0, not {timeout_s}"))
+            return False
+        self._active[request.id] = _Active(deadline=self._timer(request.id, timeout_s))
         self._shared.n_active += 1
         return True
+
+    def _timer(self, request_id: int, timeout_s: float) -> asyncio.TimerHandle | None:
+        """Ends the request when its time is over. timeout_s: its own limit."""
+        now, most_s = time.monotonic(), self._shared.limits.max_request_s
+        given_s = self._caller.timeout_s
+        timeout_s = min(timeout_s, most_s, math.inf if given_s is None else given_s)
+        if timeout_s == math.inf:
+            return None
+        began_at = self._caller.began_at if self._is_whole else now
+        left_s = max(0.0, began_at + timeout_s - now)
+        loop = asyncio.get_running_loop()
+        return loop.call_later(left_s, self._expire, request_id, timeout_s)
+
+    def _expire(self, request_id: int, timeout_s: float) -> None:
+        self._stop_preparing(request_id)
+        self._drop(request_id)
+        reason = f"the request took longer than the {timeout_s:g} s that it may take"
+        self._refuse(request_id, RequestError(pb.ERROR_CODE_DEADLINE_EXCEEDED, reason))
 
     def _prepare(
         self, requests: Sequence[pb.Request], go_on: GoOn = always
@@ -250,12 +279,18 @@ class Session:
             preparing.cancel()
 
     def _drop(self, request_id: int) -> None:
+        active = self._remove(request_id)
+        if active is not None and active.worker_id is not None:
+            self._shared.link.cancel(active.worker_id)
+
+    def _remove(self, request_id: int) -> _Active | None:
         active = self._active.pop(request_id, None)
         if active is None:
-            return
+            return None
         self._shared.n_active -= 1
-        if active.worker_id is not None:
-            self._shared.link.cancel(active.worker_id)
+        if active.deadline is not None:
+            active.deadline.cancel()
+        return active
 
     def _can_take_more(self) -> bool:
         own, everyones = self._preparing_chars, self._shared.preparing_chars
@@ -279,8 +314,7 @@ class Session:
         self._last_reply(request_id).error.CopyFrom(error)
 
     def _last_reply(self, request_id: int) -> pb.Reply:
-        if self._active.pop(request_id, None) is not None:
-            self._shared.n_active -= 1
+        self._remove(request_id)
         self.silent_since = time.monotonic()
         self._has_output.set()
         return self._outbox.add(request_id)

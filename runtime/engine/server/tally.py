@@ -18,19 +18,22 @@ _FAILURES = frozenset({pb.ERROR_CODE_UNAVAILABLE, pb.ERROR_CODE_INTERNAL})
 
 @dataclass(slots=True)
 class Tally:
-    """requests = finished + refused + cancelled + failed + those in flight."""
+    """requests = finished + refused + cancelled + failed + expired + those in flight."""
 
     requests: int = 0
     finished: int = 0
     refused: int = 0
     cancelled: int = 0
     failed: int = 0
+    expired: int = 0
     watch: Watch | None = None
 
     def fail(self, code: pb.ErrorCode) -> None:
         """Counts a request that got an error reply."""
         if code in _FAILURES:
             self.failed += 1
+        elif code == pb.ERROR_CODE_DEADLINE_EXCEEDED:
+            self.expired += 1
         else:
             self.refused += 1
 
@@ -41,3 +44,4 @@ class Tally:
         stats.refused_requests = self.refused
         stats.cancelled_requests = self.cancelled
         stats.failed_requests = self.failed
+        stats.expired_requests = self.expired

@@ -26,6 +26,7 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
@@ -152,7 +153,7 @@ def test_a_server_with_too_many_clients_says_so(tokenizer: Tokenizer) -> None:
 
     async def main() -> None:
         with pytest.raises(HttpError, match="too many clients") as caught:
-            await Runs(shared).finals([], b"")
+            await Runs(shared).finals([], Caller())
         assert caught.value.status == 429
 
     asyncio.run(main())

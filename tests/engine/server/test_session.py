@@ -15,6 +15,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
@@ -75,7 +76,7 @@ def run(shipped: Tokenizer, body: Callable[[Setup], Coroutine[Any, Any, None]]) 
             assert not setup.shared.sessions
             tally = setup.shared.tally
             ended = tally.finished + tally.refused + tally.cancelled + tally.failed
-            assert tally.requests == ended
+            assert tally.requests == ended + tally.expired
 
     asyncio.run(main())
 
@@ -159,7 +160,7 @@ def test_a_request_cancelled_while_tokenized_is_never_sent(
 def test_a_session_owns_its_requests_and_a_token_those_of_all_its_sessions(shipped) -> None:
     async def body(setup: Setup) -> None:
         domains = [b"", b"", b"one token", b"one token", b"another"]
-        sessions = [Session(setup.shared, domain) for domain in domains]
+        sessions = [Session(setup.shared, Caller(domain)) for domain in domains]
         for session in sessions:
             session._take(pb.ClientFrame(requests=[commit(1), commit(2)]))
         owners = setup.link.owners
@@ -177,7 +178,7 @@ def test_http_requests_without_a_token_are_one_owners(shipped) -> None:
 
     async def body(setup: Setup) -> None:
         runs = Runs(setup.shared)
-        waiting = [asyncio.create_task(runs.finals([commit(1)], domain))
+        waiting = [asyncio.create_task(runs.finals([commit(1)], Caller(domain)))
                    for domain in (b"", b"", b"one token", b"one token")]  # fmt: skip
         await settle()
         owners = setup.link.owners
@@ -269,3 +270,55 @@ def test_a_question_to_the_worker_is_put_once_at_a_time() -> None:
         assert second.result() == 2
 
     asyncio.run(main())
+
+
+def test_a_request_past_its_deadline_is_ended_in_the_engine(shipped: Tokenizer) -> None:
+    """While it runs, and while it is tokenized; its wait counts."""
+
+    async def body(setup: Setup) -> None:
+        late, long, soon = commit(1), commit(2, "word " * INLINE_CHARS), commit(3)
+        late.timeout_s = long.timeout_s = 1e-6
+        soon.timeout_s = 1e6
+        await setup.send(late, long, soon)
+        errors = {}
+        while len(errors) < 2:
+            for reply in (await setup.next_frame()).replies:
+                errors[reply.id] = reply.error
+        assert {error.code for error in errors.values()} == {pb.ERROR_CODE_DEADLINE_EXCEEDED}
+        assert sorted(errors) == [1, 2]
+        assert setup.link.cancelled == [100]
+        assert setup.shared.tally.expired == 2
+        assert setup.shared.n_active == 1
+
+    run(shipped, body)
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, -1.0, float("nan")])
+def test_a_time_that_is_none_is_refused(shipped: Tokenizer, timeout_s: float) -> None:
+    async def body(setup: Setup) -> None:
+        request = commit(1)
+        request.timeout_s = timeout_s
+        await setup.send(request)
+        (reply,) = (await setup.next_frame()).replies
+        assert reply.error.code == pb.ERROR_CODE_INVALID_ARGUMENT
+        assert "timeout_s" in reply.error.message
+
+    run(shipped, body)
+
+
+def test_the_time_of_an_http_call_began_with_it(shipped: Tokenizer) -> None:
+    async def body(setup: Setup) -> None:
+        caller = Caller(timeout_s=60)
+        caller.began_at -= 61
+        session = Session(setup.shared, caller, b"http")
+        reading = asyncio.create_task(session.read(_frames_of(commit(1))))
+        replies = [reply async for frame in session.frames() for reply in frame.replies]
+        assert [reply.error.code for reply in replies] == [pb.ERROR_CODE_DEADLINE_EXCEEDED]
+        await reading
+        session.close()
+
+    run(shipped, body)
+
+
+async def _frames_of(*requests: pb.Request) -> AsyncIterator[pb.ClientFrame]:
+    yield pb.ClientFrame(requests=requests)

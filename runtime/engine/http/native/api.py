@@ -12,13 +12,14 @@ from aiohttp import web
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
-from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.native.replies import partial, whole
 from sgc.runtime.engine.http.native.requests import Generations, generations
 from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.sse import respond
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 
@@ -49,15 +50,15 @@ class NativeApi:
     async def _generate(self, request: web.Request) -> web.StreamResponse:
         asked = generations(await self._bodies.read(request), self._facts)
         if asked.stream:
-            async with aclosing(self._events(asked, request[DOMAIN])) as events:
+            async with aclosing(self._events(asked, request[CALLER])) as events:
                 return await respond(request, events)
-        found = await self._runs.finals(asked.requests, request[DOMAIN])
+        found = await self._runs.finals(asked.requests, request[CALLER])
         return json_text(await rendered(lambda: _finals(asked, found), asked.has_rows))
 
-    async def _events(self, asked: Generations, domain: bytes) -> AsyncGenerator[str]:
+    async def _events(self, asked: Generations, caller: Caller) -> AsyncGenerator[str]:
         """Each event holds the whole text so far."""
         texts = [""] * len(asked.requests)
-        async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
+        async with aclosing(self._runs.replies(asked.requests, caller)) as replies:
             async for reply in replies:
                 i = reply.id
                 if reply.HasField("delta"):
@@ -81,7 +82,7 @@ class NativeApi:
         )
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                await self._runs.finals([probe], request[DOMAIN])
+                await self._runs.finals([probe], request[CALLER])
         except TimeoutError as error:
             message = f"no token was generated within {HEALTH_TIMEOUT_S:g} s"
             raise HttpError(503, message, code="unavailable") from error

@@ -14,7 +14,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import Json
-from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai import requests as asked_of
 from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.replies import Replies
@@ -22,6 +22,7 @@ from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.server import EngineFacts
 
 
@@ -93,20 +94,20 @@ class OpenAIApi:
         replies = Replies(asked, asked.adapter or self._facts.model, self._texts)
         has_rows = asked.logprobs is not None
         if asked.stream:
-            async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
+            async with aclosing(self._chunks(asked, replies, request[CALLER])) as chunks:
                 return await respond(request, chunks)
-        async with aclosing(self._replies(replies, request[DOMAIN])) as found:
+        async with aclosing(self._replies(replies, request[CALLER])) as found:
             async for _ in found:
                 pass
         return json_text(await rendered(lambda: dumps(replies.whole()), has_rows))
 
-    def _replies(self, writer: Replies, domain: bytes) -> AsyncGenerator[pb.Reply]:
-        return self._runs.replies(writer.begin(), domain, writer.follow, writer.blame)
+    def _replies(self, writer: Replies, caller: Caller) -> AsyncGenerator[pb.Reply]:
+        return self._runs.replies(writer.begin(), caller, writer.follow, writer.blame)
 
     async def _chunks(
-        self, asked: asked_of.Completions, writer: Replies, domain: bytes
+        self, asked: asked_of.Completions, writer: Replies, caller: Caller
     ) -> AsyncGenerator[str]:
-        async with aclosing(self._replies(writer, domain)) as replies:
+        async with aclosing(self._replies(writer, caller)) as replies:
             async for reply in replies:
                 has_rows = asked.logprobs is not None and reply.HasField("generated")
                 chunks = partial(_dumped, writer, reply)

@@ -12,7 +12,7 @@ from aiohttp import web
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
-from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai import embeddings as asked_of
 from sgc.runtime.engine.http.openai.vectors import cosine, vectors_of, written
 from sgc.runtime.engine.http.render import dumps, json_text, rendered
@@ -48,7 +48,7 @@ class EmbeddingApi:
 
     async def _found(self, texts: asked_of.Texts, request: web.Request) -> list[pb.Embedded]:
         try:
-            return await self._runs.embedded(texts.requests, request[DOMAIN])
+            return await self._runs.embedded(texts.requests, request[CALLER])
         except HttpError as error:
             if error.status == 400 and error.request_id is not None:
                 error.param = texts.fields[error.request_id]

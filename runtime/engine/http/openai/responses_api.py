@@ -11,7 +11,7 @@ from aiohttp import web
 
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
-from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.response_items import Response
 from sgc.runtime.engine.http.openai.response_requests import response_of
@@ -19,6 +19,7 @@ from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.server import EngineFacts
 
 
@@ -49,22 +50,22 @@ class ResponsesApi:
         response = Response(asked, model, self._texts)
         has_rows = asked.completions.logprobs is not None
         if asked.completions.stream:
-            events = self._events(response, request[DOMAIN], has_rows)
+            events = self._events(response, request[CALLER], has_rows)
             async with aclosing(events):
                 return await respond(request, events, lambda error: dumps(response.failed(error)))
-        async with aclosing(self._replies(response, request[DOMAIN])) as replies:
+        async with aclosing(self._replies(response, request[CALLER])) as replies:
             async for _ in replies:
                 pass
         return json_text(await rendered(lambda: dumps(response.whole()), has_rows))
 
-    def _replies(self, response: Response, domain: bytes) -> AsyncGenerator[Any]:
-        return self._runs.replies(response.begin(), domain, response.follow, response.blame)
+    def _replies(self, response: Response, caller: Caller) -> AsyncGenerator[Any]:
+        return self._runs.replies(response.begin(), caller, response.follow, response.blame)
 
     async def _events(
-        self, response: Response, domain: bytes, has_rows: bool
+        self, response: Response, caller: Caller, has_rows: bool
     ) -> AsyncGenerator[str]:
         """Nothing is sent before the first reply, so that an error can have its own status."""
-        async with aclosing(self._replies(response, domain)) as replies:
+        async with aclosing(self._replies(response, caller)) as replies:
             async for reply in replies:
                 is_large = has_rows and reply.HasField("generated")
                 for text in await rendered(partial(_dumped, response.events()), is_large):

@@ -78,7 +78,9 @@ class EngineBackend(Backend):
         uri: str,
         token: str | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        request_timeout_s: float | None = None,
     ) -> None:
+        """request_timeout_s: how long the engine may take for one request; it ends it then."""
         self._uri = uri
         self._target, self._is_tls = _parse_uri(uri)
         token = os.environ.get("SGC_TOKEN") if token is None else token
@@ -86,6 +88,7 @@ class EngineBackend(Backend):
             raise UsageError("the engine's token (SGC_TOKEN) must be printable ASCII characters")
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._timeout_s = connect_timeout_s
+        self._request_timeout_s = request_timeout_s
         self._channel: grpc.aio.Channel | None = None
         self._stream: Stream | None = None
         self._info: pb.Info | None = None
@@ -196,6 +199,8 @@ class EngineBackend(Backend):
         """The final reply; retries a few times if the engine has no room."""
         retries = retries or RETRIES
         info = self._info or await self.info()
+        if self._request_timeout_s is not None:
+            request.timeout_s = self._request_timeout_s
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
             raise _too_large(request, size, limit)

@@ -9,6 +9,7 @@ from typing import Any
 from sgc.errors import (
     BackendError,
     ContextExceeded,
+    DeadlineExceeded,
     EngineUnavailable,
     Overloaded,
     UnsupportedParameter,
@@ -35,6 +36,7 @@ ERRORS: dict[int, type[BackendError]] = {
     pb.ERROR_CODE_CONTEXT_EXCEEDED: ContextExceeded,
     pb.ERROR_CODE_RESOURCE_EXHAUSTED: Overloaded,
     pb.ERROR_CODE_UNAVAILABLE: EngineUnavailable,
+    pb.ERROR_CODE_DEADLINE_EXCEEDED: DeadlineExceeded,
 }
 
 

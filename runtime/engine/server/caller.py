@@ -1,0 +1,29 @@
+"""Who asks: what the server knows of a client's call, by whichever face it came."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class Caller:
+    """One call: a gRPC client's stream, or one HTTP request.
+
+    domain: of the client's token. began_at: when the call came, on the monotonic clock. timeout_s:
+    how long it may take, if the client said so.
+    """
+
+    domain: bytes = b""
+    began_at: float = field(default_factory=time.monotonic)
+    timeout_s: float | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When the client's own time is over, on the monotonic clock."""
+        return math.inf if self.timeout_s is None else self.began_at + self.timeout_s
+
+    def limit(self, timeout_s: float) -> None:
+        """Shortens how long the call may take."""
+        self.timeout_s = timeout_s if self.timeout_s is None else min(self.timeout_s, timeout_s)
