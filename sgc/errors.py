@@ -194,9 +194,10 @@ class ContextExceeded(BackendError):
 
 
 class Overloaded(BackendError):
-    """The backend asks to be tried again later."""
+    """The backend asks to be tried again later. retry_after_s: when, if it says so."""
 
     retryable = True
+    retry_after_s = 0.0
 
 
 class DeadlineExceeded(BackendError):

@@ -224,7 +224,9 @@ async def _scraping(
         return
     from sgc.runtime.engine.metrics.scraping import scraping
 
-    with scraping(shared.stats, info_of(facts), shared.tally) as found:
+    tokens = checked.security.tokens
+    accounts = lambda: tokens.accounts  # noqa: E731
+    with scraping(shared.stats, info_of(facts), shared.tally, accounts) as found:
         yield found
 
 

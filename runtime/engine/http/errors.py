@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from sgc.proto import engine_pb2 as pb
@@ -29,9 +30,10 @@ _CODES = {
 
 class HttpError(Exception):
     """param: the field at fault, if any; code: a short name for programs. request_id: of the
-    engine's request that it is about, if any."""
+    engine's request that it is about, if any. retry_after_s: of one that may be tried again."""
 
     request_id: int | None = None
+    retry_after_s: float = RETRY_AFTER_S
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -52,7 +54,11 @@ class HttpError(Exception):
             return {"WWW-Authenticate": "Bearer"}
         if self.status == 504:  # OpenAI's client would ask again, for as long
             return {"x-should-retry": "false"}
-        return {"Retry-After": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
+        if self.status not in (429, 503):
+            return {}
+        in_ms = str(math.ceil(self.retry_after_s * 1000))
+        whole = str(max(1, math.ceil(self.retry_after_s)))
+        return {"Retry-After": whole, "retry-after-ms": in_ms}
 
 
 def bad(message: str, param: str | None = None, code: str = "invalid_value") -> HttpError:
@@ -68,4 +74,6 @@ def failed() -> HttpError:
 def error_of(error: pb.Error) -> HttpError:
     """An error of the engine as an HTTP error."""
     status, code = _CODES.get(error.code, (500, "internal_error"))
-    return HttpError(status, error.message, code=code)
+    found = HttpError(status, error.message, code="rate_limit_exceeded" if error.quota else code)
+    found.retry_after_s = error.retry_after_s or RETRY_AFTER_S
+    return found

@@ -26,24 +26,24 @@ def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        caller = request[CALLER] = Caller()
+        request[CALLER] = Caller()
         if not tokens:
             check_browser(request.headers.getall(hdrs.HOST, []), request.headers.get(hdrs.ORIGIN))
         elif request.path not in open_paths:
-            caller.domain = checked_domain(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
-        caller.timeout_s = header_timeout_s(request)
+            request[CALLER] = checked_caller(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
+        request[CALLER].timeout_s = header_timeout_s(request)
         return await handler(request)
 
     return guarded
 
 
-def checked_domain(tokens: Tokens, given: str) -> bytes:
-    """The domain of the token; raises HttpError 401 for a wrong one."""
-    domain = tokens.find(given.encode("utf-8", "surrogateescape"))
-    if domain is None:
+def checked_caller(tokens: Tokens, given: str) -> Caller:
+    """Who asks with the token; raises HttpError 401 for a wrong one."""
+    caller = tokens.caller_of(given.encode("utf-8", "surrogateescape"))
+    if caller is None:
         message = "a valid token is required: Authorization: Bearer ..."
         raise HttpError(401, message, code="invalid_api_key")
-    return domain
+    return caller
 
 
 def check_browser(hosts: list[str], origin: str | None) -> None:

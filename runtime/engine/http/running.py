@@ -7,6 +7,7 @@ hangs up cancels its handler), unfinished requests are cancelled and their pages
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
@@ -14,7 +15,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.caller import Caller
-from sgc.runtime.engine.server.session import Session
+from sgc.runtime.engine.server.session import Session, of_quota
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 
 Follow = Callable[[pb.Reply], pb.Request | None]
@@ -53,6 +54,13 @@ class Runs:
             raise HttpError(503, LEAVING, code="unavailable")
         if not self._shared.has_room(caller.domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
+        account = caller.account
+        if account is not None:
+            refusal = account.begin(is_counted=not caller.is_counted)
+            if refusal is not None:
+                raise error_of(of_quota(refusal).to_message())
+            caller.is_counted = True
+        began_at = time.monotonic()
         session = Session(self._shared, caller, _WITHOUT_TOKEN)
         self._sessions.add(session)
         n_logprobs = 0
@@ -76,6 +84,8 @@ class Runs:
             await reading
         finally:
             self._sessions.discard(session)
+            if account is not None:
+                account.end(time.monotonic() - began_at)
             reading.cancel()
             session.close()
             await asyncio.gather(reading, return_exceptions=True)

@@ -16,9 +16,10 @@ from sgc.errors import UsageError
 from sgc.runtime.engine.http.body import too_large
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
-from sgc.runtime.engine.http.guard import guard
+from sgc.runtime.engine.http.guard import CALLER, guard
 from sgc.runtime.engine.http.request_ids import HEADER, id_of
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
+from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Address, Security, check_free
 from sgc.runtime.engine.worker.link import WorkerDied
 
@@ -123,7 +124,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 async def _headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Adds the request's id, and replaces the Server header, which would tell the library's
-    version."""
+    """Adds the request's id and what is left of its token's limits, and replaces the Server header,
+    which would tell the library's version."""
     response.headers[HEADER] = id_of(request)
+    caller: Caller | None = request.get(CALLER)
+    if caller is not None and caller.account is not None:
+        response.headers.update(caller.account.headers())
     response.headers["Server"] = "sgc"

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.server.quotas import Account
 from sgc.runtime.engine.worker.link import WorkerDied
 
 ASK_TIMEOUT_S = 1.0
@@ -172,6 +173,41 @@ class StatsCollector(Collector):
         for name, field, doc in GAUGES:
             yield GaugeMetricFamily(f"sgc_{name}", doc, getattr(stats, field))
         yield _pool(stats)
+
+
+class AccountCollector(Collector):
+    """What the clients of each token use, by the token's name."""
+
+    def __init__(self, accounts: Callable[[], Sequence[Account]]) -> None:
+        self._accounts = accounts
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        accounts = self._accounts()
+        running = GaugeMetricFamily(
+            "sgc_token_running_requests", "Unfinished requests of a token.", labels=["token"]
+        )
+        for account in accounts:
+            running.add_metric([account.name], account.n_running)
+        yield running
+        for name, doc, label, counts in (
+            ("requests", "Requests that have ended.", "outcome", "outcomes"),
+            ("quota_refusals", "Requests that a limit of the token refused.", "limit", "refusals"),
+        ):
+            family = CounterMetricFamily(f"sgc_token_{name}", doc, labels=["token", label])
+            for account in accounts:
+                for value, n in getattr(account, counts).items():
+                    family.add_metric([account.name, value], n)
+            yield family
+        for name in ("prompt_tokens", "cached_tokens", "generated_tokens"):
+            family = CounterMetricFamily(
+                f"sgc_token_{name}", "Of the token's requests that finished.", labels=["token"]
+            )
+            for account in accounts:
+                family.add_metric([account.name], getattr(account, name))
+            yield family
 
 
 def _requests(stats: pb.Stats) -> Metric:

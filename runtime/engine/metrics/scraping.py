@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
+from sgc.runtime.engine.metrics.metrics import (
+    AccountCollector,
+    RequestMetrics,
+    StatsCollector,
+    StatsSource,
+)
+from sgc.runtime.engine.server.quotas import Account
 from sgc.runtime.engine.server.tally import Tally
 
 
@@ -33,13 +39,17 @@ class Scraping:
 
 @contextlib.contextmanager
 def scraping(
-    ask: Callable[[], Awaitable[pb.Stats]], info: pb.Info, tally: Tally
+    ask: Callable[[], Awaitable[pb.Stats]],
+    info: pb.Info,
+    tally: Tally,
+    accounts: Callable[[], Sequence[Account]] = tuple,
 ) -> Iterator[Scraping]:
     """Watches the engine within the block, in a running event loop."""
     registry = CollectorRegistry()
     tally.watch = RequestMetrics(registry).observe
     source = StatsSource(ask)
     registry.register(StatsCollector(source.known, info))
+    registry.register(AccountCollector(accounts))
     try:
         source.ask()  # so that a scrape during a long first step has statistics
         yield Scraping(registry, source)

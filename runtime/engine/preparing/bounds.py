@@ -91,13 +91,22 @@ def most_frame_bytes(tokenizer: Tokenizer, n_tokens: int) -> int:
 class RequestError(Exception):
     """Why one request is refused."""
 
-    def __init__(self, code: pb.ErrorCode, message: str) -> None:
+    def __init__(
+        self, code: pb.ErrorCode, message: str, retry_after_s: float = 0.0, quota: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.retry_after_s = retry_after_s
+        self.quota = quota
 
     def to_message(self) -> pb.Error:
-        return pb.Error(code=self.code, message=self.message)
+        return pb.Error(
+            code=self.code,
+            message=self.message,
+            retry_after_s=self.retry_after_s,
+            quota=self.quota,
+        )
 
 
 def invalid(message: str) -> RequestError:

@@ -6,18 +6,23 @@ import math
 import time
 from dataclasses import dataclass, field
 
+from sgc.runtime.engine.server.quotas import Account
+
 
 @dataclass(slots=True, eq=False)
 class Caller:
     """One call: a gRPC client's stream, or one HTTP request.
 
-    domain: of the client's token. began_at: when the call came, on the monotonic clock. timeout_s:
-    how long it may take, if the client said so.
+    domain, account: of the client's token, if it has one. began_at: when the call came, on the
+    monotonic clock. timeout_s: how long it may take, if the client said so. is_counted: whether its
+    account has counted it, of an HTTP request.
     """
 
     domain: bytes = b""
+    account: Account | None = None
     began_at: float = field(default_factory=time.monotonic)
     timeout_s: float | None = None
+    is_counted: bool = False
 
     @property
     def deadline(self) -> float:

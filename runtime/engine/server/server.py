@@ -26,6 +26,7 @@ from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.message_check import MessageCheck
+from sgc.runtime.engine.server.quotas import NO_QUOTA
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.server.token_check import TokenCheck
@@ -86,11 +87,11 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
     async def Session(
         self, request_iterator: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
     ) -> None:
-        domain = self._tokens.domain_given(context.invocation_metadata() or ())
-        if not self._shared.has_room(domain):
+        caller = self._tokens.caller_given(context.invocation_metadata() or ()) or Caller()
+        if not self._shared.has_room(caller.domain):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
-        session = Session(self._shared, Caller(domain))
+        session = Session(self._shared, caller)
         reading = asyncio.create_task(session.read(request_iterator))
         try:
             async for frame in session.frames():
@@ -105,7 +106,14 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
             await context.abort(grpc.StatusCode.ABORTED, session.ended_because)
 
     async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
-        return self._info
+        caller = self._tokens.caller_given(context.invocation_metadata() or ())
+        quota = NO_QUOTA if caller is None or caller.account is None else caller.account.quota
+        if quota.max_concurrent is None:
+            return self._info
+        info = pb.Info()
+        info.CopyFrom(self._info)
+        info.max_in_flight = min(info.max_in_flight, quota.max_concurrent)
+        return info
 
     async def GetStats(
         self, request: pb.StatsRequest, context: grpc.aio.ServicerContext

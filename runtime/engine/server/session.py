@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 
 from sgc.proto import engine_pb2 as pb
@@ -30,8 +30,10 @@ from sgc.runtime.engine.preparing.updates import handler
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
+from sgc.runtime.engine.server.quotas import Account, QuotaRefusal
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 from sgc.runtime.engine.text.tokenizer import GoOn, always
+from sgc.runtime.engine.worker.link import OnUpdate
 
 INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
 MAX_PREPARING_CHARS = 32 * 1024 * 1024
@@ -43,11 +45,15 @@ class _Active:
     """An unfinished request; worker_id is None while it is being tokenized.
 
     preparing: the task that tokenizes only this request. deadline: what ends it, if it has one.
+    n_reserved, n_generated: tokens, where the account of its client counts them.
     """
 
     worker_id: int | None = None
     preparing: asyncio.Task[None] | None = None
     deadline: asyncio.TimerHandle | None = None
+    began_at: float = field(default_factory=time.monotonic)
+    n_reserved: int = 0
+    n_generated: int = 0
 
 
 class Session:
@@ -76,6 +82,7 @@ class Session:
         self._has_output = asyncio.Event()
         self._has_room = asyncio.Event()
         self._is_input_over = False
+        self._last_prompt: Sequence[int] = ()
         shared.sessions.add(self)
 
     @property
@@ -184,6 +191,11 @@ class Session:
             reason = f"{whose} has too many unfinished requests; try again later"
             self._refuse(request.id, RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason))
             return False
+        account = None if self._is_whole else self._caller.account
+        refusal = None if account is None else account.begin()
+        if refusal is not None:
+            self._refuse(request.id, of_quota(refusal))
+            return False
         timeout_s = request.timeout_s if request.HasField("timeout_s") else math.inf
         if not timeout_s > 0:
             self._refuse(request.id, invalid(f"timeout_s must be above 0, not {timeout_s}"))
@@ -263,15 +275,41 @@ class Session:
                 self._drop(request.id)
                 self._refuse(request.id, result)
             else:
-                result.work.owner = self._owner_key
-                on_update = handler(self, result, self._shared.tokenizer)
-                active.worker_id = self._shared.link.submit(result.work, on_update)
+                self._submit(request.id, active, result)
+
+    def _submit(self, request_id: int, active: _Active, prepared: Prepared) -> None:
+        on_update = handler(self, prepared, self._shared.tokenizer)
+        account = self._caller.account
+        if account is not None and account.counts_tokens:
+            if not self._reserve(account, request_id, active, prepared.work):
+                return
+            on_update = _counting(active, on_update)
+        prepared.work.owner = self._owner_key
+        active.worker_id = self._shared.link.submit(prepared.work, on_update)
+
+    def _reserve(
+        self, account: Account, request_id: int, active: _Active, work: wpb.WorkerRequest
+    ) -> bool:
+        """Takes the prompt from the account's tokens, unless they do not suffice. A prompt of which
+        several completions are asked for is computed once."""
+        if work.tokens == self._last_prompt:
+            return True
+        refusal = account.reserve(len(work.tokens))
+        if refusal is not None:
+            self._drop(request_id)
+            self._refuse(request_id, of_quota(refusal))
+            return False
+        active.n_reserved = len(work.tokens)
+        if self._is_whole:
+            self._last_prompt = work.tokens
+        return True
 
     def _cancel(self, request_id: int) -> None:
         if request_id in self._active:
             self._stop_preparing(request_id)
             self._drop(request_id)
             self._shared.tally.cancelled += 1
+            self._count("cancelled")
 
     def _stop_preparing(self, request_id: int) -> None:
         preparing = self._active[request_id].preparing
@@ -283,13 +321,20 @@ class Session:
         if active is not None and active.worker_id is not None:
             self._shared.link.cancel(active.worker_id)
 
-    def _remove(self, request_id: int) -> _Active | None:
+    def _remove(self, request_id: int, usage: pb.Usage | None = None) -> _Active | None:
+        """usage: of a request that has finished; of others, all of the prompt counts."""
         active = self._active.pop(request_id, None)
         if active is None:
             return None
         self._shared.n_active -= 1
         if active.deadline is not None:
             active.deadline.cancel()
+        account = self._caller.account
+        if account is not None:
+            if not self._is_whole:
+                account.end(time.monotonic() - active.began_at)
+            n_computed = active.n_reserved if usage is None else usage.computed_tokens
+            account.settle(active.n_reserved, n_computed + active.n_generated)
         return active
 
     def _can_take_more(self) -> bool:
@@ -306,15 +351,18 @@ class Session:
         tally.finished += 1
         if tally.watch is not None:
             tally.watch(kind, update.usage)
-        return self._last_reply(request_id)
+        self._count("finished")
+        if self._caller.account is not None:
+            self._caller.account.count(update.usage)
+        return self._last_reply(request_id, update.usage)
 
     def fail(self, request_id: int, error: pb.Error) -> None:
         """Replies with an error of the step process."""
-        self._shared.tally.fail(error.code)
+        self._count(self._shared.tally.fail(error.code))
         self._last_reply(request_id).error.CopyFrom(error)
 
-    def _last_reply(self, request_id: int) -> pb.Reply:
-        self._remove(request_id)
+    def _last_reply(self, request_id: int, usage: pb.Usage | None = None) -> pb.Reply:
+        self._remove(request_id, usage)
         self.silent_since = time.monotonic()
         self._has_output.set()
         return self._outbox.add(request_id)
@@ -326,5 +374,24 @@ class Session:
 
     def _refuse(self, request_id: int, error: RequestError) -> None:
         self._has_output.set()
-        self._shared.tally.fail(error.code)
+        self._count(self._shared.tally.fail(error.code))
         self._outbox.add(request_id).error.CopyFrom(error.to_message())
+
+    def _count(self, outcome: str) -> None:
+        """How a request ended, for its client's account."""
+        if self._caller.account is not None:
+            self._caller.account.outcomes[outcome] += 1
+
+
+def of_quota(refusal: QuotaRefusal) -> RequestError:
+    """What a client is told whose token's limit is reached."""
+    code = pb.ERROR_CODE_RESOURCE_EXHAUSTED
+    return RequestError(code, refusal.message, refusal.retry_after_s, refusal.limit)
+
+
+def _counting(active: _Active, on_update: OnUpdate) -> OnUpdate:
+    def counted(update: wpb.Update) -> None:
+        active.n_generated += len(update.new_ids)
+        on_update(update)
+
+    return counted

@@ -28,14 +28,16 @@ class Tally:
     expired: int = 0
     watch: Watch | None = None
 
-    def fail(self, code: pb.ErrorCode) -> None:
-        """Counts a request that got an error reply."""
+    def fail(self, code: pb.ErrorCode) -> str:
+        """Counts a request that got an error reply; returns the outcome."""
         if code in _FAILURES:
             self.failed += 1
-        elif code == pb.ERROR_CODE_DEADLINE_EXCEEDED:
+            return "failed"
+        if code == pb.ERROR_CODE_DEADLINE_EXCEEDED:
             self.expired += 1
-        else:
-            self.refused += 1
+            return "expired"
+        self.refused += 1
+        return "refused"
 
     def write(self, stats: pb.Stats) -> None:
         """Writes the counts to `stats`; the step process does not see all requests."""

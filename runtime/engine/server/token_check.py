@@ -26,7 +26,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     ) -> Any:
         if handler_call_details.method.startswith(OPEN_PREFIX):
             return await continuation(handler_call_details)
-        if self._tokens.find_given(handler_call_details.invocation_metadata) is not None:
+        if self._tokens.caller_given(handler_call_details.invocation_metadata) is not None:
             return await continuation(handler_call_details)
         return grpc.stream_stream_rpc_method_handler(_refuse)
 

@@ -199,7 +199,10 @@ def usage_of(message: pb.Usage) -> Usage:
 
 
 def error_of(message: pb.Error) -> BackendError:
-    return ERRORS.get(message.code, BackendError)(message.message)
+    error = ERRORS.get(message.code, BackendError)(message.message)
+    if isinstance(error, Overloaded):
+        error.retry_after_s = message.retry_after_s
+    return error
 
 
 def capabilities_of(info: pb.Info) -> Capabilities:
