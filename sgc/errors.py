@@ -197,7 +197,7 @@ class Overloaded(BackendError):
     """The backend asks to be tried again later. retry_after_s: when, if it says so."""
 
     retryable = True
-    retry_after_s = 0.0
+    retry_after_s: float | None = None
 
 
 class DeadlineExceeded(BackendError):

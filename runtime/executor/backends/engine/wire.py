@@ -200,7 +200,7 @@ def usage_of(message: pb.Usage) -> Usage:
 
 def error_of(message: pb.Error) -> BackendError:
     error = ERRORS.get(message.code, BackendError)(message.message)
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded) and message.retry_after_s > 0:
         error.retry_after_s = message.retry_after_s
     return error
 
