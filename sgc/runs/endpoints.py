@@ -20,6 +20,8 @@ from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
+RECONNECT_S = 120.0
+_OF_ENGINES = frozenset({"request_timeout_s", "reconnect_s"})
 SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
 
 
@@ -27,15 +29,21 @@ class RemoteEngine(Endpoint):
     """An engine that is already running, at `grpc://host:port` or `unix:path`."""
 
     def __init__(
-        self, uri: str, token: str | None = None, request_timeout_s: float | None = None
+        self,
+        uri: str,
+        token: str | None = None,
+        request_timeout_s: float | None = None,
+        reconnect_s: float = RECONNECT_S,
     ) -> None:
-        """request_timeout_s: how long the engine may take for one request."""
+        """request_timeout_s: how long the engine may take for one request. reconnect_s: how long an
+        engine that is gone is waited for; what it did not answer is then asked again."""
         if not uri.startswith(SCHEMES):
             raise UsageError(
                 f"unknown engine address {uri!r}",
                 hint="use grpc://HOST:PORT or unix:PATH, or leave it out for an embedded engine",
             )
-        super().__init__(_connect(uri, token, request_timeout_s=request_timeout_s))
+        limits = {"request_timeout_s": request_timeout_s, "reconnect_s": reconnect_s}
+        super().__init__(_connect(uri, token, **limits))
         self.uri = uri
 
 
@@ -82,14 +90,15 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     """Connects to an address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
 
     `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
-    only they take limits, such as max_cost (docs/providers.md), except for request_timeout_s.
+    only they take limits, such as max_cost (docs/providers.md), except for request_timeout_s and
+    reconnect_s, which our engine takes.
     """
     if uri.startswith(PROVIDER_SCHEMES):
         return connect_provider(uri, token, **limits)
-    if uri.startswith(SCHEMES) and not limits.keys() - {"request_timeout_s"}:
+    if uri.startswith(SCHEMES) and not limits.keys() - _OF_ENGINES:
         return RemoteEngine(uri, token, **limits)
     if limits:
-        name = next(iter(sorted(limits.keys() - {"request_timeout_s"})), "request_timeout_s")
+        name = next(iter(sorted(limits.keys() - _OF_ENGINES)), "request_timeout_s")
         raise UsageError(f"{name} is for model providers, and {uri} is none")
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)

@@ -27,7 +27,7 @@ from sgc.errors import (
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backends.engine import backend as engine_backend
+from sgc.runtime.executor.backends.engine import persistence
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
 
@@ -318,9 +318,7 @@ def test_no_more_than_max_in_flight_are_sent(tmp_path: Path) -> None:
 
 
 def test_overload_is_tried_again_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        engine_backend, "RETRIES", replace(engine_backend.RETRIES, first_wait_s=0.001)
-    )
+    monkeypatch.setattr(persistence, "RETRIES", replace(persistence.RETRIES, first_wait_s=0.001))
 
     def third_time(request: pb.Request, n: int) -> pb.Reply:
         return (overloaded if n < 3 else committed)(request, n)

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is imported
@@ -30,13 +29,15 @@ import grpc.aio
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
+from sgc.runtime.executor.backends.engine import persistence
 from sgc.runtime.executor.backends.engine import wire as wire
+from sgc.runtime.executor.backends.engine.addresses import authorities, parse_uri, trusting
+from sgc.runtime.executor.backends.engine.persistence import Persistence, Shown
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
+from sgc.runtime.executor.backends.engine.run_hints import with_hints, with_run
 from sgc.runtime.executor.backends.engine.stream import Stream
-from sgc.runtime.executor.backends.retrying import Retries, retrying
-from sgc.runtime.executor.hints.ahead import told
-from sgc.runtime.executor.hints.last_use import reusable
+from sgc.runtime.executor.backends.retrying import retrying
 from sgc.runtime.executor.interface.backend import (
     Backend,
     ChoiceScore,
@@ -54,10 +55,8 @@ from sgc.runtime.executor.interface.capabilities import Capabilities
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0
-RETRIES = Retries((Overloaded,), max_tries=6, first_wait_s=0.1, least=0.5)
-ONE_TRY = replace(RETRIES, max_tries=1)
+MAX_IN_FLIGHT = 256  # of a client; the engine may allow fewer
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-MAX_REMAINING = 1 << 24  # tokens of a program; an engine refuses more
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -79,16 +78,20 @@ class EngineBackend(Backend):
         token: str | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         request_timeout_s: float | None = None,
+        reconnect_s: float = 0.0,
     ) -> None:
-        """request_timeout_s: how long the engine may take for one request; it ends it then."""
+        """request_timeout_s: how long the engine may take for one request; it ends it then.
+        reconnect_s: how long an engine that was there is waited for when it is gone."""
         self._uri = uri
-        self._target, self._is_tls = _parse_uri(uri)
+        self._target, self._is_tls = parse_uri(uri)
         token = os.environ.get("SGC_TOKEN") if token is None else token
         if token and not (token.isascii() and token.isprintable()):
             raise UsageError("the engine's token (SGC_TOKEN) must be printable ASCII characters")
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._timeout_s = connect_timeout_s
-        self._request_timeout_s = request_timeout_s
+        self._request_timeout_s, self._reconnect_s = request_timeout_s, reconnect_s
+        self._is_closed = False
+        self._failure: tuple[float, EngineUnavailable] | None = None
         self._channel: grpc.aio.Channel | None = None
         self._stream: Stream | None = None
         self._info: pb.Info | None = None
@@ -108,7 +111,7 @@ class EngineBackend(Backend):
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
         request = wire.request_of(prompt, generate=message)
-        reply = await self._ask(_with_hints(request, prompt), on_delta)
+        reply = await self._ask(with_hints(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
 
     async def score(
@@ -116,7 +119,7 @@ class EngineBackend(Backend):
     ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = wire.request_of(prompt, score=pb.Score(choices=texts))
-        reply = await self._ask(_with_hints(request, prompt))
+        reply = await self._ask(with_hints(request, prompt))
         scored = wire.scored_of(_expected(reply, "scored").scored)
         return await self._with_unconditional(scored) if unconditional else scored
 
@@ -137,7 +140,7 @@ class EngineBackend(Backend):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         texts = [wire.checked_text(text, "a head") for text in heads]
-        request = _with_run(wire.request_of(prompt, commit=pb.Commit(heads=texts)))
+        request = with_run(wire.request_of(prompt, commit=pb.Commit(heads=texts)))
         return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
 
     async def prefetch(self, prompt: Prompt) -> Usage:
@@ -148,7 +151,7 @@ class EngineBackend(Backend):
 
     async def _prefetch(self, prompt: Prompt) -> Usage:
         request = wire.request_of(prompt, prefetch=pb.Prefetch())
-        reply = await self._ask(request, retries=ONE_TRY)
+        reply = await self._ask(request, max_refusals=1)
         return wire.usage_of(_expected(reply, "committed").committed.usage)
 
     def with_adapter(self, name: str) -> EngineBackend:
@@ -156,6 +159,7 @@ class EngineBackend(Backend):
 
     async def close(self) -> None:
         """Ends the stream and the connection; unfinished calls fail."""
+        self._is_closed = True
         stream, self._stream = self._stream, None
         channel, self._channel = self._channel, None
         if stream is not None:
@@ -194,42 +198,78 @@ class EngineBackend(Backend):
     # Asking.
 
     async def _ask(
-        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries | None = None
+        self, request: pb.Request, on_delta: OnDelta | None = None, max_refusals: int | None = None
     ) -> pb.Reply:
-        """The final reply; retries a few times if the engine has no room."""
-        retries = retries or RETRIES
+        """The final reply; tries again if the engine has no room, or is gone and comes back
+        (`persistence.py`)."""
+        most = persistence.MAX_REFUSALS if max_refusals is None else max_refusals
         info = self._info or await self.info()
         if self._request_timeout_s is not None:
             request.timeout_s = self._request_timeout_s
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
             raise _too_large(request, size, limit)
-        n_deltas = 0
-
-        def count_delta(text: str) -> None:
-            nonlocal n_deltas
-            n_deltas += 1
-            assert on_delta is not None
-            on_delta(text)
+        shown = None if on_delta is None else Shown(on_delta)
+        going = Persistence(most, self._reconnect_s)
 
         async def once() -> pb.Reply:
             stream = self._stream
             if stream is None or not stream.is_open:
-                stream = await self._open_stream(info.max_in_flight)
-            return await stream.ask(request, size, count_delta if on_delta else None)
+                stream = await self._open_stream()
+            if shown is not None:
+                shown.begin()
+            try:
+                return await stream.ask(request, size, None if shown is None else shown.take)
+            except EngineUnavailable:
+                if not stream.is_open:
+                    going.lost()
+                raise
 
-        return await retrying(retries, once, goes_on=lambda error, wait_s: n_deltas == 0)
+        def goes_on(error: BackendError, wait_s: float) -> bool:
+            return not self._is_closed and going.goes_on(error, wait_s)
 
-    async def _open_stream(self, max_in_flight: int) -> Stream:
+        reply = await retrying(persistence.RETRIES, once, goes_on)
+        if shown is not None:
+            shown.check(reply.generated.text)
+        return reply
+
+    async def _open_stream(self) -> Stream:
+        asked_at = time.monotonic()
         async with self._opening:
-            if self._stream is None or not self._stream.is_open:
+            if self._stream is not None and self._stream.is_open:
+                return self._stream
+            if self._failure is not None and self._failure[0] > asked_at:
+                raise _again(self._failure[1])  # another request has just tried
+            try:
                 stub = await self._connected()
-                call = stub.Session(metadata=self._metadata)
-                self._stream = Stream(call, self._error_of, max(1, max_in_flight))
+                if self._stream is not None:
+                    await self._meet_again(stub)
+            except EngineUnavailable as error:
+                self._failure = (time.monotonic(), error)
+                raise
+            assert self._info is not None
+            call = stub.Session(metadata=self._metadata)
+            most = min(MAX_IN_FLIGHT, self._info.max_in_flight)
+            self._stream = Stream(call, self._error_of, max(1, most))
             return self._stream
 
+    async def _meet_again(self, stub: Any) -> None:
+        """Asks an engine that was gone what it is now; raises BackendError if it is another one."""
+        known, info = self._info, await self._called(stub, "GetInfo", pb.InfoRequest())
+        assert known is not None
+        if _identity(known) != _identity(info):
+            raise BackendError(
+                f"the engine at {self._uri} is another one now: {info.model}, not {known.model}",
+                hint="its model, tokenizer or template changed: start the run again",
+            )
+        self._info = info
+        if self._ahead is not None:
+            self._ahead.forget()
+
     async def _unary(self, method: str, request: Any) -> Any:
-        stub = await self._connected()
+        return await self._called(await self._connected(), method, request)
+
+    async def _called(self, stub: Any, method: str, request: Any) -> Any:
         call: Callable[..., Awaitable[Any]] = getattr(stub, method)
         try:
             return await call(request, metadata=self._metadata, timeout=UNARY_TIMEOUT_S)
@@ -254,7 +294,7 @@ class EngineBackend(Backend):
             if state is grpc.ChannelConnectivity.READY:
                 return
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                tls = _trusting(_authorities()) if self._is_tls else None
+                tls = trusting(authorities()) if self._is_tls else None
                 if why := await reason_unreachable(self._target, tls):
                     raise self._unreachable(why)
             await channel.wait_for_state_change(state)
@@ -262,9 +302,9 @@ class EngineBackend(Backend):
     def _new_channel(self) -> grpc.aio.Channel:
         if not self._is_tls:
             return grpc.aio.insecure_channel(self._target, options=OPTIONS)
-        roots = _authorities()
+        roots = authorities()
         if roots is not None:
-            _trusting(roots)  # raises if it is not a certificate
+            trusting(roots)  # raises if it is not a certificate
         credentials = grpc.ssl_channel_credentials(roots)
         return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
 
@@ -277,8 +317,7 @@ class EngineBackend(Backend):
             return BackendError(
                 f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
             )
-        # When the engine ends a stream with ABORTED, it has answered every request that it
-        # accepted.
+        # It ends a stream with ABORTED when it has answered every request that it accepted.
         if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
             return Overloaded(f"the engine at {self._uri} refused: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
@@ -330,65 +369,23 @@ class _Adapted(EngineBackend):
         """Does nothing: the connection is the engine's."""
 
     async def _ask(
-        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries | None = None
+        self, request: pb.Request, on_delta: OnDelta | None = None, max_refusals: int | None = None
     ) -> pb.Reply:
         request.adapter = self._adapter
-        return await self._engine._ask(request, on_delta, retries)
+        return await self._engine._ask(request, on_delta, max_refusals)
 
     async def _unary(self, method: str, request: Any) -> Any:
         return await self._engine._unary(method, request)
 
 
-def _authorities() -> bytes | None:
-    """The content of the file $SGC_TLS_CA."""
-    path = os.environ.get("SGC_TLS_CA")
-    try:
-        return Path(path).read_bytes() if path else None
-    except OSError as error:
-        raise UsageError(f"cannot read SGC_TLS_CA, {path}: {error.strerror}") from error
+def _identity(info: pb.Info) -> tuple[str, ...]:
+    """What must not change under a run: with it prompts and replies would."""
+    adapters = (each.fingerprint for each in info.adapters)
+    return (info.model, info.tokenizer_fingerprint, info.template_fingerprint, *adapters)
 
 
-def _trusting(roots: bytes | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cadata=None if roots is None else roots.decode())
-    except (ssl.SSLError, ValueError) as error:
-        raise UsageError("the file that SGC_TLS_CA names is not a PEM certificate") from error
-
-
-def _parse_uri(uri: str) -> tuple[str, bool]:
-    """gRPC's target, and whether TLS is used."""
-    if uri.startswith("unix:") and len(uri) > len("unix:"):
-        return uri, False
-    scheme, found, target = uri.partition("://")
-    host, _, port = target.rpartition(":")
-    if not found or scheme not in ("grpc", "grpcs") or not host or not _is_port(port):
-        raise UsageError(
-            f"cannot use {uri!r} as an engine's address",
-            hint="expected grpc://host:port, grpcs://host:port or unix:/path; ports are 1 to 65535",
-        )
-    return target, scheme == "grpcs"
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 1 <= int(text) <= 65535
-
-
-def _with_hints(request: pb.Request, prompt: Prompt) -> pb.Request:
-    """Adds how much of the prompt later requests may reuse, if known, and the hints of the run."""
-    place = reusable(prompt)
-    if place is not None:
-        request.reusable.segment, request.reusable.offset = place
-    return _with_run(request)
-
-
-def _with_run(request: pb.Request) -> pb.Request:
-    """Adds whose run it is, and what is left of it, if known."""
-    run = told()
-    if run is not None:
-        request.run.id = run.number
-        if run.remaining is not None:
-            request.run.remaining = min(run.remaining, MAX_REMAINING)
-    return request
+def _again(error: EngineUnavailable) -> EngineUnavailable:
+    return EngineUnavailable(error.message, where=error.where, hint=error.hint)
 
 
 def _too_large(request: pb.Request, size: int, limit: int) -> BackendError:
