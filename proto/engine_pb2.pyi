@@ -48,7 +48,7 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run", "adapter", "timeout_s", "priority")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "embed", "cache_salt", "reusable", "run", "adapter", "timeout_s", "priority", "traceparent")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,7 @@ class Request(_message.Message):
     ADAPTER_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     id: int
     prompt: Prompt
     generate: Generate
@@ -75,7 +76,8 @@ class Request(_message.Message):
     adapter: str
     timeout_s: float
     priority: int
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ..., adapter: _Optional[str] = ..., timeout_s: _Optional[float] = ..., priority: _Optional[int] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., embed: _Optional[_Union[Embed, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ..., run: _Optional[_Union[ProgramRun, _Mapping]] = ..., adapter: _Optional[str] = ..., timeout_s: _Optional[float] = ..., priority: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class ProgramRun(_message.Message):
     __slots__ = ("id", "remaining")

@@ -24,11 +24,11 @@ from sgc.errors import (
 from sgc.ir.types import Kind
 from sgc.programs.program import Program
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.calls.guard import CALLER
+from sgc.runtime.engine.http.calls.request_ids import id_of
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields
-from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.render import dumps, json_text
-from sgc.runtime.engine.http.request_ids import id_of
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult

@@ -16,7 +16,7 @@ from aiohttp import web
 from sgc.runtime.engine.http import openapi
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
-from sgc.runtime.engine.http.call_fields import CALL_FIELDS
+from sgc.runtime.engine.http.calls.call_fields import CALL_FIELDS
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.native import requests as native_fields

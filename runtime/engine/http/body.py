@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from aiohttp import web
 
-from sgc.runtime.engine.http.call_fields import take_fields
+from sgc.runtime.engine.http.calls.call_fields import take_fields
+from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
-from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.lanes import Lane

@@ -15,7 +15,8 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.caller import Caller
-from sgc.runtime.engine.server.session import Session, of_quota
+from sgc.runtime.engine.server.ledger import of_quota
+from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 
 Follow = Callable[[pb.Reply], pb.Request | None]

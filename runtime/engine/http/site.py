@@ -14,10 +14,10 @@ from aiohttp import web
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.http.body import too_large
+from sgc.runtime.engine.http.calls.guard import CALLER, guard
+from sgc.runtime.engine.http.calls.request_ids import HEADER, id_of
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
-from sgc.runtime.engine.http.guard import CALLER, guard
-from sgc.runtime.engine.http.request_ids import HEADER, id_of
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Address, Security, check_free

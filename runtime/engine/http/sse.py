@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Callable
 
 from aiohttp import web
 
+from sgc.runtime.engine.http.calls.request_ids import id_of
 from sgc.runtime.engine.http.errors import HttpError, failed, log
 from sgc.runtime.engine.http.render import dumps
-from sgc.runtime.engine.http.request_ids import id_of
 
 WRITE_TIMEOUT_S = 60.0
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sgc.errors import UsageError
-from sgc.runtime.engine.server.tokens import MAX_FILE_BYTES, Tokens, check_token, read_tokens
+from sgc.runtime.engine.server.token_files import MAX_FILE_BYTES, read_tokens
+from sgc.runtime.engine.server.tokens import Tokens, check_token
 
 if TYPE_CHECKING:
     import grpc.aio

@@ -11,7 +11,6 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from threading import Event
 
 from sgc.proto import engine_pb2 as pb
@@ -28,32 +27,15 @@ from sgc.runtime.engine.preparing.prepare import (
 )
 from sgc.runtime.engine.preparing.updates import handler
 from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.ledger import Active, Ledger
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
-from sgc.runtime.engine.server.quotas import Account, QuotaRefusal
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 from sgc.runtime.engine.text.tokenizer import GoOn, always
-from sgc.runtime.engine.worker.link import OnUpdate
 
 INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
 MAX_PREPARING_CHARS = 32 * 1024 * 1024
 MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed it by one frame
-
-
-@dataclass(slots=True, eq=False)
-class _Active:
-    """An unfinished request; worker_id is None while it is being tokenized.
-
-    preparing: the task that tokenizes only this request. deadline: what ends it, if it has one.
-    n_reserved, n_generated: tokens, where the account of its client counts them.
-    """
-
-    worker_id: int | None = None
-    preparing: asyncio.Task[None] | None = None
-    deadline: asyncio.TimerHandle | None = None
-    began_at: float = field(default_factory=time.monotonic)
-    n_reserved: int = 0
-    n_generated: int = 0
 
 
 class Session:
@@ -75,14 +57,14 @@ class Session:
         self.silent_since = time.monotonic()
         self.ended_because = ""
         self.failure: Malformed | None = None
-        self._active: dict[int, _Active] = {}
+        self._active: dict[int, Active] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._outbox = Outbox()
         self._preparing_chars = 0
         self._has_output = asyncio.Event()
         self._has_room = asyncio.Event()
         self._is_input_over = False
-        self._last_prompt: Sequence[int] = ()
+        self._ledger = Ledger(shared.tally, caller, self._is_whole, shared.observers)
         shared.sessions.add(self)
 
     @property
@@ -123,8 +105,8 @@ class Session:
         """Ends every unfinished request with UNAVAILABLE, then the stream."""
         for request_id in list(self._active):
             self._stop_preparing(request_id)
-            self._drop(request_id)
-            self._refuse(request_id, RequestError(pb.ERROR_CODE_UNAVAILABLE, reason))
+            error = RequestError(pb.ERROR_CODE_UNAVAILABLE, reason)
+            self._refuse(request_id, error, self._drop(request_id))
         self._is_input_over = True
         self._has_output.set()
 
@@ -159,8 +141,7 @@ class Session:
                 small.append(request)
                 n_small += size
             elif problem := self._problem_of(request, texts):
-                self._drop(request.id)
-                self._refuse(request.id, problem)
+                self._refuse(request.id, problem, self._drop(request.id))
             else:
                 active = self._active[request.id]
                 active.preparing = self._prepare_on_thread([request], size)
@@ -191,16 +172,20 @@ class Session:
             reason = f"{whose} has too many unfinished requests; try again later"
             self._refuse(request.id, RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason))
             return False
-        account = None if self._is_whole else self._caller.account
-        refusal = None if account is None else account.begin()
-        if refusal is not None:
-            self._refuse(request.id, of_quota(refusal))
-            return False
         timeout_s = request.timeout_s if request.HasField("timeout_s") else math.inf
         if not timeout_s > 0:
             self._refuse(request.id, invalid(f"timeout_s must be above 0, not {timeout_s}"))
             return False
-        self._active[request.id] = _Active(deadline=self._timer(request.id, timeout_s))
+        if (error := self._ledger.begin()) is not None:
+            self._refuse(request.id, error)
+            return False
+        self._active[request.id] = Active(
+            request.WhichOneof("kind") or "",
+            request.adapter,
+            request.traceparent,
+            request.prompt if self._shared.keeps_prompts else None,
+            deadline=self._timer(request.id, timeout_s),
+        )
         self._shared.n_active += 1
         return True
 
@@ -218,9 +203,9 @@ class Session:
 
     def _expire(self, request_id: int, timeout_s: float) -> None:
         self._stop_preparing(request_id)
-        self._drop(request_id)
         reason = f"the request took longer than the {timeout_s:g} s that it may take"
-        self._refuse(request_id, RequestError(pb.ERROR_CODE_DEADLINE_EXCEEDED, reason))
+        error = RequestError(pb.ERROR_CODE_DEADLINE_EXCEEDED, reason)
+        self._refuse(request_id, error, self._drop(request_id))
 
     def _prepare(
         self, requests: Sequence[pb.Request], go_on: GoOn = always
@@ -228,7 +213,7 @@ class Session:
         shared = self._shared
         return prepare_all(requests, shared.tokenizer, shared.limits, self._domain, go_on)
 
-    def _actives(self, requests: Sequence[pb.Request]) -> list[_Active]:
+    def _actives(self, requests: Sequence[pb.Request]) -> list[Active]:
         return [self._active[request.id] for request in requests]
 
     def _prepare_on_thread(self, requests: list[pb.Request], size: int) -> asyncio.Task[None]:
@@ -247,7 +232,7 @@ class Session:
         self._has_room.set()
 
     async def _prepare_later(
-        self, requests: list[pb.Request], actives: list[_Active], size: int
+        self, requests: list[pb.Request], actives: list[Active], size: int
     ) -> None:
         def prepare(is_dropped: Event) -> list[Prepared | RequestError]:
             def go_on() -> None:
@@ -266,75 +251,48 @@ class Session:
         self,
         requests: Sequence[pb.Request],
         prepared: Sequence[Prepared | RequestError],
-        actives: Sequence[_Active],
+        actives: Sequence[Active],
     ) -> None:
         for request, result, active in zip(requests, prepared, actives, strict=True):
             if self._active.get(request.id) is not active:
                 continue  # cancelled meanwhile
             if isinstance(result, RequestError):
-                self._drop(request.id)
-                self._refuse(request.id, result)
+                self._refuse(request.id, result, self._drop(request.id))
             else:
                 self._submit(request.id, active, result)
 
-    def _submit(self, request_id: int, active: _Active, prepared: Prepared) -> None:
-        on_update = handler(self, prepared, self._shared.tokenizer)
-        account = self._caller.account
-        if account is not None and account.counts_tokens:
-            if not self._reserve(account, request_id, active, prepared.work):
-                return
-            on_update = _counting(active, on_update)
+    def _submit(self, request_id: int, active: Active, prepared: Prepared) -> None:
+        error = self._ledger.reserve(active, prepared.work)
+        if error is not None:
+            self._refuse(request_id, error, self._drop(request_id))
+            return
         prepared.work.owner = self._owner_key
+        on_update = handler(self, prepared, self._shared.tokenizer)
+        on_update = self._ledger.watched(active, on_update)
         active.worker_id = self._shared.link.submit(prepared.work, on_update)
-
-    def _reserve(
-        self, account: Account, request_id: int, active: _Active, work: wpb.WorkerRequest
-    ) -> bool:
-        """Takes the prompt from the account's tokens, unless they do not suffice. A prompt of which
-        several completions are asked for is computed once."""
-        if work.tokens == self._last_prompt:
-            return True
-        refusal = account.reserve(len(work.tokens))
-        if refusal is not None:
-            self._drop(request_id)
-            self._refuse(request_id, of_quota(refusal))
-            return False
-        active.n_reserved = len(work.tokens)
-        if self._is_whole:
-            self._last_prompt = work.tokens
-        return True
 
     def _cancel(self, request_id: int) -> None:
         if request_id in self._active:
             self._stop_preparing(request_id)
-            self._drop(request_id)
-            self._shared.tally.cancelled += 1
-            self._count("cancelled")
+            self._ledger.cancelled(request_id, self._drop(request_id))
 
     def _stop_preparing(self, request_id: int) -> None:
         preparing = self._active[request_id].preparing
         if preparing is not None:
             preparing.cancel()
 
-    def _drop(self, request_id: int) -> None:
+    def _drop(self, request_id: int) -> Active | None:
         active = self._remove(request_id)
         if active is not None and active.worker_id is not None:
             self._shared.link.cancel(active.worker_id)
+        return active
 
-    def _remove(self, request_id: int, usage: pb.Usage | None = None) -> _Active | None:
-        """usage: of a request that has finished; of others, all of the prompt counts."""
+    def _remove(self, request_id: int) -> Active | None:
         active = self._active.pop(request_id, None)
-        if active is None:
-            return None
-        self._shared.n_active -= 1
-        if active.deadline is not None:
-            active.deadline.cancel()
-        account = self._caller.account
-        if account is not None:
-            if not self._is_whole:
-                account.end(time.monotonic() - active.began_at)
-            n_computed = active.n_reserved if usage is None else usage.computed_tokens
-            account.settle(active.n_reserved, n_computed + active.n_generated)
+        if active is not None:
+            self._shared.n_active -= 1
+            if active.deadline is not None:
+                active.deadline.cancel()
         return active
 
     def _can_take_more(self) -> bool:
@@ -347,22 +305,15 @@ class Session:
 
     def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply:
         """The final reply to a request, for the caller to fill in at once. update: the last one."""
-        tally = self._shared.tally
-        tally.finished += 1
-        if tally.watch is not None:
-            tally.watch(kind, update.usage)
-        self._count("finished")
-        if self._caller.account is not None:
-            self._caller.account.count(update.usage)
-        return self._last_reply(request_id, update.usage)
+        self._ledger.finished(request_id, self._remove(request_id), kind, update)
+        return self._last_reply(request_id)
 
     def fail(self, request_id: int, error: pb.Error) -> None:
         """Replies with an error of the step process."""
-        self._count(self._shared.tally.fail(error.code))
+        self._ledger.failed(request_id, self._remove(request_id), error)
         self._last_reply(request_id).error.CopyFrom(error)
 
-    def _last_reply(self, request_id: int, usage: pb.Usage | None = None) -> pb.Reply:
-        self._remove(request_id, usage)
+    def _last_reply(self, request_id: int) -> pb.Reply:
         self.silent_since = time.monotonic()
         self._has_output.set()
         return self._outbox.add(request_id)
@@ -372,26 +323,8 @@ class Session:
         self._has_output.set()
         self._outbox.add_delta(request_id, text)
 
-    def _refuse(self, request_id: int, error: RequestError) -> None:
+    def _refuse(self, request_id: int, error: RequestError, active: Active | None = None) -> None:
+        """active: the request, if it had begun."""
         self._has_output.set()
-        self._count(self._shared.tally.fail(error.code))
+        self._ledger.failed(request_id, active, error)
         self._outbox.add(request_id).error.CopyFrom(error.to_message())
-
-    def _count(self, outcome: str) -> None:
-        """How a request ended, for its client's account."""
-        if self._caller.account is not None:
-            self._caller.account.outcomes[outcome] += 1
-
-
-def of_quota(refusal: QuotaRefusal) -> RequestError:
-    """What a client is told whose token's limit is reached."""
-    code = pb.ERROR_CODE_RESOURCE_EXHAUSTED
-    return RequestError(code, refusal.message, refusal.retry_after_s, refusal.limit)
-
-
-def _counting(active: _Active, on_update: OnUpdate) -> OnUpdate:
-    def counted(update: wpb.Update) -> None:
-        active.n_generated += len(update.new_ids)
-        on_update(update)
-
-    return counted

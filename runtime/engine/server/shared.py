@@ -16,6 +16,7 @@ from typing import Protocol
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.lanes import Lane
+from sgc.runtime.engine.server.ledger import Observer
 from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerLink
@@ -52,6 +53,8 @@ class Shared:
     n_active: int = 0
     is_leaving: bool = False
     is_draining: bool = False
+    observers: list[Observer] = field(default_factory=list)  # of how requests end
+    keeps_prompts: bool = False  # for them
     preparing_chars: int = 0
     sessions: set[Open] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=itertools.count)  # of sessions

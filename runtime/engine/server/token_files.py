@@ -1,4 +1,5 @@
-"""Token files in TOML: tokens with names, limits and priorities.
+"""Token files: one token a line, where empty lines and lines that begin with `#` do not count. Or,
+if the name ends in `.toml`, tokens with names, limits and priorities:
 
     [[token]]
     name = "batch"
@@ -8,7 +9,7 @@
     max_concurrent = 32
     priority = "low"
 
-An error names the entry and the key, and never shows a token. `tokens.py` reads plain files.
+An error names the line, or the entry and the key, and never shows a token.
 """
 
 from __future__ import annotations
@@ -21,11 +22,32 @@ from sgc.errors import UsageError
 from sgc.runtime.engine.server.quotas import PRIORITIES, Quota
 from sgc.runtime.engine.server.tokens import Entry, Tokens, check_number, check_token, entry_of
 
+MAX_FILE_BYTES = 1024 * 1024
 MAX_LIMIT = 10**12
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _LIMITS = ("requests_per_minute", "tokens_per_minute", "max_concurrent")
 _KEYS = ("name", "token", "sha256", *_LIMITS, "priority")
+
+
+def read_tokens(data: bytes, where: str) -> Tokens:
+    """The tokens in a token file; raises `UsageError`, which never shows a token."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"the token file {where} has more than {MAX_FILE_BYTES} bytes")
+    if where.endswith(".toml"):
+        return parse_tokens(data, where)
+    lines = data.decode(errors="replace").splitlines()
+    found: dict[str, int] = {}
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if line and not line.startswith("#"):
+            check_token(line, f"line {number} of {where}")
+            if line in found:
+                raise UsageError(f"lines {found[line]} and {number} of {where} are one token")
+            found[line] = number
+    if not found:
+        raise UsageError(f"the token file {where} is empty")
+    check_number(len(found), where)
+    return Tokens(found)
 
 
 def parse_tokens(data: bytes, where: str) -> Tokens:

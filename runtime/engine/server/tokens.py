@@ -1,8 +1,6 @@
 """The tokens that let clients in: the cache domain of each, and the account of its clients.
 
-A token file holds one token per line; empty lines and lines that begin with `#` are ignored.
-A file whose name ends in `.toml` gives them names and limits (`token_files.py`). Only hashes of
-tokens are kept.
+`token_files.py` reads them. Only hashes of tokens are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from sgc.runtime.engine.server.quotas import NO_QUOTA, Account, Quota
 
 MAX_TOKEN_CHARS = 4096
 MAX_TOKENS = 1024
-MAX_FILE_BYTES = 1024 * 1024
 _SCHEME = b"Bearer "
 
 
@@ -100,28 +97,6 @@ def _digest(token: bytes) -> bytes:
     import hashlib  # not needed without tokens
 
     return hashlib.sha256(token).digest()
-
-
-def read_tokens(data: bytes, where: str) -> Tokens:
-    """The tokens in a token file; raises `UsageError`, which never shows a token."""
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"the token file {where} has more than {MAX_FILE_BYTES} bytes")
-    if where.endswith(".toml"):
-        from sgc.runtime.engine.server.token_files import parse_tokens
-
-        return parse_tokens(data, where)
-    lines = data.decode(errors="replace").splitlines()
-    found: dict[str, int] = {}
-    for number, line in enumerate(map(str.strip, lines), start=1):
-        if line and not line.startswith("#"):
-            check_token(line, f"line {number} of {where}")
-            if line in found:
-                raise UsageError(f"lines {found[line]} and {number} of {where} are one token")
-            found[line] = number
-    if not found:
-        raise UsageError(f"the token file {where} is empty")
-    check_number(len(found), where)
-    return Tokens(found)
 
 
 def check_number(n: int, where: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.server.quotas import Account, Quota, duration
-from sgc.runtime.engine.server.tokens import Tokens, read_tokens
+from sgc.runtime.engine.server.token_files import read_tokens
+from sgc.runtime.engine.server.tokens import Tokens
 
 
 class Clock:

@@ -13,8 +13,8 @@ from aiohttp import web
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.errors import Json
-from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai import requests as asked_of
 from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.replies import Replies

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.errors import HttpError, Json
-from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai import embeddings as asked_of
 from sgc.runtime.engine.http.openai.vectors import cosine, vectors_of, written
 from sgc.runtime.engine.http.render import dumps, json_text, rendered

@@ -10,8 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.errors import HttpError, Json
-from sgc.runtime.engine.http.guard import CALLER
 from sgc.runtime.engine.http.openai.chat_lanes import ChatLanes
 from sgc.runtime.engine.http.openai.response_items import Response
 from sgc.runtime.engine.http.openai.response_requests import response_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from sgc.runtime.engine.http.call_fields import header_timeout_s
+from sgc.runtime.engine.http.calls.call_fields import header_timeout_s
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.server.browser_check import problem_of
 from sgc.runtime.engine.server.caller import Caller

@@ -1,0 +1,160 @@
+"""Counts the requests of one session: for the tally, for its client's account, and for whoever
+watches how requests end (the log, traces). `session.py` calls it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.preparing.bounds import RequestError
+from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.quotas import QuotaRefusal
+from sgc.runtime.engine.server.tally import Tally
+from sgc.runtime.engine.worker.link import OnUpdate
+
+CANCELLED, FINISHED = "cancelled", "finished"
+
+
+@dataclass(slots=True, eq=False)
+class Active:
+    """An unfinished request; worker_id is None while it is being tokenized.
+
+    preparing: the task that tokenizes only this request. deadline: what ends it, if it has one.
+    n_reserved: tokens that its client's account has set aside. n_generated: counted only where
+    somebody needs it. prompt: kept where it is logged.
+    """
+
+    kind: str = ""
+    adapter: str = ""
+    traceparent: str = ""
+    prompt: pb.Prompt | None = None
+    worker_id: int | None = None
+    preparing: asyncio.Task[None] | None = None
+    deadline: asyncio.TimerHandle | None = None
+    began_at: float = field(default_factory=time.monotonic)
+    n_reserved: int = 0
+    n_generated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a request ended. active: None if it was refused as it came. usage: of a finished one.
+    is_part: of an HTTP request, which may have several."""
+
+    caller: Caller
+    id: int
+    active: Active | None
+    outcome: str
+    usage: pb.Usage | None = None
+    finish_reason: int = 0
+    error: str = ""
+    is_part: bool = False
+
+
+Observer = Callable[[Ended], None]
+
+
+class Ledger:
+    """is_part: whether the session is one HTTP request."""
+
+    def __init__(
+        self, tally: Tally, caller: Caller, is_part: bool, observers: Sequence[Observer]
+    ) -> None:
+        self._tally, self._caller, self._is_part = tally, caller, is_part
+        self._account, self._observers = caller.account, observers
+        self._last_prompt: Sequence[int] = ()
+
+    def begin(self) -> RequestError | None:
+        """Counts a request that begins; why its client's account refuses it. HTTP requests are
+        counted as they come (`running.py`)."""
+        if self._account is None or self._is_part:
+            return None
+        refusal = self._account.begin()
+        return None if refusal is None else of_quota(refusal)
+
+    def reserve(self, active: Active, work: wpb.WorkerRequest) -> RequestError | None:
+        """Takes the prompt from the account's tokens, or says why not. A prompt of which several
+        completions are asked for is computed once."""
+        if self._account is None or not self._account.counts_tokens:
+            return None
+        if work.tokens == self._last_prompt:
+            return None
+        refusal = self._account.reserve(len(work.tokens))
+        if refusal is not None:
+            return of_quota(refusal)
+        active.n_reserved = len(work.tokens)
+        if self._is_part:
+            self._last_prompt = work.tokens
+        return None
+
+    def watched(self, active: Active, on_update: OnUpdate) -> OnUpdate:
+        """The handler, with generated tokens counted if somebody needs their number."""
+        if self._account is None and not self._observers:
+            return on_update
+
+        def counted(update: wpb.Update) -> None:
+            active.n_generated += len(update.new_ids)
+            on_update(update)
+
+        return counted
+
+    def finished(
+        self, request_id: int, active: Active | None, kind: str, update: wpb.Update
+    ) -> None:
+        usage = update.usage
+        self._tally.finished += 1
+        if self._tally.watch is not None:
+            self._tally.watch(kind, usage)
+        if self._account is not None:
+            self._account.count(usage)
+        self._end(request_id, active, FINISHED, usage, update.finish_reason)
+
+    def failed(
+        self, request_id: int, active: Active | None, error: RequestError | pb.Error
+    ) -> None:
+        """A request that gets an error. active: None if it was refused as it came."""
+        outcome = self._tally.fail(error.code)
+        self._end(request_id, active, outcome, error=error.message)
+
+    def cancelled(self, request_id: int, active: Active | None) -> None:
+        self._tally.cancelled += 1
+        self._end(request_id, active, CANCELLED)
+
+    def _end(
+        self,
+        request_id: int,
+        active: Active | None,
+        outcome: str,
+        usage: pb.Usage | None = None,
+        finish_reason: int = 0,
+        error: str = "",
+    ) -> None:
+        if self._account is not None:
+            self._account.outcomes[outcome] += 1
+            if active is not None:
+                self._settle(active, usage)
+        if not self._observers:
+            return
+        part = self._is_part
+        ended = Ended(self._caller, request_id, active, outcome, usage, finish_reason, error, part)
+        for observe in self._observers:
+            observe(ended)
+
+    def _settle(self, active: Active, usage: pb.Usage | None) -> None:
+        """usage: of a request that has finished; of others, all of the prompt counts."""
+        assert self._account is not None
+        if not self._is_part:
+            self._account.end(time.monotonic() - active.began_at)
+        n_computed = active.n_reserved if usage is None else usage.computed_tokens
+        self._account.settle(active.n_reserved, n_computed + active.n_generated)
+
+
+def of_quota(refusal: QuotaRefusal) -> RequestError:
+    """What a client is told whose token's limit is reached."""
+    code = pb.ERROR_CODE_RESOURCE_EXHAUSTED
+    return RequestError(code, refusal.message, refusal.retry_after_s, refusal.limit)
