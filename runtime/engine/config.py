@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.disk.folder import own_folder
+from sgc.runtime.engine.logs.log import PLAIN
 from sgc.runtime.engine.model.models import ModelSource, resolve
 from sgc.runtime.engine.model.pooling_files import pooling_of
 from sgc.runtime.engine.names import AUTO, Pooling, ServedAdapter, StepOptions
@@ -47,7 +48,7 @@ class ServerConfig(StepOptions):
     chat template says. served_model_name: what clients call the model; None is its own name.
     drain_s: how long requests that are under way may go on after SIGTERM. max_request_s: how long
     one request may take, its wait included; None is without a limit. tells: whether it says at the
-    start what it serves."""
+    start what it serves. access_log: a line for each request; None: where lines are JSON."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -63,6 +64,9 @@ class ServerConfig(StepOptions):
     exit_with_parent: bool = False
     drain_s: float = 0.0
     max_request_s: float | None = None
+    log_format: str = PLAIN
+    access_log: bool | None = None
+    log_prompts: bool = False
     tells: bool = False
 
 
@@ -85,6 +89,7 @@ def check(config: ServerConfig) -> Checked:
     """Checks the options before anything is started; raises `SgcError`."""
     check_ranges(config)
     check_name(config.served_model_name)
+    config = _with_log(config)
     address = parse_address(config.listen)
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)
@@ -130,6 +135,15 @@ def _checked_adapters(config: ServerConfig, source: ModelSource) -> tuple[Served
     for each in found:
         check_vocabulary(each, source.tokenizer_folder)
     return tuple(ServedAdapter(each.name, each.digest, each.rank) for each in found)
+
+
+def _with_log(config: ServerConfig) -> ServerConfig:
+    access_log = config.access_log
+    if access_log is None:
+        access_log = config.log_format != PLAIN
+    if config.log_prompts and not access_log:
+        raise UsageError("--log-prompts writes to the access log", hint="add --access-log")
+    return replace(config, access_log=access_log)
 
 
 def _check_kv_dir(config: ServerConfig) -> None:

@@ -6,27 +6,32 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 from sgc.errors import SgcError
 from sgc.runtime.engine.config import ServerConfig
+from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.server.listen import Security, read_security
 
 if TYPE_CHECKING:
     from sgc.runtime.engine.http.beside import Beside
 
 
-def reload_on_hangup(config: ServerConfig, security: Security, beside: Beside | None) -> None:
+def reload_on_hangup(
+    config: ServerConfig, security: Security, beside: Beside | None, log: Log
+) -> None:
     """From now on. In a terminal, and in a child of the program that uses the engine, SIGHUP says
     that this has gone, and ends the server."""
     if not config.exit_with_parent and not os.isatty(0):
-        begin = _Reloading(config, security, beside).begin
+        begin = _Reloading(config, security, beside, log).begin
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
 
 
 class _Reloading:
-    def __init__(self, config: ServerConfig, security: Security, beside: Beside | None) -> None:
+    def __init__(
+        self, config: ServerConfig, security: Security, beside: Beside | None, log: Log
+    ) -> None:
+        self._log = log
         self._config, self._security, self._beside = config, security, beside
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
@@ -42,7 +47,7 @@ class _Reloading:
                 told = await self._reloaded()
             except SgcError as error:
                 told = f"nothing is reloaded: {error}"
-            print(told, file=sys.stderr, flush=True)
+            self._log.tell("reload", told)
 
     async def _reloaded(self) -> str:
         told = []

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
+from sgc.runtime.engine.logs.log import FORMATS, PLAIN, Log
 from sgc.runtime.engine.names import (
     ATTENTION,
     DTYPES,
@@ -42,14 +43,15 @@ def run_server(config: ServerConfig, beside: Callable[[], Beside] | None = None)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its log lines repeat our errors
     try:
         checked = check(config)
-        worker = worker_process.spawn(worker_config(config, checked.source))
+        is_plain = config.log_format == PLAIN
+        worker = worker_process.spawn(worker_config(config, checked.source), is_heard=not is_plain)
         return _serve(checked, worker, beside)
     except SgcError as error:
         if os.environ.get("SGC_DEBUG"):
             import traceback
 
             traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
+        Log(config.log_format).tell("error", f"error: {error}", "error")
         return 2 if isinstance(error, UsageError) else 1
     finally:
         if config.exit_with_parent:
@@ -128,6 +130,9 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
         help="how long requests that are under way may go on after SIGTERM")  # fmt: skip
     add("--max-request-seconds", dest="max_request_s", type=_seconds_above_0,
         help="how long one request may take, its wait included")  # fmt: skip
+    add("--log-format", choices=FORMATS, default=PLAIN, help="json: one object a line")
+    add("--access-log", action=argparse.BooleanOptionalAction, help="a line for each request")
+    add("--log-prompts", action="store_true", help="prompts in the access log")
     add("--tool-format", choices=TOOL_FORMAT_NAMES, default=defaults.tool_format,
         help="how the model writes tool calls; auto: as its chat template does")  # fmt: skip
     add("--reasoning-format", choices=REASONING_NAMES, default=defaults.reasoning_format,

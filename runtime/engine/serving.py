@@ -10,7 +10,6 @@ import contextlib
 import importlib.util
 import math
 import ssl
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from sgc.errors import LoadError, SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked, ServerConfig
 from sgc.runtime.engine.images.families import why_none
+from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
@@ -40,6 +40,7 @@ from sgc.runtime.engine.worker.process import WorkerProcess
 if TYPE_CHECKING:
     from sgc.runtime.engine.http.beside import Beside
     from sgc.runtime.engine.images.reader import ImageReader
+    from sgc.runtime.engine.logs.access import AccessLog
     from sgc.runtime.engine.metrics.scraping import Scraping
 
 T = TypeVar("T")
@@ -53,6 +54,10 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
     link = WorkerLink(worker, 0.0 if config.kv_dir is None else KV_CLOSING_S)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = Stop(config.exit_with_parent)
+    log = Log(config.log_format)
+    log.take_over()
+    if worker.process.stderr is not None:
+        log.follow(worker.process.stderr)
     target, probe, renderer = "", None, None
     private = contextlib.ExitStack()
     try:
@@ -63,14 +68,15 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         ready = chat and await _first(link.connect(), stop.asked.wait())
         if ready is None:
             return 0
-        _warn(chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
+        _warn(log, chat, tokenizer, ready.vocab_size, [checked.pooling.warning])
         if checked.adapters:
-            print(adapters_line(checked.adapters), file=sys.stderr)
+            log.tell("adapters", adapters_line(checked.adapters))
         if ready.HasField("accuracy"):
-            print(accuracy_line(ready), file=sys.stderr)
+            log.tell("accuracy", accuracy_line(ready))
         renderer = None if probe is None or not chat.from_model else Renderer(probe.template)
         images = await asyncio.to_thread(_images, checked, ready, tokenizer)
         facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer, images)
+        access = _access(config, facts, shared, log)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         own = private.enter_context(_own_socket(server, security)) if beside else ""
@@ -78,24 +84,24 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         async with (
             _opened(beside, own, bool(security.tokens), facts.limits.max_request_s),
             _scraping(checked, facts, shared) as scraping,
-            _http(checked, facts, shared, scraping, beside) as http_url,
+            _http(checked, facts, shared, scraping, beside, access) as http_url,
             _metrics(checked, scraping) as metrics_url,
         ):
             if metrics_url:
-                print(f"metrics on {metrics_url}", file=sys.stderr)
+                log.tell("metrics", f"metrics on {metrics_url}", url=metrics_url)
             if http_url:
-                print(checked.pooling.line, file=sys.stderr)
-                print(_calls_line(facts), file=sys.stderr)
-                print(f"HTTP on {http_url}", file=sys.stderr)
+                log.tell("embeddings", checked.pooling.line)
+                log.tell("tools", _calls_line(facts))
+                log.tell("http", f"HTTP on {http_url}", url=http_url)
             if config.tells:
-                print(_about(config, facts, beside), file=sys.stderr)
-            print(f"listening on {target}", file=sys.stderr, flush=True)
-            reload_on_hangup(config, security, beside)
+                log.tell("start", _about(config, facts, beside), model=facts.model)
+            log.tell("listening", f"listening on {target}", address=target)
+            reload_on_hangup(config, security, beside, log)
             garbage.collect_seldom()
             death = await _first(link.wait_dead(), stop.asked.wait())
             if death is None:
                 await server.leave()
-                leaving = drain(shared, beside, config.drain_s, stop.now)
+                leaving = drain(shared, beside, config.drain_s, stop.now, log)
                 death = await _first(link.wait_dead(), leaving)
         await server.stop(death or "the engine is stopping")
         shared.close()
@@ -182,7 +188,9 @@ def _images(checked: Checked, ready: Any, tokenizer: Tokenizer) -> ImageReader |
     return load_reader(folder, token)
 
 
-def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] = ()) -> None:
+def _warn(
+    log: Log, chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] = ()
+) -> None:
     unknown = [str(i) for i in tokenizer.eos_ids if i >= vocab_size]
     notes = [*chat.notes, *filter(None, more)]
     if unknown:
@@ -191,7 +199,7 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int, more: Sequence[str] 
             "and are ignored"
         )
     for note in notes:
-        print(f"warning: {note}", file=sys.stderr)
+        log.tell("warning", f"warning: {note}", "warning")
 
 
 def adapters_line(adapters: Sequence[ServedAdapter]) -> str:
@@ -266,6 +274,7 @@ def _http(
     shared: Shared,
     scraping: Scraping | None,
     beside: Beside | None,
+    access: AccessLog | None,
 ) -> _Site:
     """Serves OpenAI's and SGLang's HTTP APIs within the block; yields the URL, or "" if off."""
     if checked.http is None:
@@ -273,7 +282,18 @@ def _http(
     from sgc.runtime.engine.http.app import serving_http
 
     security, tls = checked.security, _tls(checked)
-    return serving_http(checked.http, security, tls, facts, shared, scraping, beside)
+    return serving_http(checked.http, security, tls, facts, shared, scraping, beside, access)
+
+
+def _access(config: ServerConfig, facts: EngineFacts, shared: Shared, log: Log) -> AccessLog | None:
+    if not config.access_log:
+        return None
+    from sgc.runtime.engine.logs.access import AccessLog
+
+    access = AccessLog(log, facts.model)
+    shared.observers.append(access.observe)
+    shared.keeps_prompts = config.log_prompts
+    return access
 
 
 def _calls_line(facts: EngineFacts) -> str:

@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.server.shared import Shared
 
 if TYPE_CHECKING:
@@ -44,18 +44,20 @@ class Stop:
         self.asked.set()
 
 
-async def drain(shared: Shared, beside: Beside | None, seconds: float, now: asyncio.Event) -> None:
+async def drain(
+    shared: Shared, beside: Beside | None, seconds: float, now: asyncio.Event, log: Log
+) -> None:
     """Lets what is under way end, for at most so many seconds, or until `now`. Programs first: they
     still ask the engine."""
     n_programs = 0 if beside is None else beside.n_running
     if now.is_set() or seconds <= 0 or not (shared.n_active or n_programs):
         return
     programs = f", and {n_programs} programs" if n_programs else ""
-    print(
+    log.tell(
+        "stopping",
         f"stopping: {shared.n_active} requests{programs} are under way, for at most {seconds:g} s "
         "more; a second signal stops at once",
-        file=sys.stderr,
-        flush=True,
+        requests=shared.n_active,
     )
     shared.is_leaving = True
     with contextlib.suppress(TimeoutError):

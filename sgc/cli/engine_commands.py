@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import debug_option
+from sgc.runtime.engine.logs.log import FORMATS, PLAIN
 from sgc.runtime.engine.names import (
     ATTENTION,
     AUTO,
@@ -99,6 +100,12 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.option("--drain-seconds", "drain_s", type=click.FloatRange(0, 86_400), default=20.0,
               show_default=True, help="How long requests that are under way may go on after "
               "SIGTERM.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(FORMATS), default=PLAIN, show_default=True,
+              help="json: every line on standard error is an object.")  # fmt: skip
+@click.option("--access-log/--no-access-log", default=None, help="A line for each request. Without "
+              "either: if lines are JSON.")  # fmt: skip
+@click.option("--log-prompts", is_flag=True, help="Prompts in the access log; without it, none of "
+              "their text.")  # fmt: skip
 @click.option("--max-request-seconds", "max_request_s", metavar="SECONDS",
               type=click.FloatRange(0, 86_400, min_open=True), help="How long a request may take, "
               "its wait included; it is ended then. Without it, as long as it needs.")  # fmt: skip

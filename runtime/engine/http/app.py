@@ -31,6 +31,7 @@ from sgc.runtime.engine.http.openai.tokens_api import DETOKENIZE, TOKENIZE, Toke
 from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.site import Handler, application, serving
+from sgc.runtime.engine.logs.access import AccessLog
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
 from sgc.runtime.engine.server.shared import Shared
@@ -65,6 +66,7 @@ async def serving_http(
     shared: Shared,
     scraping: Scraping | None,
     beside: Beside | None = None,
+    access: AccessLog | None = None,
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the block ends; yields the URL. beside: what else has
     routes on this site."""
@@ -86,7 +88,7 @@ async def serving_http(
     routes += [web.get("/metrics", _metrics(scraping))]
     routes += [] if beside is None else beside.routes(bodies)
     routes.append(web.get("/openapi.json", described(routes)))
-    app = application(routes, security, connections, OPEN_PATHS)
+    app = application(routes, security, connections, OPEN_PATHS, access)
     async with serving(app, connections, address, tls) as url:
         try:
             yield url

@@ -15,9 +15,11 @@ from aiohttp import web
 from sgc.errors import UsageError
 from sgc.runtime.engine.http.body import too_large
 from sgc.runtime.engine.http.calls.guard import CALLER, guard
+from sgc.runtime.engine.http.calls.logged import logging_to
 from sgc.runtime.engine.http.calls.request_ids import HEADER, id_of
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
+from sgc.runtime.engine.logs.access import AccessLog
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Address, Security, check_free
@@ -35,9 +37,16 @@ def application(
     security: Security,
     connections: Connections,
     open_paths: frozenset[str] = frozenset(),
+    access: AccessLog | None = None,
 ) -> web.Application:
+    logged = [] if access is None else [logging_to(access)]
     app = web.Application(
-        middlewares=[connections.middleware, errors_as_json, guard(security.tokens, open_paths)],
+        middlewares=[
+            connections.middleware,
+            *logged,
+            errors_as_json,
+            guard(security.tokens, open_paths),
+        ],
         client_max_size=MAX_MESSAGE_BYTES,
     )
     app.add_routes(routes)

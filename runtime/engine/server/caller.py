@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+import secrets
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from sgc.runtime.engine.server.quotas import Account
+
+_SANE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 @dataclass(slots=True, eq=False)
@@ -15,7 +20,8 @@ class Caller:
 
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
     monotonic clock. timeout_s: how long it may take, if the client said so. is_counted: whether its
-    account has counted it, of an HTTP request.
+    account has counted it, of an HTTP request. id: as the log has it; totals: what the log says of
+    its requests together.
     """
 
     domain: bytes = b""
@@ -23,6 +29,8 @@ class Caller:
     began_at: float = field(default_factory=time.monotonic)
     timeout_s: float | None = None
     is_counted: bool = False
+    id: str = ""
+    totals: dict[str, Any] = field(default_factory=dict)
 
     @property
     def deadline(self) -> float:
@@ -32,3 +40,10 @@ class Caller:
     def limit(self, timeout_s: float) -> None:
         """Shortens how long the call may take."""
         self.timeout_s = timeout_s if self.timeout_s is None else min(self.timeout_s, timeout_s)
+
+
+def given_id(given: str | bytes) -> str:
+    """A call's id: the client's own, if it is a plain word; else a new one."""
+    if isinstance(given, str) and _SANE.fullmatch(given):
+        return given
+    return "req-" + secrets.token_hex(12)

@@ -53,7 +53,15 @@ class Ended:
     usage: pb.Usage | None = None
     finish_reason: int = 0
     error: str = ""
+    code: int = 0
     is_part: bool = False
+
+    @property
+    def code_name(self) -> str:
+        """Of its error; or CANCELLED."""
+        if not self.code:
+            return self.outcome.upper()
+        return pb.ErrorCode.Name(self.code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
 
 
 Observer = Callable[[Ended], None]
@@ -119,7 +127,7 @@ class Ledger:
     ) -> None:
         """A request that gets an error. active: None if it was refused as it came."""
         outcome = self._tally.fail(error.code)
-        self._end(request_id, active, outcome, error=error.message)
+        self._end(request_id, active, outcome, error=error)
 
     def cancelled(self, request_id: int, active: Active | None) -> None:
         self._tally.cancelled += 1
@@ -132,7 +140,7 @@ class Ledger:
         outcome: str,
         usage: pb.Usage | None = None,
         finish_reason: int = 0,
-        error: str = "",
+        error: RequestError | pb.Error | None = None,
     ) -> None:
         if self._account is not None:
             self._account.outcomes[outcome] += 1
@@ -140,8 +148,18 @@ class Ledger:
                 self._settle(active, usage)
         if not self._observers:
             return
-        part = self._is_part
-        ended = Ended(self._caller, request_id, active, outcome, usage, finish_reason, error, part)
+        told, code = ("", 0) if error is None else (error.message, error.code)
+        ended = Ended(
+            self._caller,
+            request_id,
+            active,
+            outcome,
+            usage,
+            finish_reason,
+            told,
+            code,
+            self._is_part,
+        )
         for observe in self._observers:
             observe(ended)
 

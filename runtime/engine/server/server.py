@@ -23,7 +23,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.images.families import MAX_BYTES, MAX_IMAGES
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.caller import Caller, given_id
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.message_check import MessageCheck
 from sgc.runtime.engine.server.quotas import NO_QUOTA
@@ -87,7 +87,9 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
     async def Session(
         self, request_iterator: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
     ) -> None:
-        caller = self._tokens.caller_given(context.invocation_metadata() or ()) or Caller()
+        metadata = context.invocation_metadata() or ()
+        caller = self._tokens.caller_given(metadata) or Caller()
+        caller.id = given_id(dict(metadata).get("x-request-id", ""))
         if not self._shared.has_room(caller.domain):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)

@@ -31,8 +31,11 @@ class WorkerProcess:
         self.process.wait()
 
 
-def spawn(config: Mapping[str, Any], command: Sequence[str] | None = None) -> WorkerProcess:
-    """Starts the process, which loads its model meanwhile. config: see `load.WorkerConfig`."""
+def spawn(
+    config: Mapping[str, Any], command: Sequence[str] | None = None, is_heard: bool = False
+) -> WorkerProcess:
+    """Starts the process, which loads its model meanwhile. config: see `load.WorkerConfig`.
+    is_heard: whether what it writes to standard error is read here."""
     command = command or child.python_module("sgc.runtime.engine.worker.main")
     ours, theirs = socket.socketpair()
     with theirs:
@@ -40,6 +43,7 @@ def spawn(config: Mapping[str, Any], command: Sequence[str] | None = None) -> Wo
             [*command, "--fd", str(theirs.fileno()), "--config", json.dumps(dict(config))],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE if is_heard else None,
             env={**os.environ, **tuning.environment(os.environ)},
             start_new_session=True,  # the server handles a terminal's Ctrl-C
         )

@@ -26,6 +26,7 @@ import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
 from sgc.runtime.engine.config import ServerConfig
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.process.child import python_module
 from sgc.runtime.engine.serve import run_server
 from sgc.runtime.engine.server.listen import (
@@ -181,9 +182,9 @@ def test_mistakes_are_found_before_anything_is_started(
 def test_end_tokens_outside_the_vocabulary_are_warned_of_once(
     shipped: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _warn(PLAIN, shipped, 2048)
+    _warn(Log(), PLAIN, shipped, 2048)
     assert capsys.readouterr().err == ""
-    _warn(PLAIN, shipped, 2)
+    _warn(Log(), PLAIN, shipped, 2)
     assert capsys.readouterr().err.count("warning: end-of-sequence ids 2 are not in the voc") == 1
 
 

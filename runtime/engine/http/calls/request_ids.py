@@ -3,20 +3,17 @@ and every line of the log about the request."""
 
 from __future__ import annotations
 
-import re
-import secrets
-
 from aiohttp import web
 
+from sgc.runtime.engine.server.caller import given_id
+
 HEADER = "X-Request-Id"
-_SANE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 _KEY = "request_id"
 
 
 def id_of(request: web.Request) -> str:
     """The request's id; an id of the client's that is no plain word is replaced."""
     if _KEY not in request:
-        given = request.headers.get(HEADER, "")
-        request[_KEY] = given if _SANE.fullmatch(given) else "req-" + secrets.token_hex(12)
+        request[_KEY] = given_id(request.headers.get(HEADER, ""))
     found: str = request[_KEY]
     return found
