@@ -1,4 +1,4 @@
-"""The lines that a server writes: one for each event, whatever clients send; no prompt, no token."""
+"""The lines that a server writes: an event each, whatever clients send; no prompt, no token."""
 
 from __future__ import annotations
 
