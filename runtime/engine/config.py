@@ -27,6 +27,7 @@ from sgc.runtime.engine.server.listen import (
     read_security,
 )
 from sgc.runtime.engine.text.json_files import configured_eos_ids
+from sgc.runtime.telemetry.otlp import check_otlp
 
 FOR_HTTP = {"aiohttp": "aiohttp"}
 FOR_METRICS = {**FOR_HTTP, "prometheus-client": "prometheus_client"}
@@ -48,7 +49,8 @@ class ServerConfig(StepOptions):
     chat template says. served_model_name: what clients call the model; None is its own name.
     drain_s: how long requests that are under way may go on after SIGTERM. max_request_s: how long
     one request may take, its wait included; None is without a limit. tells: whether it says at the
-    start what it serves. access_log: a line for each request; None: where lines are JSON."""
+    start what it serves. access_log: a line for each request; None: where lines are JSON. otlp:
+    where spans are sent; None: nowhere."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -67,6 +69,7 @@ class ServerConfig(StepOptions):
     log_format: str = PLAIN
     access_log: bool | None = None
     log_prompts: bool = False
+    otlp: str | None = None
     tells: bool = False
 
 
@@ -90,6 +93,8 @@ def check(config: ServerConfig) -> Checked:
     check_ranges(config)
     check_name(config.served_model_name)
     config = _with_log(config)
+    if config.otlp is not None:
+        check_otlp(config.otlp)
     address = parse_address(config.listen)
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)

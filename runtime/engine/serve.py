@@ -133,6 +133,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--log-format", choices=FORMATS, default=PLAIN, help="json: one object a line")
     add("--access-log", action=argparse.BooleanOptionalAction, help="a line for each request")
     add("--log-prompts", action="store_true", help="prompts in the access log")
+    add("--otlp", help="where spans are sent: http://HOST:PORT, or env")
     add("--tool-format", choices=TOOL_FORMAT_NAMES, default=defaults.tool_format,
         help="how the model writes tool calls; auto: as its chat template does")  # fmt: skip
     add("--reasoning-format", choices=REASONING_NAMES, default=defaults.reasoning_format,

@@ -21,6 +21,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.config import Checked, ServerConfig
 from sgc.runtime.engine.images.families import why_none
 from sgc.runtime.engine.logs.log import Log
+from sgc.runtime.engine.logs.observing import Observing, observing
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
@@ -40,7 +41,6 @@ from sgc.runtime.engine.worker.process import WorkerProcess
 if TYPE_CHECKING:
     from sgc.runtime.engine.http.beside import Beside
     from sgc.runtime.engine.images.reader import ImageReader
-    from sgc.runtime.engine.logs.access import AccessLog
     from sgc.runtime.engine.metrics.scraping import Scraping
 
 T = TypeVar("T")
@@ -76,7 +76,6 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         renderer = None if probe is None or not chat.from_model else Renderer(probe.template)
         images = await asyncio.to_thread(_images, checked, ready, tokenizer)
         facts, shared = _assemble(checked, ready, chat, tokenizer, link, renderer, images)
-        access = _access(config, facts, shared, log)
         server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         own = private.enter_context(_own_socket(server, security)) if beside else ""
@@ -84,7 +83,15 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         async with (
             _opened(beside, own, bool(security.tokens), facts.limits.max_request_s),
             _scraping(checked, facts, shared) as scraping,
-            _http(checked, facts, shared, scraping, beside, access) as http_url,
+            observing(
+                shared,
+                log,
+                facts.model,
+                access_log=bool(config.access_log),
+                prompts=config.log_prompts,
+                otlp=config.otlp,
+            ) as watching,
+            _http(checked, facts, shared, scraping, beside, watching) as http_url,
             _metrics(checked, scraping) as metrics_url,
         ):
             if metrics_url:
@@ -274,7 +281,7 @@ def _http(
     shared: Shared,
     scraping: Scraping | None,
     beside: Beside | None,
-    access: AccessLog | None,
+    watching: Observing,
 ) -> _Site:
     """Serves OpenAI's and SGLang's HTTP APIs within the block; yields the URL, or "" if off."""
     if checked.http is None:
@@ -282,18 +289,7 @@ def _http(
     from sgc.runtime.engine.http.app import serving_http
 
     security, tls = checked.security, _tls(checked)
-    return serving_http(checked.http, security, tls, facts, shared, scraping, beside, access)
-
-
-def _access(config: ServerConfig, facts: EngineFacts, shared: Shared, log: Log) -> AccessLog | None:
-    if not config.access_log:
-        return None
-    from sgc.runtime.engine.logs.access import AccessLog
-
-    access = AccessLog(log, facts.model)
-    shared.observers.append(access.observe)
-    shared.keeps_prompts = config.log_prompts
-    return access
+    return serving_http(checked.http, security, tls, facts, shared, scraping, beside, watching)
 
 
 def _calls_line(facts: EngineFacts) -> str:

@@ -60,6 +60,9 @@ class Instance:
         self._caller: tuple[Instance, Node] | None = None  # of a mapped call in one
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
+        begin = getattr(context.backend, "begin_run", None)  # of one that traces
+        if begin is not None and tools is None:
+            self.finished.add_done_callback(begin(context.program, context.row, context.number))
 
     def part(
         self,

@@ -151,6 +151,8 @@ class RunCommand(click.Command):
               "requests at once. With --rows: most rows at once.")  # fmt: skip
 @click.option("--request-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="How long a request may take; of a provider: one try of it.")  # fmt: skip
+@click.option("--otlp", metavar="URL|env", help="Send spans of the run and its requests there, by "
+              "OTLP; env: as OTEL_EXPORTER_OTLP_ENDPOINT says. Needs sgc[otel].")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
 @debug_option
 def run_command(**options: Any) -> None:

@@ -106,6 +106,8 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
               "either: if lines are JSON.")  # fmt: skip
 @click.option("--log-prompts", is_flag=True, help="Prompts in the access log; without it, none of "
               "their text.")  # fmt: skip
+@click.option("--otlp", metavar="URL|env", help="Send spans of requests there, over OTLP; env: as "
+              "OTEL_EXPORTER_OTLP_ENDPOINT says. Needs sgc[otel].")  # fmt: skip
 @click.option("--max-request-seconds", "max_request_s", metavar="SECONDS",
               type=click.FloatRange(0, 86_400, min_open=True), help="How long a request may take, "
               "its wait included; it is ended then. Without it, as long as it needs.")  # fmt: skip

@@ -63,6 +63,14 @@ class Endpoint:
         found.backend = self.backend.with_adapter(name)
         return found
 
+    def trace_to(self, otlp: str) -> None:
+        """Sends spans of its runs and their requests there: http://HOST:PORT, or "env", which reads
+        OTEL_EXPORTER_OTLP_ENDPOINT (docs/observability.md)."""
+        from sgc.runtime.executor.backends.traced import TracedBackend
+        from sgc.runtime.telemetry.otlp import open_tracing
+
+        self.backend = TracedBackend(self.backend, open_tracing(otlp, "sgc-run"))
+
     def begin_batch(self, function: Any, n_rows: int) -> None:
         """Called before the rows of a batch begin."""
 

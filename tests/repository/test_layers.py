@@ -18,8 +18,9 @@ ALLOWED = {
     "ir": ("sgc.ir", "sgc.proto"),
     "passes": ("sgc.passes", "sgc.ir"),
     "kernels": ("sgc.kernels",),
-    "runtime/engine": ("sgc.runtime.engine", "sgc.kernels", "sgc.proto"),
-    "runtime/executor": ("sgc.runtime.executor", "sgc.ir", "sgc.proto"),
+    "runtime/telemetry": ("sgc.runtime.telemetry",),
+    "runtime/engine": ("sgc.runtime.engine", "sgc.kernels", "sgc.proto", "sgc.runtime.telemetry"),
+    "runtime/executor": ("sgc.runtime.executor", "sgc.ir", "sgc.proto", "sgc.runtime.telemetry"),
 }
 HEAVY = ("torch", "transformers", "grpc", "aiohttp", "pydantic", "openai", "anthropic", "networkx")
 FORBIDDEN = {"pickle", "dill", "marshal", "cloudpickle", "shelve"}

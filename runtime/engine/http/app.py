@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from sgc.runtime.engine.http import openapi
 from sgc.runtime.engine.http.beside import Beside
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.calls.call_fields import CALL_FIELDS
+from sgc.runtime.engine.http.calls.logged import logging_to
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.native import requests as native_fields
@@ -31,7 +32,7 @@ from sgc.runtime.engine.http.openai.tokens_api import DETOKENIZE, TOKENIZE, Toke
 from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.site import Handler, application, serving
-from sgc.runtime.engine.logs.access import AccessLog
+from sgc.runtime.engine.logs.observing import NOT_OBSERVING, Observing
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.server import EngineFacts, engine_version
 from sgc.runtime.engine.server.shared import Shared
@@ -66,7 +67,7 @@ async def serving_http(
     shared: Shared,
     scraping: Scraping | None,
     beside: Beside | None = None,
-    access: AccessLog | None = None,
+    observing: Observing = NOT_OBSERVING,
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the block ends; yields the URL. beside: what else has
     routes on this site."""
@@ -88,12 +89,24 @@ async def serving_http(
     routes += [web.get("/metrics", _metrics(scraping))]
     routes += [] if beside is None else beside.routes(bodies)
     routes.append(web.get("/openapi.json", described(routes)))
-    app = application(routes, security, connections, OPEN_PATHS, access)
+    app = application(routes, security, connections, OPEN_PATHS, observers_of(observing))
     async with serving(app, connections, address, tls) as url:
         try:
             yield url
         finally:
             runs.fail_all("the engine is stopping")
+
+
+def observers_of(observing: Observing) -> list[Any]:
+    """The middlewares of what watches requests."""
+    found = []
+    if observing.access is not None:
+        found.append(logging_to(observing.access))
+    if observing.spans is not None:
+        from sgc.runtime.engine.http.calls.traced import tracing_to
+
+        found.append(tracing_to(observing.spans))
+    return found
 
 
 def _metrics(scraping: Scraping | None) -> Handler:

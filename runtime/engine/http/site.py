@@ -8,18 +8,17 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 from aiohttp import web
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.http.body import too_large
 from sgc.runtime.engine.http.calls.guard import CALLER, guard
-from sgc.runtime.engine.http.calls.logged import logging_to
 from sgc.runtime.engine.http.calls.request_ids import HEADER, id_of
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
-from sgc.runtime.engine.logs.access import AccessLog
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.listen import Address, Security, check_free
@@ -37,13 +36,13 @@ def application(
     security: Security,
     connections: Connections,
     open_paths: frozenset[str] = frozenset(),
-    access: AccessLog | None = None,
+    observers: Sequence[Any] = (),
 ) -> web.Application:
-    logged = [] if access is None else [logging_to(access)]
+    """observers: middlewares that see every request and its answer."""
     app = web.Application(
         middlewares=[
             connections.middleware,
-            *logged,
+            *observers,
             errors_as_json,
             guard(security.tokens, open_paths),
         ],

@@ -25,8 +25,8 @@ _REASONS: dict[int, str] = {pb.FINISH_REASON_STOP: "stop", pb.FINISH_REASON_LENG
 class AccessLog:
     """model: the engine's, for requests that name no adapter."""
 
-    def __init__(self, log: Log, model: str) -> None:
-        self._log, self._model = log, model
+    def __init__(self, log: Log, model: str, with_prompts: bool = False) -> None:
+        self._log, self._model, self._with_prompts = log, model, with_prompts
 
     def observe(self, ended: Ended) -> None:
         """Writes a line of a request over gRPC; those of one HTTP request are added up."""
@@ -84,7 +84,7 @@ class AccessLog:
             found |= {name: round(getattr(usage, name), 6) for name in _TIMES}
         elif active is not None:
             found["completion_tokens"] = active.n_generated
-        if active is not None and active.prompt is not None:
+        if self._with_prompts and active is not None and active.prompt is not None:
             found["prompt"] = text_of(active.prompt)
         return found
 

@@ -21,7 +21,7 @@ class Caller:
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
     monotonic clock. timeout_s: how long it may take, if the client said so. is_counted: whether its
     account has counted it, of an HTTP request. id: as the log has it; totals: what the log says of
-    its requests together.
+    its requests together. traceparent: the span that they are in.
     """
 
     domain: bytes = b""
@@ -30,6 +30,7 @@ class Caller:
     timeout_s: float | None = None
     is_counted: bool = False
     id: str = ""
+    traceparent: str = ""
     totals: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -35,6 +35,7 @@ from sgc.runtime.engine.text.template import Chat
 from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied
+from sgc.runtime.telemetry.traceparent import valid
 
 if TYPE_CHECKING:  # a server without images does no numerics
     from sgc.runtime.engine.images.reader import ImageReader
@@ -89,7 +90,9 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
     ) -> None:
         metadata = context.invocation_metadata() or ()
         caller = self._tokens.caller_given(metadata) or Caller()
-        caller.id = given_id(dict(metadata).get("x-request-id", ""))
+        given = dict(metadata)
+        caller.id = given_id(given.get("x-request-id", ""))
+        caller.traceparent = valid(given.get("traceparent"))
         if not self._shared.has_room(caller.domain):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)

@@ -32,6 +32,7 @@ from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 from sgc.runtime.engine.text.tokenizer import GoOn, always
+from sgc.runtime.telemetry.traceparent import valid
 
 INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
 MAX_PREPARING_CHARS = 32 * 1024 * 1024
@@ -182,7 +183,7 @@ class Session:
         self._active[request.id] = Active(
             request.WhichOneof("kind") or "",
             request.adapter,
-            request.traceparent,
+            valid(request.traceparent),
             request.prompt if self._shared.keeps_prompts else None,
             deadline=self._timer(request.id, timeout_s),
         )

@@ -26,7 +26,7 @@ from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.endpoints import Runtime, connect
+from sgc.runs.endpoints import SCHEMES, Runtime, connect
 from sgc.runs.options import make_options
 from sgc.runs.rows.survey import Asked
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
@@ -36,6 +36,7 @@ from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
+from sgc.runtime.telemetry.otlp import check_otlp
 
 NO_JOB = JobAsked()
 
@@ -74,6 +75,7 @@ def run_program(
     tpm: float | None = None,
     max_concurrency: int | None = None,
     request_timeout: float | None = None,
+    otlp: str | None = None,
     job: JobAsked = NO_JOB,
     cache_dir: Path | None = None,
     no_cache: bool = False,
@@ -108,6 +110,8 @@ def run_program(
         _refuse(of_single, "is for one run, and --rows FILE has many")
     Keeping.check(cache_dir, no_cache, record, replay,
                   {"--engine": engine, "--model": model, "--resume": resume})  # fmt: skip
+    if otlp is not None:
+        check_otlp(otlp)
     if as_sglang:
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
@@ -117,7 +121,7 @@ def run_program(
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": job.rows,
                       "--cache-dir": cache_dir, "--record": record, "--replay": replay,
-                      "--weights": weights, "--kv": kv, "--adapter": adapter}  # fmt: skip
+                      "--weights": weights, "--kv": kv, "--adapter": adapter, "--otlp": otlp}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
@@ -167,9 +171,13 @@ def run_program(
 
         def open_model() -> Endpoint:
             if engine is not None:
-                return connect(engine, **_less(limits, spent))
-            adapters = {name: folder} if folder else {}
-            return Runtime(model, weights=weights, kv=kv, adapter=adapters)
+                opened = connect(engine, **_less(limits, spent))
+            else:
+                adapters = {name: folder} if folder else {}
+                opened = Runtime(model, weights=weights, kv=kv, adapter=adapters)
+            if otlp is not None:
+                opened.trace_to(otlp)
+            return opened
 
         if given.job is not None:
             begun = this_run.begin()
@@ -237,7 +245,10 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
 def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """The limits that are set; raises UsageError if the engine is not a provider."""
     limits = {name: value for name, value in given.items() if value is not None}
-    if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
+    is_provider = (engine or "").startswith(PROVIDER_SCHEMES)
+    if (engine or "").startswith(SCHEMES):
+        is_provider = not limits.keys() - {"request_timeout_s"}
+    if limits and not is_provider:
         option = next(iter(limits)).removesuffix("_s").replace("_", "-")
         raise UsageError(
             f"--{option} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"

@@ -13,6 +13,7 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.server.browser_check import problem_of
 from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.telemetry.traceparent import TRACEPARENT, valid
 
 CALLER = "caller"  # the request's key for its `Caller`
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -32,6 +33,7 @@ def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
         elif request.path not in open_paths:
             request[CALLER] = checked_caller(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
         request[CALLER].timeout_s = header_timeout_s(request)
+        request[CALLER].traceparent = TRACEPARENT.get() or valid(request.headers.get("traceparent"))
         return await handler(request)
 
     return guarded

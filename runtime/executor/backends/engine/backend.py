@@ -52,6 +52,7 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
 )
 from sgc.runtime.executor.interface.capabilities import Capabilities
+from sgc.runtime.telemetry.traceparent import TRACEPARENT
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0
@@ -206,6 +207,7 @@ class EngineBackend(Backend):
         info = self._info or await self.info()
         if self._request_timeout_s is not None:
             request.timeout_s = self._request_timeout_s
+        request.traceparent = TRACEPARENT.get()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
             raise _too_large(request, size, limit)

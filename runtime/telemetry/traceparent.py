@@ -1,0 +1,17 @@
+"""Which span of a trace the current task's requests belong to, as W3C's `traceparent` has it.
+
+It needs no package: a request carries on what its caller said, whether or not this process traces.
+"""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+
+TRACEPARENT: ContextVar[str] = ContextVar("traceparent", default="")
+_FORM = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def valid(given: str | bytes | None) -> str:
+    """The trace context that a client gave; "" for none, and for what is none."""
+    return given if isinstance(given, str) and _FORM.fullmatch(given) else ""
