@@ -89,7 +89,8 @@ def test_at_once_over_grpc(limited: HttpEngine) -> None:
             )
         async with EngineBackend(limited.uri, "few-secret") as backend:
             with pytest.raises(Overloaded, match="the limit of few") as caught:
-                await backend._prefetch((TextRun("a"),))
+                for _ in range(4):  # some of a minute may be over
+                    await backend._prefetch((TextRun("a"),))
             assert caught.value.retry_after_s is not None
             assert 0 < caught.value.retry_after_s <= 30
 

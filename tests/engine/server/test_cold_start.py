@@ -93,7 +93,7 @@ def test_nobody_imports_transformers(imported: Imported) -> None:
 
 def test_the_client_and_the_server_do_no_numerics(imported: Imported) -> None:
     for modules in (imported.client, imported.server):
-        assert not {"torch", "numpy", "safetensors", "jinja2"} & modules
+        assert not {"torch", "numpy", "safetensors", "jinja2", "opentelemetry"} & modules
     assert "grpc" in imported.client & imported.server
 
 
@@ -128,7 +128,7 @@ SPAWN = """
 import os, sys
 from sgc.runtime.engine import serve
 from sgc.runtime.engine.worker import process
-def spawn(config):
+def spawn(config, is_heard):
     print(*sys.modules, flush=True)
     os._exit(0)
 process.spawn = spawn

@@ -32,6 +32,7 @@ class Persistence:
 
     def __init__(self, max_refusals: int, reconnect_s: float) -> None:
         self._n_refusals_left, self._told_left_s = max_refusals, MAX_TOLD_S
+        self._is_one_try = max_refusals == 1
         self._reconnect_s, self._gone_since = reconnect_s, 0.0
         self.n_lost = 0
 
@@ -39,7 +40,7 @@ class Persistence:
         """Whether to try again after so many seconds."""
         if isinstance(error, Overloaded):
             self._gone_since = 0.0
-            if error.retry_after_s:
+            if error.retry_after_s and not self._is_one_try:
                 self._told_left_s -= wait_s
                 return self._told_left_s >= 0
             self._n_refusals_left -= 1
