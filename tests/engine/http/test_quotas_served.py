@@ -77,6 +77,11 @@ def test_tokens_a_minute_are_those_computed(limited: HttpEngine) -> None:
     assert int(refused.headers["Retry-After"]) >= (60 - left) * 60 // 40
 
 
+async def prefetched(backend: EngineBackend, n_times: int) -> None:
+    for _ in range(n_times):
+        await backend._prefetch((TextRun("a"),))
+
+
 def test_at_once_over_grpc(limited: HttpEngine) -> None:
     """Our client learns how many there may be, and asks for no more; another's are refused."""
 
@@ -89,8 +94,7 @@ def test_at_once_over_grpc(limited: HttpEngine) -> None:
             )
         async with EngineBackend(limited.uri, "few-secret") as backend:
             with pytest.raises(Overloaded, match="the limit of few") as caught:
-                for _ in range(4):  # some of a minute may be over
-                    await backend._prefetch((TextRun("a"),))
+                await prefetched(backend, 4)  # some of a minute may be over
             assert caught.value.retry_after_s is not None
             assert 0 < caught.value.retry_after_s <= 30
 
