@@ -121,7 +121,8 @@ def run_program(
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": job.rows,
                       "--cache-dir": cache_dir, "--record": record, "--replay": replay,
-                      "--weights": weights, "--kv": kv, "--adapter": adapter, "--otlp": otlp}  # fmt: skip
+                      "--weights": weights, "--kv": kv, "--adapter": adapter,
+                      "--otlp": otlp}  # fmt: skip
         _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
         from sgc.compat.sglang.runner import run_script
 
