@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.errors import Json, bad, error_of
 from sgc.runtime.engine.http.fields import Fields
-from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai.chat import chat_prompt
 from sgc.runtime.engine.http.openai.requests import check_model, going_on
 from sgc.runtime.engine.http.render import dumps, json_text
@@ -54,7 +54,8 @@ class TokensApi:
         body = await self._bodies.read(request)
         return json_text(
             await self._lane.run(
-                request.protocol, lambda _: dumps(tokens_of(body, self._facts, request[DOMAIN]))
+                request.protocol,
+                lambda _: dumps(tokens_of(body, self._facts, request[CALLER].domain)),
             )
         )
 
