@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -254,6 +256,40 @@ def test_a_killed_job_goes_on_with_the_same_command(tmp_path):
     found = by_key(read_out(out))
     assert len(found) == 2000
     assert len({each["text"] for each in found.values()}) == 2000
+
+
+@pytest.mark.slow
+def test_an_interrupt_says_how_to_go_on_and_a_second_one_ends_at_once(tmp_path):
+    (tmp_path / "note.py").write_text(PROGRAM)
+    write_rows(tmp_path / "rows.jsonl", 9)
+    argv = [*COMMAND, "--rows", "rows.jsonl", "--out", "o.jsonl", "-j", "1"]
+    child = [sys.executable, "-P", str(CHILD), *argv]
+    with subprocess.Popen(
+        [*child, "--log", "a b.log"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "CLINGS": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "cancelled\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(BOUND_S) == 130
+    (tmp_path / "o.jsonl").unlink()
+    (tmp_path / "a b.log").unlink()
+    write_rows(tmp_path / "rows.jsonl", 20_000)
+    process = subprocess.Popen(
+        [*child, "--log", "a b.log"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    bound = time.monotonic() + BOUND_S
+    while not (tmp_path / "o.jsonl").exists() or not (tmp_path / "o.jsonl").stat().st_size:
+        assert time.monotonic() < bound
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=BOUND_S)[1]
+    assert process.returncode == 130
+    assert "of 20,000 rows are done; this goes on:\n" in err
+    assert "--resume 'a b.log'" in err.splitlines()[-1]
+    assert "--log" not in err
 
 
 def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job):

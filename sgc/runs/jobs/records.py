@@ -70,7 +70,7 @@ def cost_of(result: RunResult) -> float | None:
 
 def digest_of(arguments: Mapping[str, Any]) -> int:
     """A number of 64 bits that differs for other arguments; of this process only."""
-    return hash(json.dumps(arguments, sort_keys=True, default=repr)) & ((1 << 64) - 1)
+    return hash(_digested(arguments)) & ((1 << 64) - 1)
 
 
 def flat(record: Record) -> dict[str, Any]:
@@ -87,6 +87,7 @@ def flat(record: Record) -> dict[str, Any]:
     return found
 
 
+_digested = json.JSONEncoder(sort_keys=True, default=repr).encode
 _dumped = json.JSONEncoder(ensure_ascii=False, default=repr).encode
 
 
