@@ -52,6 +52,7 @@ def job(sgc_command, backend, tmp_path):
 
 @pytest.mark.parametrize("out", ["out.jsonl", "out.csv"])
 def test_a_job_that_was_cut_off_anywhere_ends_as_if_it_had_not_been(job, backend, out):
+    write_rows("rows.jsonl", N, key='"ü\n')
     assert job(out=out)[0] == 0
     whole, done, log = by_key(read_out(out)), Path(out).read_bytes(), Path("j.log").read_bytes()
     assert len(whole) == N

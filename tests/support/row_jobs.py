@@ -47,8 +47,8 @@ def endpoint(backend: Counting) -> Callable[..., Endpoint]:
     return lambda *_, **__: Endpoint(backend)
 
 
-def write_rows(path: str | Path, n: int, **more: Any) -> list[dict[str, Any]]:
-    rows = [{"custom_id": f"r{i}", "text": f"text {i}", **more} for i in range(n)]
+def write_rows(path: str | Path, n: int, key: str = "r", **more: Any) -> list[dict[str, Any]]:
+    rows = [{"custom_id": f"{key}{i}", "text": f"text {i}", **more} for i in range(n)]
     Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return rows
 

@@ -255,7 +255,11 @@ def _is_done(line: bytes, watch: Watch | None) -> bool:
         return False
     watch.line(line)
     found = _OF_ROW.match(line)
-    return found is not None and watch.is_done(json.loads(found[1]))
+    if found is None:
+        return False
+    quoted = found[1]
+    row = json.loads(quoted) if b"\\" in quoted else quoted[1:-1].decode("ascii", "replace")
+    return watch.is_done(row)
 
 
 def _open(path: str, flags: int) -> int:
