@@ -26,6 +26,7 @@ from sgc.runtime.engine.server.caller import Caller
 from sgc.runtime.engine.server.ledger import Active, Ended
 from sgc.runtime.engine.server.quotas import Account
 
+BODY = {"model": "fake", "prompt": "SECRET words", "max_tokens": 3, "ignore_eos": True}
 HOSTILE = 'a"b\\\n{"event": "fake"}\r\u2028\x1b[31m\x00\ud800é'
 
 
@@ -107,7 +108,7 @@ def asked(arguments: list[str]) -> list[str]:
     target = next(m[1] for line in lines if (m := re.search(r"listening on ([0-9.:]+)", line)))
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=BOUND_S)
     for path, body in (
-        ("/v1/completions", {"model": "fake", "prompt": "SECRET words", "max_tokens": 3, "n": 2}),
+        ("/v1/completions", {**BODY, "n": 2}),
         ("/v1/completions", {"model": "SECRET"}),
         ('/no%0Asuch"%1b', {}),
     ):
