@@ -27,6 +27,7 @@ from sgc.errors import (
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
 from sgc.programs.program import Program, load
+from sgc.runtime.engine.server.pace import Pace
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
@@ -102,6 +103,7 @@ class Programs:
     max_run_s: float = math.inf
     _backends: dict[str, Backend] = field(default_factory=dict)  # by the clients' tokens
     n_running: int = 0
+    _pace: Pace = field(default_factory=Pace)
     is_leaving: bool = False
 
     def __post_init__(self) -> None:
@@ -134,7 +136,9 @@ class Programs:
         if self.is_leaving:
             raise EngineUnavailable("the server is stopping; ask another, or try again later")
         if self.n_running >= self.max_runs:
-            raise Overloaded(f"{self.max_runs} programs are running already; try again later")
+            full = Overloaded(f"{self.max_runs} programs are running already; try again later")
+            full.retry_after_s = self._pace.next_place_s()
+            raise full
         backend = program.sharing(self._backend(token))
         work = program.start(backend, values, options, on_text)
         self.n_running += 1
@@ -147,6 +151,7 @@ class Programs:
             raise DeadlineExceeded("the run took longer than it may, and was ended") from error
         finally:
             self.n_running -= 1
+            self._pace.ended()
 
     async def stream(
         self,

@@ -190,7 +190,10 @@ def _options(fields: Fields) -> RunOptions:
 def _http_error(error: SgcError) -> HttpError:
     status, code = next(row[1:] for row in _STATUS if isinstance(error, row[0]))
     param = "arguments" if isinstance(error, ArgumentError) else None
-    return HttpError(status, error.message, param, code)
+    found = HttpError(status, error.message, param, code)
+    if isinstance(error, Overloaded) and error.retry_after_s:
+        found.retry_after_s = error.retry_after_s
+    return found
 
 
 def chat_parameter(name: str, program: Program) -> str:

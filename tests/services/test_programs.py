@@ -22,7 +22,7 @@ from sgc.ir.text.parser import parse
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.engine.preparing.salts import domain_of
-from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.services.programs import Programs, checked_arguments, load_programs

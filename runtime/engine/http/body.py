@@ -20,7 +20,7 @@ from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.lanes import Lane
 
 MAX_DEPTH = 64
@@ -89,7 +89,7 @@ class BodyReader:
             body = parsed(found.joined())
         else:
             body = await self._lane.run(request.protocol, lambda _: parsed(found.joined()))
-        take_fields(body, request.get(CALLER) or Caller())
+        take_fields(body, request.get(CALLER) or Caller(), request.path)
         return body
 
     async def _received(self, request: web.Request) -> _Reading:

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.ledger import of_quota
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import LEAVING, Shared
@@ -54,7 +54,9 @@ class Runs:
         if self._shared.is_draining:
             raise HttpError(503, LEAVING, code="unavailable")
         if not self._shared.has_room(caller.domain):
-            raise HttpError(429, "too many clients are served; try again later", code="overloaded")
+            full = HttpError(429, "too many clients are served; try again later", code="overloaded")
+            full.retry_after_s = self._shared.pace.next_place_s()
+            raise full
         account = caller.account
         if account is not None:
             refusal = account.begin(is_counted=not caller.is_counted)

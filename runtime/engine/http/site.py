@@ -20,7 +20,7 @@ from sgc.runtime.engine.http.calls.request_ids import HEADER, id_of
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.listen import Address, Security, check_free
 from sgc.runtime.engine.worker.link import WorkerDied
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.logs.log import Log
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.ledger import FINISHED, Ended
 
 MAX_PROMPT_CHARS = 32_768

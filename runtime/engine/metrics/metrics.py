@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.server.quotas import Account
+from sgc.runtime.engine.server.accounts.quotas import Account
 from sgc.runtime.engine.worker.link import WorkerDied
 
 ASK_TIMEOUT_S = 1.0

@@ -16,7 +16,7 @@ from sgc.runtime.engine.metrics.metrics import (
     StatsCollector,
     StatsSource,
 )
-from sgc.runtime.engine.server.quotas import Account
+from sgc.runtime.engine.server.accounts.quotas import Account
 from sgc.runtime.engine.server.tally import Tally
 
 

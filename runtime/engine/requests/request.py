@@ -127,7 +127,8 @@ class EngineRequest:
     with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
     all of them and the generated ones. joins: parts of the prompt that are encoded side by
     side; base: the namespace of what has none. adapter: its number, from 1 on;
-    0: none. images: the tokens that stand for them are below zero.
+    0: none. images: the tokens that stand for them are below zero. priority: higher ones go first
+    (`scheduling/classes.py`).
     """
 
     id: int
@@ -141,6 +142,7 @@ class EngineRequest:
     base: bytes = b""
     adapter: int = 0
     images: tuple[Placed, ...] = ()
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

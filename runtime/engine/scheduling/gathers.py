@@ -168,7 +168,7 @@ class Gathers:
             request = EngineRequest(
                 next(self._ids), alone.tokens, Commit(), namespace_of(asked.base, alone.joins),
                 owner=asked.owner, joins=alone.joins, base=asked.base,
-                adapter=asked.adapter,
+                adapter=asked.adapter, priority=asked.priority,
             )  # fmt: skip
             times = Times(time.monotonic())
             yield Work(request, next(self._orders), times, IntBuffer(alone.tokens), is_part=True)

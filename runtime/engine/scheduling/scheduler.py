@@ -26,13 +26,13 @@ from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import EngineError, Generate, State, Work
+from sgc.runtime.engine.scheduling.classes import Classes
 from sgc.runtime.engine.scheduling.gathers import Gathers
 from sgc.runtime.engine.scheduling.inflight import InFlight
 from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
 from sgc.runtime.engine.scheduling.loads import Loads
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.pins import Pins
-from sgc.runtime.engine.scheduling.waiting import WaitingQueue
 
 # How many steps the next request waits for running ones to end before others' pins are released.
 MAX_HELD_BACK = 32
@@ -62,7 +62,7 @@ class Scheduler:
         self.max_running = max_running
         self.running: list[Work] = []  # oldest first
         self.pins = Pins(cache)
-        self.waiting = WaitingQueue(policy, self.pins.pin)
+        self.waiting = Classes(policy, self.pins.pin)
         self._n_held_back = 0  # steps in a row in which the next request did not fit
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0

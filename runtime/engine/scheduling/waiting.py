@@ -103,6 +103,10 @@ class WaitingQueue:
         group = None if oldest is None else oldest.wait.group
         return oldest if group is not None and group <= due else None
 
+    def peek_preempted(self) -> Work | None:
+        """The next of those that had their turn."""
+        return self._preempted.peek()
+
     @property
     def is_due(self) -> bool:
         """Whether some group may no longer be passed."""

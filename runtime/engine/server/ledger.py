@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.preparing.bounds import RequestError
-from sgc.runtime.engine.server.caller import Caller
-from sgc.runtime.engine.server.quotas import QuotaRefusal
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.quotas import QuotaRefusal
 from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.worker.link import OnUpdate
 
@@ -33,6 +33,7 @@ class Active:
     adapter: str = ""
     traceparent: str = ""
     prompt: pb.Prompt | None = None
+    priority: int = 0
     worker_id: int | None = None
     preparing: asyncio.Task[None] | None = None
     deadline: asyncio.TimerHandle | None = None

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sgc.errors import UsageError
-from sgc.runtime.engine.server.token_files import MAX_FILE_BYTES, read_tokens
-from sgc.runtime.engine.server.tokens import Tokens, check_token
+from sgc.runtime.engine.server.accounts.token_files import MAX_FILE_BYTES, read_tokens
+from sgc.runtime.engine.server.accounts.tokens import Tokens, check_token
 
 if TYPE_CHECKING:
     import grpc.aio

@@ -23,14 +23,14 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.images.families import MAX_BYTES, MAX_IMAGES
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
-from sgc.runtime.engine.server.caller import Caller, given_id
+from sgc.runtime.engine.server.accounts.caller import Caller, given_id
+from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA
+from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.message_check import MessageCheck
-from sgc.runtime.engine.server.quotas import NO_QUOTA
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.server.token_check import TokenCheck
-from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.engine.text.template import Chat
 from sgc.runtime.engine.text.template_worker import Renderer
 from sgc.runtime.engine.text.tokenizer import Tokenizer

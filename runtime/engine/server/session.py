@@ -26,7 +26,8 @@ from sgc.runtime.engine.preparing.prepare import (
     too_long,
 )
 from sgc.runtime.engine.preparing.updates import handler
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA, PRIORITIES
 from sgc.runtime.engine.server.ledger import Active, Ledger
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
@@ -171,9 +172,15 @@ class Session:
         if is_full or self._shared.n_active >= limits.max_total_in_flight:
             whose = "this session" if is_full else "the engine"
             reason = f"{whose} has too many unfinished requests; try again later"
-            self._refuse(request.id, RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason))
+            wait_s = self._shared.pace.next_place_s()
+            full = RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason, wait_s)
+            self._refuse(request.id, full)
             return False
         timeout_s = request.timeout_s if request.HasField("timeout_s") else math.inf
+        if request.priority not in PRIORITIES.values():
+            reason = f"priority must be -1, 0 or 1, not {request.priority}"
+            self._refuse(request.id, invalid(reason))
+            return False
         if not timeout_s > 0:
             self._refuse(request.id, invalid(f"timeout_s must be above 0, not {timeout_s}"))
             return False
@@ -185,10 +192,17 @@ class Session:
             request.adapter,
             valid(request.traceparent),
             request.prompt if self._shared.keeps_prompts else None,
+            priority=self._priority_of(request),
             deadline=self._timer(request.id, timeout_s),
         )
         self._shared.n_active += 1
         return True
+
+    def _priority_of(self, request: pb.Request) -> int:
+        account, asked = self._caller.account, self._caller.priority
+        if request.HasField("priority"):
+            asked = request.priority
+        return (NO_QUOTA if account is None else account.quota).priority_of(asked)
 
     def _timer(self, request_id: int, timeout_s: float) -> asyncio.TimerHandle | None:
         """Ends the request when its time is over. timeout_s: its own limit."""
@@ -268,6 +282,7 @@ class Session:
             self._refuse(request_id, error, self._drop(request_id))
             return
         prepared.work.owner = self._owner_key
+        prepared.work.priority = active.priority
         on_update = handler(self, prepared, self._shared.tokenizer)
         on_update = self._ledger.watched(active, on_update)
         active.worker_id = self._shared.link.submit(prepared.work, on_update)
@@ -292,6 +307,7 @@ class Session:
         active = self._active.pop(request_id, None)
         if active is not None:
             self._shared.n_active -= 1
+            self._shared.pace.ended()
             if active.deadline is not None:
                 active.deadline.cancel()
         return active
@@ -312,7 +328,10 @@ class Session:
     def fail(self, request_id: int, error: pb.Error) -> None:
         """Replies with an error of the step process."""
         self._ledger.failed(request_id, self._remove(request_id), error)
-        self._last_reply(request_id).error.CopyFrom(error)
+        told = self._last_reply(request_id).error
+        told.CopyFrom(error)
+        if error.code == pb.ERROR_CODE_RESOURCE_EXHAUSTED:  # its queue is full
+            told.retry_after_s = self._shared.pace.next_place_s()
 
     def _last_reply(self, request_id: int) -> pb.Reply:
         self.silent_since = time.monotonic()

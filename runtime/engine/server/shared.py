@@ -17,6 +17,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.ledger import Observer
+from sgc.runtime.engine.server.pace import Pace
 from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerLink
@@ -55,6 +56,7 @@ class Shared:
     is_draining: bool = False
     observers: list[Observer] = field(default_factory=list)  # of how requests end
     keeps_prompts: bool = False  # for them
+    pace: Pace = field(default_factory=Pace)
     preparing_chars: int = 0
     sessions: set[Open] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=itertools.count)  # of sessions

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.engine.server.accounts.tokens import Tokens
 
 OPEN_PREFIX = "/grpc.health.v1.Health/"  # health probes carry no token
 

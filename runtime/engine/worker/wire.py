@@ -129,6 +129,7 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         joins_of(message.joins),
         adapter=message.adapter,
         images=images,
+        priority=message.priority,
     )
 
 

@@ -88,3 +88,13 @@ def test_our_client_gets_an_error_of_its_own(http_engine: HttpEngine) -> None:
     n = stats_of(http_engine).expired_requests
     asyncio.run(ask())
     assert_nothing_is_held(http_engine, n + 1)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/generate"])
+def test_priorities_are_integers(http_engine: HttpEngine, path: str) -> None:
+    fits = {"text": "a"} if path == "/generate" else {"model": "fake", "prompt": "a"}
+    for priority in ("high", 1.5, True):
+        answer = http_engine.ask(path, {**fits, "priority": priority})
+        assert (answer.status, answer.error["param"]) == (400, "priority")
+    for priority in (-5, 0, 7):
+        assert http_engine.ask(path, {**fits, "priority": priority}).status == 200

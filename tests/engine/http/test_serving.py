@@ -26,7 +26,7 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.preparing.bounds import ServerLimits
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 

@@ -22,9 +22,9 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto.engine_pb2_grpc import EngineStub
 from sgc.runtime.engine.logs.access import AccessLog, text_of
 from sgc.runtime.engine.logs.log import JSON, PLAIN, Log
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.quotas import Account
 from sgc.runtime.engine.server.ledger import Active, Ended
-from sgc.runtime.engine.server.quotas import Account
 
 BODY = {"model": "fake", "prompt": "SECRET words", "max_tokens": 3, "ignore_eos": True}
 HOSTILE = 'a"b\\\n{"event": "fake"}\r\u2028\x1b[31m\x00\ud800é'

@@ -28,9 +28,9 @@ from sgc.runtime.engine.metrics import http as metrics_http
 from sgc.runtime.engine.metrics.http import serving_metrics
 from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
 from sgc.runtime.engine.metrics.scraping import scraping
+from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.tally import Tally
-from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 

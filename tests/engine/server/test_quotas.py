@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sgc.errors import UsageError
-from sgc.runtime.engine.server.quotas import Account, Quota, duration
-from sgc.runtime.engine.server.token_files import read_tokens
-from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.engine.server.accounts.quotas import Account, Quota, duration
+from sgc.runtime.engine.server.accounts.token_files import read_tokens
+from sgc.runtime.engine.server.accounts.tokens import Tokens
+from sgc.runtime.engine.server.pace import Pace
 
 
 class Clock:
@@ -102,7 +103,7 @@ def test_a_toml_file_gives_tokens_names_and_limits(tmp_path: Path) -> None:
     assert batch is not None
     assert chat is not None
     assert batch.account is not None
-    assert batch.account.quota == Quota(600, 200_000, 32, -1)
+    assert batch.account.quota == Quota(600, 200_000, 32, -1, -1)
     assert chat.account is not None
     assert chat.account.name == "chat"
     assert len({batch.domain, chat.domain, b""}) == 3
@@ -138,6 +139,7 @@ def test_an_account_goes_on_when_its_file_is_read_again() -> None:
         ("[[token]]\nname='a'\ntoken='SECRET'\nmax_concurrent=0", "max_concurrent must be"),
         ("[[token]]\nname='a'\ntoken='SECRET'\ntokens_per_minute=true", "tokens_per_minute must"),
         ("[[token]]\nname='a'\ntoken='SECRET'\npriority=1", "priority must be one of"),
+        ("[[token]]\nname='a'\ntoken='SECRET'\nmax_priority='low'", "is below priority"),
         ("[[token]]\nname='a'\ntoken='SECRET'\n" * 2, "equal tokens"),
         ("[[token]]\nname='a'\ntoken='SECRET'\n[[token]]\nname='a'\ntoken='SECRE'", "equal names"),
         ("[[token]]\nname='a'\ntoken='SECRET", "is not TOML (at"),
@@ -153,3 +155,19 @@ def test_a_bad_file_is_told_without_its_tokens(file: str, words: str) -> None:
 
 def test_plain_tokens_have_names_too() -> None:
     assert [account.name for account in Tokens(["a", "b"]).accounts] == ["token-1", "token-2"]
+
+
+def test_clients_without_room_are_told_places_one_after_another() -> None:
+    """At the rate at which requests end; and those who do not come back are forgotten."""
+    clock = Clock()
+    pace = Pace(clock)
+    assert pace.next_place_s() == 1.0
+    clock.now = 100.0
+    for _ in range(64):
+        clock.now += 0.5
+        pace.ended()
+    told = [pace.next_place_s() for _ in range(3)]
+    assert told == pytest.approx([0.5, 1.0, 1.5], rel=0.05)
+    assert max(pace.next_place_s() for _ in range(1000)) == 60.0
+    clock.now += 61.0
+    assert pace.next_place_s() < 3.0

@@ -17,8 +17,8 @@ from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.preparing.prepare import prepare_all
 from sgc.runtime.engine.preparing.salts import cache_key, domain_of
+from sgc.runtime.engine.server.accounts.tokens import MAX_TOKENS, Tokens
 from sgc.runtime.engine.server.listen import read_security
-from sgc.runtime.engine.server.tokens import MAX_TOKENS, Tokens
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun

@@ -15,7 +15,8 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.quotas import Account, Quota
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
@@ -322,3 +323,27 @@ def test_the_time_of_an_http_call_began_with_it(shipped: Tokenizer) -> None:
 
 async def _frames_of(*requests: pb.Request) -> AsyncIterator[pb.ClientFrame]:
     yield pb.ClientFrame(requests=requests)
+
+
+@pytest.mark.parametrize(
+    ("asked", "token", "found"),
+    [(None, None, 0), (-1, None, -1), (1, None, 0), (1, Quota(max_priority=1), 1),
+     (None, Quota(priority=-1, max_priority=0), -1), (1, Quota(priority=-1, max_priority=0), 0)],
+)  # fmt: skip
+def test_a_request_has_at_most_the_priority_of_its_token(
+    shipped: Tokenizer, asked: int | None, token: Quota | None, found: int
+) -> None:
+    async def body(setup: Setup) -> None:
+        account = None if token is None else Account("a", token)
+        session = Session(setup.shared, Caller(account=account))
+        request = commit(1)
+        if asked is not None:
+            request.priority = asked
+        wrong = commit(2)
+        wrong.priority = 2
+        await session.read(_frames_of(request, wrong))
+        assert session._active[1].priority == found
+        assert 2 not in session._active
+        session.close()
+
+    run(shipped, body)

@@ -1,4 +1,5 @@
-"""What every call may say beside its own fields: how long it may take, as a field or as a header.
+"""What every call may say beside its own fields: its priority, and how long it may take, as a field
+or as a header.
 
 What OpenAI's client sends by itself (`X-Stainless-Read-Timeout`) is no deadline: it is how long the
 client waits for the next bytes, and it asks again after that. It is not read.
@@ -11,20 +12,39 @@ from typing import Any
 from aiohttp import web
 
 from sgc.runtime.engine.http.errors import Json, bad
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 
 TIMEOUT, TIMEOUT_HEADER = "timeout", "X-Request-Timeout"
-CALL_FIELDS = frozenset({TIMEOUT})
+PRIORITY, TIER = "priority", "service_tier"
+CALL_FIELDS = frozenset({TIMEOUT, PRIORITY})
+_TIERS = {"flex": -1, "priority": 1}
+_NATIVE = "/generate"
+_PROGRAMS = "/v1/programs/"
 MAX_TIMEOUT_S = 7 * 86_400.0
 
 
-def take_fields(body: Json, caller: Caller) -> None:
-    """Takes the fields of the call out of a body; raises HttpError."""
+def take_fields(body: Json, caller: Caller, path: str) -> None:
+    """Takes the fields of the call out of a body; raises HttpError.
+
+    As in vLLM a lower `priority` goes first, and in SGLang's own API a higher one.
+    """
+    if not path.startswith(_PROGRAMS):
+        _take_priority(body, caller, 1 if path == _NATIVE else -1)
     timeout_s = body.pop(TIMEOUT, None)
     if timeout_s is not None:
         if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
             raise _wrong(TIMEOUT, timeout_s, "invalid_type")
         caller.limit(_checked(TIMEOUT, timeout_s))
+
+
+def _take_priority(body: Json, caller: Caller, sign: int) -> None:
+    priority = body.pop(PRIORITY, None)
+    if priority is not None:
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise bad(f"{PRIORITY} must be an integer", PRIORITY, "invalid_type")
+        caller.priority = sign * ((priority > 0) - (priority < 0))
+    elif isinstance(tier := body.get(TIER), str):
+        caller.priority = _TIERS.get(tier)
 
 
 def header_timeout_s(request: web.Request) -> float | None:

@@ -10,9 +10,9 @@ from aiohttp import hdrs, web
 
 from sgc.runtime.engine.http.calls.call_fields import header_timeout_s
 from sgc.runtime.engine.http.errors import HttpError
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.engine.server.browser_check import problem_of
-from sgc.runtime.engine.server.caller import Caller
-from sgc.runtime.engine.server.tokens import Tokens
 from sgc.runtime.telemetry.traceparent import TRACEPARENT, valid
 
 CALLER = "caller"  # the request's key for its `Caller`

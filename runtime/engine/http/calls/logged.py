@@ -11,7 +11,7 @@ from aiohttp import web
 from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.calls.request_ids import id_of
 from sgc.runtime.engine.logs.access import AccessLog
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

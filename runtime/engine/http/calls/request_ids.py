@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from sgc.runtime.engine.server.caller import given_id
+from sgc.runtime.engine.server.accounts.caller import given_id
 
 HEADER = "X-Request-Id"
 _KEY = "request_id"

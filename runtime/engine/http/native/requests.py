@@ -21,7 +21,7 @@ _PER_PROMPT = frozenset(
     | {"return_logprob", "logprob_start_len", "top_logprobs_num"}
 )
 IGNORED = frozenset(
-    {"log_metrics", "no_logs", "priority", "modalities", "conversation_id", "custom_labels"}
+    {"log_metrics", "no_logs", "modalities", "conversation_id", "custom_labels"}
     | {"data_parallel_rank", "validation_time"}
 )
 BODY = _PER_PROMPT | {"text", "input_ids", "stream", "return_text_in_logprobs"}

@@ -22,7 +22,7 @@ from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
-from sgc.runtime.engine.server.caller import Caller
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.server import EngineFacts
 
 

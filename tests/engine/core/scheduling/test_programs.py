@@ -92,7 +92,7 @@ def test_memory_of_runs_is_bounded(core, monkeypatch) -> None:
     monkeypatch.setattr(programs, "_MAX_OWNERS", 5)
     requests = [ask(i, None, run=i, owner=b"%d" % (i % 20), n=3) for i in range(60)]
     assert len(order_of(core, requests)) == 60
-    order = core.scheduler.waiting._programs
+    order = core.scheduler.waiting._queues[0]._programs
     assert len(order.remaining._served) == 10
     assert len(order._served) <= 5
     assert not order._waiting

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.preparing.salts import domain_of
-from sgc.runtime.engine.server.caller import Caller
-from sgc.runtime.engine.server.quotas import NO_QUOTA, Account, Quota
+from sgc.runtime.engine.server.accounts.caller import Caller
+from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA, Account, Quota
 
 MAX_TOKEN_CHARS = 4096
 MAX_TOKENS = 1024

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # not needed before the step process has started
@@ -28,16 +28,22 @@ PRIORITIES = {"low": -1, "normal": 0, "high": 1}
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """None: no limit. priority: the highest that requests may have, and what they have if they do
-    not say."""
+    """None: no limit. priority: what requests have if they do not say; max_priority: the highest
+    that they may have."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     max_concurrent: int | None = None
     priority: int = 0
+    max_priority: int = 0
+
+    def priority_of(self, asked: int | None) -> int:
+        """What a request gets that asks for it."""
+        return self.priority if asked is None else min(asked, self.max_priority)
 
     def __bool__(self) -> bool:
-        return self != replace(NO_QUOTA, priority=self.priority)
+        limits = (self.requests_per_minute, self.tokens_per_minute, self.max_concurrent)
+        return any(limit is not None for limit in limits)
 
 
 NO_QUOTA = Quota()

@@ -8,6 +8,7 @@ if the name ends in `.toml`, tokens with names, limits and priorities:
     tokens_per_minute = 200_000
     max_concurrent = 32
     priority = "low"
+    max_priority = "normal"        # of requests that ask for one; without it, `priority`
 
 An error names the line, or the entry and the key, and never shows a token.
 """
@@ -19,15 +20,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.engine.server.quotas import PRIORITIES, Quota
-from sgc.runtime.engine.server.tokens import Entry, Tokens, check_number, check_token, entry_of
+from sgc.runtime.engine.server.accounts.quotas import PRIORITIES, Quota
+from sgc.runtime.engine.server.accounts.tokens import (
+    Entry,
+    Tokens,
+    check_number,
+    check_token,
+    entry_of,
+)
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_LIMIT = 10**12
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _LIMITS = ("requests_per_minute", "tokens_per_minute", "max_concurrent")
-_KEYS = ("name", "token", "sha256", *_LIMITS, "priority")
+_KEYS = ("name", "token", "sha256", *_LIMITS, "priority", "max_priority")
 
 
 def read_tokens(data: bytes, where: str) -> Tokens:
@@ -97,7 +104,11 @@ def _entry(row: Mapping[str, Any], where: str) -> Entry:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(f"{where}: name must be 1 to 64 letters, digits and '.', '_', '-'")
     requests, tokens, at_once = (_limit(row, key, where) for key in _LIMITS)
-    quota = Quota(requests, tokens, at_once, _priority(row, where))
+    priority = _priority(row, "priority", where, 0)
+    highest = _priority(row, "max_priority", where, priority)
+    if highest < priority:
+        raise UsageError(f"{where}: max_priority is below priority")
+    quota = Quota(requests, tokens, at_once, priority, highest)
     token, digest = row.get("token"), row.get("sha256")
     if (token is None) == (digest is None):
         raise UsageError(f"{where}: expected token or sha256, and not both")
@@ -120,8 +131,10 @@ def _limit(row: Mapping[str, Any], key: str, where: str) -> Any:
     return value
 
 
-def _priority(row: Mapping[str, Any], where: str) -> int:
-    name = row.get("priority", "normal")
+def _priority(row: Mapping[str, Any], key: str, where: str, default: int) -> int:
+    name = row.get(key)
+    if name is None:
+        return default
     if not isinstance(name, str) or name not in PRIORITIES:
-        raise UsageError(f"{where}: priority must be one of {', '.join(PRIORITIES)}")
+        raise UsageError(f"{where}: {key} must be one of {', '.join(PRIORITIES)}")
     return PRIORITIES[name]

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgc.runtime.engine.server.quotas import Account
+from sgc.runtime.engine.server.accounts.quotas import Account
 
 _SANE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
@@ -20,7 +20,8 @@ class Caller:
 
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
     monotonic clock. timeout_s: how long it may take, if the client said so. is_counted: whether its
-    account has counted it, of an HTTP request. id: as the log has it; totals: what the log says of
+    account has counted it, of an HTTP request. priority: what it asks for. id: as the
+    log has it; totals: what the log says of
     its requests together. traceparent: the span that they are in.
     """
 
@@ -29,6 +30,7 @@ class Caller:
     began_at: float = field(default_factory=time.monotonic)
     timeout_s: float | None = None
     is_counted: bool = False
+    priority: int | None = None
     id: str = ""
     traceparent: str = ""
     totals: dict[str, Any] = field(default_factory=dict)
