@@ -23,6 +23,7 @@ from sgc.runtime.engine.images.families import why_none
 from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.logs.observing import Observing, observing
 from sgc.runtime.engine.names import IN_EIGHT_BITS, KV_CLOSING_S, ServedAdapter
+from sgc.runtime.engine.notify import READY, STOPPING, notify
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.reloading import reload_on_hangup
@@ -103,10 +104,12 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
             if config.tells:
                 log.tell("start", _about(config, facts, beside), model=facts.model)
             log.tell("listening", f"listening on {target}", address=target)
+            notify(READY)
             reload_on_hangup(config, security, beside, log)
             garbage.collect_seldom()
             death = await _first(link.wait_dead(), stop.asked.wait())
             if death is None:
+                notify(STOPPING)
                 await server.leave()
                 leaving = drain(shared, beside, config.drain_s, stop.now, log)
                 death = await _first(link.wait_dead(), leaving)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator
@@ -96,3 +97,16 @@ def test_without_requests_it_stops_at_once(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         ended(process)
         assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+def test_systemd_is_told_of_its_life(tmp_path: Path, is_abstract: bool) -> None:
+    path = f"@sgc-test-{tmp_path.name}-{id(tmp_path)}" if is_abstract else f"{tmp_path}/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind("\0" + path[1:] if is_abstract else path)
+        told.settimeout(BOUND_S)
+        with serving(*options(tmp_path, 5), NOTIFY_SOCKET=path) as (process, _):
+            assert told.recv(100) == b"READY=1"
+            process.send_signal(signal.SIGTERM)
+            assert told.recv(100) == b"STOPPING=1"
+            ended(process)
