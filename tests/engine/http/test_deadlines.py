@@ -1,15 +1,20 @@
-"""A request that takes longer than it may is ended in the engine, and its client is told so."""
+"""What every call may say: how long it may take, after which the engine ends it; its priority."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import grpc
 import pytest
 from engine.http.conftest import HttpEngine
+from waiting import until
 
 from sgc.errors import DeadlineExceeded
 from sgc.proto import engine_pb2 as pb
+from sgc.proto.engine_pb2_grpc import EngineStub
+from sgc.runtime.engine.http.calls.call_fields import take_fields
+from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
@@ -98,3 +103,42 @@ def test_priorities_are_integers(http_engine: HttpEngine, path: str) -> None:
         assert (answer.status, answer.error["param"]) == (400, "priority")
     for priority in (-5, 0, 7):
         assert http_engine.ask(path, {**fits, "priority": priority}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "asked"),
+    [
+        ("/v1/completions", {"priority": -3}, 1),  # as in vLLM
+        ("/v1/completions", {"priority": 3}, -1),
+        ("/generate", {"priority": 3}, 1),  # as in SGLang
+        ("/v1/responses", {"service_tier": "flex"}, -1),
+        ("/v1/responses", {"service_tier": "priority"}, 1),
+        ("/v1/responses", {"service_tier": "auto"}, None),
+        ("/v1/programs/tip", {"priority": 3}, None),
+    ],
+)
+def test_each_face_has_its_words_for_priority(path: str, body: Any, asked: int | None) -> None:
+    caller = Caller()
+    take_fields(body, caller, path)
+    assert caller.priority == asked
+
+
+def test_a_stream_s_own_deadline_ends_all_its_requests(http_engine: HttpEngine) -> None:
+    sampling = pb.Sampling(max_tokens=4000, ignore_eos=True, top_p=1, top_k=-1)
+    sampling.repetition_penalty = 1
+    prompt = pb.Prompt(segments=[pb.Segment(text=pb.TextRun(text="a"))])
+    requests = [
+        pb.Request(id=i, prompt=prompt, generate=pb.Generate(sampling=sampling)) for i in range(4)
+    ]
+    with grpc.insecure_channel(http_engine.uri) as channel:
+        call = EngineStub(channel).Session(iter([pb.ClientFrame(requests=requests)]), timeout=0.2)
+        with pytest.raises(grpc.RpcError) as caught:
+            list(call)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    def is_free() -> bool:
+        stats = stats_of(http_engine)
+        free = stats.free_tokens + stats.evictable_tokens == stats.pool_tokens
+        return free and not stats.in_flight_requests
+
+    until(is_free)

@@ -99,7 +99,7 @@ def test_without_requests_it_stops_at_once(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 30
 
 
-@pytest.mark.parametrize("is_abstract", [False, True])
+@pytest.mark.parametrize("is_abstract", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_systemd_is_told_of_its_life(tmp_path: Path, is_abstract: bool) -> None:
     path = f"@sgc-test-{tmp_path.name}-{id(tmp_path)}" if is_abstract else f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:

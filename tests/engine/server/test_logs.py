@@ -152,6 +152,7 @@ def test_every_line_of_a_server_is_an_object(tmp_path: Path) -> None:
     assert (commit["status"], commit["token"]) == ("OK", "mine")
 
 
+@pytest.mark.slow
 def test_plain_lines_are_of_requests_only_if_asked_for() -> None:
     quiet = asked([])
     assert not any(" request " in line for line in quiet)
@@ -169,7 +170,7 @@ def test_prompts_need_a_line_to_be_in() -> None:
     assert code == 2
 
 
-@pytest.mark.parametrize("form", [PLAIN, JSON])
+@pytest.mark.parametrize("form", [JSON, pytest.param(PLAIN, marks=pytest.mark.slow)])
 def test_an_error_at_the_start_is_told_in_the_form(form: str) -> None:
     code, said = refused("--log-format", form, "--listen", "0.0.0.0:0")
     assert code == 2
