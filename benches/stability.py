@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/support"))
 
-from storms import abort, kills
+from storms import abort, fuzz, isolation, kills, steady
 from storms.harness import Server
 
+MAX_WAITING = 64
 RESULTS = Path(__file__).resolve().parent / "results"
 Found = dict[str, Any]
 Storm = Callable[[argparse.Namespace], tuple[Found, list[str]]]
@@ -44,7 +46,65 @@ def kill_storm(options: argparse.Namespace) -> tuple[Found, list[str]]:
     return found, kills.problems(found)
 
 
-STORMS: dict[str, Storm] = {"abort": abort_storm, "kills": kill_storm}
+def soak(options: argparse.Namespace) -> tuple[Found, list[str]]:
+    """On the fake model and on the small one, side by side."""
+    seconds = options.seconds or 1200.0
+    with Server("fake") as fake, Server(None) as small:
+        servers = {"fake": (fake, 40.0), "sgc-tiny": (small, 4.0)}
+        found = asyncio.run(steady.soak(servers, seconds, warm_s=seconds / 5))
+    return {"seconds": seconds, "servers": found}, steady.problems_of_soak(found)
+
+
+def overload(options: argparse.Namespace) -> tuple[Found, list[str]]:
+    arguments = ("--max-context", "4096", "--pool-tokens", "40000")
+    bounds = ("--max-running", "32", "--max-waiting", str(MAX_WAITING))
+    with Server("fake", (*arguments, *bounds)) as server:
+        seconds = options.seconds or 600.0
+        found = asyncio.run(steady.overload(server, seconds, rounds=12, max_tokens=128))
+    return found, steady.problems_of_overload(found, MAX_WAITING)
+
+
+def isolation_of_tokens(options: argparse.Namespace) -> tuple[Found, list[str]]:
+    tokens = isolation.names(200)
+    n, n_timed = options.n or 100_000, 2000
+    found: Found = {}
+    large = ("--max-context", "4096", "--pool-tokens", "3000000")
+    with Server("fake", large, tokens) as server:
+        found["lookups"] = asyncio.run(isolation.lookups(server, tokens, n))
+    for name, model, n_words in (("fake", "fake", 500), ("sgc-tiny", None, 60)):
+        arguments = large if model else ("--max-context", "4096")
+        with Server(model, arguments, tokens) as server:
+            own = isolation.timings(server, tokens[0], tokens[0], 200, n_words)
+            found[f"{name}, its own"] = asyncio.run(own)
+            for face in ("gRPC", "HTTP"):
+                others = isolation.timings(
+                    server, tokens[0], tokens[1], n_timed, n_words, face == "HTTP"
+                )
+                found[f"{name}, {face}"] = asyncio.run(others)
+    said = [f"{found['lookups']['hits']} hits"] if found["lookups"]["hits"] else []
+    said += [
+        f"{name} tells: {each['auc']}, {each['interval']}"
+        for name, each in found.items()
+        if name.endswith(("gRPC", "HTTP")) and isolation.tells(each)
+    ]
+    return found, said
+
+
+def fuzz_of_messages(options: argparse.Namespace) -> tuple[Found, list[str]]:
+    arguments = ("--max-context", "512", "--pool-tokens", "20000", "--check")
+    with Server("program", arguments) as server:
+        found = asyncio.run(fuzz.fuzz(server, options.n or 100_000))
+    return found, fuzz.problems(found)
+
+
+STORMS: dict[str, Storm] = {
+    "fuzz": fuzz_of_messages,
+    "abort": abort_storm,
+    "kills": kill_storm,
+    "isolation": isolation_of_tokens,
+    "overload": overload,
+    "soak": soak,
+}
 
 
 def machine() -> Found:

@@ -11,6 +11,8 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
+from waiting import BOUND_S, until
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
@@ -30,6 +33,14 @@ ARGUMENTS = ("--max-context", "4096", "--pool-tokens", "40000", "--max-running",
 IDLE_WITHIN_S = 30.0  # the wait's bound; what is asserted is shorter
 WATCHING = Path(__file__).with_name("watching")
 MIB = 1 << 20
+PROGRAM = """
+import sgc
+
+
+@sgc.function
+def tip(s, topic: str, n: int = 3):
+    s += "Tips for " + topic + ": " + sgc.gen("first", max_tokens=4)
+"""
 
 
 @dataclass(frozen=True)
@@ -78,9 +89,47 @@ def watched(folder: str) -> Iterator[None]:
         os.environ.update(before)
 
 
+class WithPrograms:
+    """`sgc serve` with a program beside the fake model, started as a user does: in place of an
+    `EmbeddedEngine`."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+
+    def start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="sgc-storm-")
+        folder = Path(self._folder.name)
+        (folder / "tip.py").write_text(PROGRAM, encoding="utf-8")
+        command, made = [sys.executable, "-P", "-m", "sgc"], str(folder / "tip.sgir")
+        subprocess.run([*command, "compile", str(folder / "tip.py"), "-o", made], check=True)
+        given = [*command, "serve", "--model", "fake", "--program", made]
+        self._said = folder / "stderr"
+        with self._said.open("wb") as file:
+            self._process = subprocess.Popen([*given, *self._arguments], stderr=file)
+        until(lambda: "listening on" in self.stderr_tail or not self.is_running)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(BOUND_S)
+        self._folder.cleanup()
+
+    @property
+    def stderr_tail(self) -> str:
+        return self._said.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+
 class Server:
     """A running server; a context manager. http, grpc: its ports on 127.0.0.1. tokens: of clients;
-    the first is this harness's own."""
+    the first is this harness's own. model: as for `EmbeddedEngine`, or "program": the fake one with
+    a program beside it."""
 
     def __init__(
         self,
@@ -95,7 +144,9 @@ class Server:
             file.write_text("\n".join(tokens), encoding="utf-8")
             given += ["--token-file", str(file)]
         self.metadata = bearer(tokens[0]) if tokens else ()
-        self.engine = EmbeddedEngine(model, given)
+        has_program = model == "program"
+        self._own_sessions = int(has_program)  # through which it runs its programs
+        self.engine = WithPrograms(given) if has_program else EmbeddedEngine(model, given)
 
     def __enter__(self) -> Server:
         with watched(self._folder.name):
@@ -158,7 +209,7 @@ class Server:
         async with self.stub() as stub:
             while True:
                 stats = await stub.GetStats(pb.StatsRequest(), metadata=self.metadata)
-                if not left_of(stats):
+                if not left_of(stats, self._own_sessions):
                     return time.monotonic() - start
                 waited = time.monotonic() - start
                 assert waited < IDLE_WITHIN_S, f"still there: {left_of(stats)}"
@@ -192,9 +243,12 @@ _LEFT = (
 )
 
 
-def left_of(stats: pb.Stats) -> dict[str, int]:
+def left_of(stats: pb.Stats, own_sessions: int = 0) -> dict[str, int]:
     """What an idle server would not have."""
-    return {name: n for name in _LEFT if (n := getattr(stats, name))}
+    found = {name: n for name in _LEFT if (n := getattr(stats, name))}
+    if found.get("sessions", 0) <= own_sessions:
+        found.pop("sessions", None)
+    return found
 
 
 def grown(before: Mapping[str, int], after: Mapping[str, int], least: int = 1) -> dict[str, int]:
