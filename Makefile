@@ -12,7 +12,7 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 # Collecting tests without kept bytecode takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pythons test-slow test-clients lint bench clean
+.PHONY: demo test test-pythons test-slow test-storms test-clients lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -29,6 +29,10 @@ test-pythons: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
 	EXAMPLES=all $(BIN)/pytest -m "not slow" $$(grep -rl --include="*.py" -E "(property_tests|control_flow) import" tests)
+
+# Clients nobody trusts, at a tenth of the count or less; docs/stability.md has the full one.
+test-storms: $(STAMP)
+	$(BIN)/pytest -m "slow or not slow" tests/storms
 
 # Other packages' quickstarts on the HTTP server, from an environment of their own.
 CLIENTS := .venv-clients

@@ -23,8 +23,10 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/support"))
+sys.path.append(str(Path(__file__).resolve().parent / "engine"))
 
-from storms import abort, fuzz, isolation, kills, steady
+from attacks import discard
+from storms import abort, attackers, fuzz, hostile, isolation, kills, steady
 from storms.harness import Server
 
 MAX_WAITING = 64
@@ -97,7 +99,20 @@ def fuzz_of_messages(options: argparse.Namespace) -> tuple[Found, list[str]]:
     return found, fuzz.problems(found)
 
 
+def hostile_clients(options: argparse.Namespace) -> tuple[Found, list[str]]:
+    found: Found = {}
+    with hostile.running(discard) as nowhere:
+        for name in options.attacks or attackers.ATTACKS:
+            tokens = ("right", "another") if name == "wrong tokens" else ()
+            with Server("fake", tokens=tokens) as server:
+                seconds = options.seconds or 10.0
+                found[name] = hostile.hostile_storm(server, name, nowhere, 3, seconds)
+                print(name, found[name]["ratio_of_p99"], flush=True)
+    return {"attacks": found}, hostile.problems(found)
+
+
 STORMS: dict[str, Storm] = {
+    "hostile": hostile_clients,
     "fuzz": fuzz_of_messages,
     "abort": abort_storm,
     "kills": kill_storm,
@@ -123,6 +138,7 @@ def main() -> int:
     parser.add_argument("storm", choices=list(STORMS))
     parser.add_argument("--n", type=int, help="requests, messages, kills or look-ups")
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--attacks", nargs="*", help="of `hostile`: these alone")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     before, start = machine(), time.monotonic()

@@ -143,7 +143,8 @@ class Server:
             file = Path(self._folder.name) / "tokens"
             file.write_text("\n".join(tokens), encoding="utf-8")
             given += ["--token-file", str(file)]
-        self.metadata = bearer(tokens[0]) if tokens else ()
+        self.token = tokens[0] if tokens else ""
+        self.metadata = bearer(self.token) if tokens else ()
         has_program = model == "program"
         self._own_sessions = int(has_program)  # through which it runs its programs
         self.engine = WithPrograms(given) if has_program else EmbeddedEngine(model, given)

@@ -22,11 +22,11 @@ def test_no_look_up_finds_what_another_token_cached(storm_server: Server) -> Non
 
 def test_a_classifier_that_is_told_something_is_seen() -> None:
     rng = random.Random(1)
-    same = [rng.random() for _ in range(3000)]
+    same = [rng.random() for _ in range(1600)]
     assert auc([1, 2], [3, 4]) == 1
     assert auc([1, 3], [1, 3]) == 0.5
-    assert not tells({"interval": interval(same[:1500], same[1500:], 200)})
-    assert tells({"interval": interval([x - 0.1 for x in same], same, 200)})
+    assert not tells({"interval": interval(same[:800], same[800:], 100)})
+    assert tells({"interval": interval([x - 0.1 for x in same], same, 100)})
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
-MAX_CONNECTIONS = 512
+from sgc.runtime.engine.process.descriptors import max_connections
+
 IDLE_S = 30.0  # from connecting, or from the last reply, to the end of the next request's headers
 SWEEP_S = 1.0
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"  # fmt: skip # noqa: E501
@@ -26,9 +27,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Connections:
     """Makes the protocol of each connection, and closes those that have been idle for too long."""
 
-    def __init__(self, idle_s: float = IDLE_S, most: int = MAX_CONNECTIONS) -> None:
+    def __init__(self, idle_s: float = IDLE_S, most: int | None = None) -> None:
         self._idle_s = idle_s
-        self._most = most
+        self._most = max_connections() if most is None else most
         self._server: web.Server | None = None
         self._waiting: dict[Any, float] = {}  # waits for a client since; oldest first
         self._closing: set[Any] = set()

@@ -23,6 +23,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.images.families import MAX_BYTES, MAX_IMAGES
 from sgc.runtime.engine.names import AUTO
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
+from sgc.runtime.engine.process.descriptors import max_connections
 from sgc.runtime.engine.server.accounts.caller import Caller, given_id
 from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA
 from sgc.runtime.engine.server.accounts.tokens import Tokens
@@ -46,7 +47,7 @@ OPTIONS = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 64),
-    ("grpc.max_connection_idle_ms", 300_000),  # no call: the client reconnects
+    ("grpc.max_connection_idle_ms", 60_000),  # no call: the client reconnects
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -144,7 +145,11 @@ class EngineServer:
 
     def __init__(self, security: Security, limits: ServerLimits) -> None:
         self._tokens = security.tokens
-        options = [*OPTIONS, ("grpc.max_receive_message_length", limits.max_frame_bytes)]
+        options = [
+            *OPTIONS,
+            ("grpc.max_receive_message_length", limits.max_frame_bytes),
+            ("grpc.max_allowed_incoming_connections", max_connections()),
+        ]
         checks = [TokenCheck(security.tokens)] if security.tokens else []
         self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=options)
         self._health = HealthServicer()
