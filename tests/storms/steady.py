@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from storms.abort import IDLE_S
 from storms.harness import MIB, Server
-from storms.traffic import Traffic, http_request
+from storms.traffic import WORDS, Traffic, http_request
 
 SAMPLE_S = 2.0
 FLAT_MIB_A_MINUTE = 0.5  # of a slope that counts as flat, by the lower end of its interval
 BLOCKS = 20
 LEAST_SHARE = 0.9
+TEXTS_THAT_FILL = 3000
 RAMP = 0.3  # of a measurement, until the server's queue is full
 
 
@@ -65,6 +66,8 @@ class Memory:
                 "last_mib": round(float(np.median(x[-BLOCKS:])), 1),
                 "most_mib": round(max(x), 1),
                 **slope(self.times[-len(x) :], x),
+                "second_half": slope(self.times[-(len(x) // 2) :], x[-(len(x) // 2) :]),
+                "each_minute": [round(each, 1) for each in x[:: max(1, int(60 / SAMPLE_S))]],
                 "most_descriptors": max(self.descriptors[name]),
             }
             for name, x in self.mib.items()
@@ -113,10 +116,26 @@ async def soak(
     return dict(zip(servers, await asyncio.gather(*work), strict=True))
 
 
+async def _filled(server: Server) -> None:
+    """Fills the cache of tokenized texts, which would take a slow model's clients an hour."""
+    rng = random.Random(4)
+
+    async def client() -> None:
+        for _ in range(TEXTS_THAT_FILL // 8):
+            text = " ".join(rng.choice(WORDS) for _ in range(600))
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.http)
+            writer.write(http_request("/tokenize", {"prompt": text}))
+            await reader.read()
+            writer.close()
+
+    await asyncio.gather(*(client() for _ in range(8)))
+
+
 async def _soaked(
     model: str, server: Server, rate: float, seconds: float, warm_s: float
 ) -> dict[str, Any]:
     memory, traffic = Memory(), Traffic(seed=3, model=model)
+    await _filled(server)
     watching = asyncio.create_task(memory.watch(server))
     running = asyncio.create_task(traffic.run(server, 10**9, n_clients=16, rate=rate))
     await asyncio.wait([running], timeout=seconds)

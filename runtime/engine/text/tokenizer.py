@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -331,20 +332,28 @@ def tokenizing_for(cache_key: bytes) -> Iterator[None]:
         _CLIENT.reset(before)
 
 
+_BESIDE_CHARS = 512  # what an entry takes beside its text and its ids, in bytes
+
+
 class _RunCache:
-    """An LRU cache of tokenized runs, bounded by their characters."""
+    """An LRU cache of tokenized runs, bounded by their characters.
+
+    Ids are kept as four bytes each. As a tuple they would be ten times that, and the last thing
+    that a long-lived server's memory would stop growing by.
+    """
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars
         self._chars = 0
-        self._items: OrderedDict[_Key, tuple[int, ...]] = OrderedDict()
+        self._items: OrderedDict[_Key, array[int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: _Key) -> tuple[int, ...] | None:
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
-            return self._items.get(key)
+            found = self._items.get(key)
+        return None if found is None else tuple(found)
 
     def put(self, key: _Key, ids: tuple[int, ...]) -> None:
         if len(key[1]) > self._max_chars // 8:
@@ -352,8 +361,8 @@ class _RunCache:
         with self._lock:
             if key in self._items:
                 return
-            self._items[key] = ids
-            self._chars += len(key[1]) + 32
+            self._items[key] = array("I", ids)
+            self._chars += len(key[1]) + _BESIDE_CHARS
             while self._chars > self._max_chars:
                 old, _ = self._items.popitem(last=False)
-                self._chars -= len(old[1]) + 32
+                self._chars -= len(old[1]) + _BESIDE_CHARS

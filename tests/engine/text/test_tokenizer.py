@@ -19,7 +19,7 @@ from tokenizers import models, pre_tokenizers, processors
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.text.literal import SpecialFinder, SpecialToken
-from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer, load_tokenizer
+from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer, _RunCache, load_tokenizer
 
 KINDS = [
     "shipped",
@@ -338,3 +338,16 @@ def test_a_whole_text_has_what_the_tokenizer_puts_around_it(tmp_path: Path) -> N
         (1, [1]),
     ):
         assert ours.encode_whole([Text("a b c")], last) == ids
+
+
+def test_what_is_remembered_of_texts_is_bounded_in_bytes() -> None:
+    """Texts and ids together: as tuples of numbers the ids would be ten times their texts."""
+    kept = _RunCache(max_chars=100_000)
+    for i in range(300):
+        kept.put((b"", f"{i} " + "word " * 400, (), True), tuple(range(1000, 1400)))
+    held = sum(sys.getsizeof(key[1]) + sys.getsizeof(ids) for key, ids in kept._items.items())
+    assert held < 200_000
+    assert len(kept._items) > 20
+    key = (b"", "299 " + "word " * 400, (), True)
+    assert kept.get(key) == tuple(range(1000, 1400))
+    assert kept.get((b"other", *key[1:])) is None
