@@ -221,6 +221,7 @@ def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path)
     assert job("--limit", "5", rows="-")[0] == 0
     assert Path("j.log.rows").stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=None))
+    assert job("--log", "j.log", rows="-", log="")[0] == 2  # it is there already
     code, err = job(rows="-")
     assert code == 0
     assert "resumes: 5 of 12" in err

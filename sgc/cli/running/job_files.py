@@ -58,8 +58,9 @@ def job_source(asked: JobAsked, logs: LogAsked, held: ExitStack) -> RowSource:
     """The rows that are asked for. What can be read only once is kept beside the log."""
     assert asked.rows is not None
     held.callback(remove_temporary)
-    if logs.log is not None and logs.spool is not None and logs.spool.exists():
-        logs.spool.unlink()  # of a job whose log is no longer there
+    is_new = logs.log is not None and not (logs.log.exists() and logs.log.stat().st_size)
+    if is_new and logs.spool is not None:
+        logs.spool.unlink(missing_ok=True)  # of a job whose log is no longer there
     return open_source(asked.rows, asked.rows_format, logs.spool)
 
 
