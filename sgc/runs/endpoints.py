@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgc.core.session import current_session
@@ -86,9 +87,51 @@ class RuntimeEndpoint(Endpoint):
         return {**self._model_info, **(told or {})}
 
 
+class Engines(Endpoint):
+    """Several engines of one model as one: each request goes where its prompt is cached, and to
+    another engine if that one does not answer (docs/routing.md).
+
+    uris: their addresses, as `RemoteEngine` and `sglang+http://…` have them. At least one answers,
+    or EngineUnavailable is raised when the first program runs.
+    """
+
+    def __init__(
+        self,
+        uris: Sequence[str],
+        token: str | None = None,
+        request_timeout_s: float | None = None,
+        reconnect_s: float = RECONNECT_S,
+    ) -> None:
+        """request_timeout_s: how long an engine may take for one request. reconnect_s: how long
+        engines are waited for when all are gone."""
+        if len(set(uris)) < len(uris):
+            raise UsageError(f"an engine is named twice: {', '.join(uris)}")
+        for uri in uris:
+            if not uri.startswith((*SCHEMES, *SGLANG_SCHEMES)):
+                raise UsageError(
+                    f"{uri!r} is no engine that others can share requests with",
+                    hint="use grpc://HOST:PORT, unix:PATH or sglang+http://HOST:PORT",
+                )
+        from sgc.runtime.executor.backends.routed import Routed
+
+        engines = {uri: _shared_engine(uri, token, request_timeout_s) for uri in uris}
+        super().__init__(Routed(engines, reconnect_s))
+
+
+def _shared_engine(uri: str, token: str | None, request_timeout_s: float | None) -> Backend:
+    if uri.startswith(SGLANG_SCHEMES):
+        return _connect_sglang(uri.removeprefix("sglang+"), token, None, None)
+    return _connect(uri, token, request_timeout_s=request_timeout_s)
+
+
+# Between the addresses of several engines: a path of a socket may have a comma of its own.
+_BETWEEN = re.compile(r",(?=grpcs?://|unix:|sglang\+https?://)")
+
+
 def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     """Connects to an address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
 
+    Several engines of one model are separated by commas (`Engines`).
     `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
     only they take limits, such as max_cost (docs/providers.md), except for request_timeout_s and
     reconnect_s, which our engine takes.
@@ -96,10 +139,14 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     if uri.startswith(PROVIDER_SCHEMES):
         return connect_provider(uri, token, **limits)
     if uri.startswith(SCHEMES) and not limits.keys() - _OF_ENGINES:
+        if len(uris := _BETWEEN.split(uri)) > 1:
+            return Engines(uris, token, **limits)
         return RemoteEngine(uri, token, **limits)
     if limits:
         name = next(iter(sorted(limits.keys() - _OF_ENGINES)), "request_timeout_s")
         raise UsageError(f"{name} is for model providers, and {uri} is none")
+    if len(uris := _BETWEEN.split(uri)) > 1:
+        return Engines(uris, token)
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
     raise UsageError(

@@ -1,0 +1,291 @@
+"""Several engines of one model as one backend: each request goes where its prompt is cached.
+
+What a request is, is whole in it, so an engine that does not answer costs its cache and no request:
+another engine computes the prompt again, with the same seed. `sgc.runtime.executor.routing` chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Generated,
+    MediaRun,
+    OnDelta,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.interface.capabilities import Capabilities
+from sgc.runtime.executor.routing.blocks import blocks_of
+from sgc.runtime.executor.routing.router import NobodyAnswers, Router
+
+T = TypeVar("T")
+CHARACTERS = 4  # of a token, about
+LEAST_BLOCK = 32  # characters
+MOST_BLOCKS = 16_384  # that are remembered of an engine
+POOL = 65_536  # tokens, of an engine that does not say
+
+
+class Routed(Backend):
+    """Engines by their names. Raises UsageError where they are not of one model."""
+
+    def __init__(self, engines: Mapping[str, Backend]) -> None:
+        self._engines = dict(engines)
+        self._adapter = ""
+        self._shared = _Shared()
+
+    async def capabilities(self) -> Capabilities:
+        """Those that all engines have; pools and requests at once are added up. Engines that do
+        not answer are left out until they do. Raises EngineUnavailable if none answers."""
+        told = await asyncio.gather(
+            *(each.capabilities() for each in self._engines.values()), return_exceptions=True
+        )
+        found: dict[str, Capabilities] = {}
+        for name, each in zip(self._engines, told, strict=True):
+            if isinstance(each, Capabilities):
+                found[name] = each
+            elif not isinstance(each, EngineUnavailable):
+                raise each
+        if not found:
+            raise self._nobody()
+        common = _common(found)
+        self._shared.begin(self._engines, found)
+        return common
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
+    ) -> Generated:
+        told = _Told(on_delta) if on_delta is not None else None
+        expected = min(sampling.max_tokens, self._shared.mean_out)
+
+        async def once(engine: Backend) -> Generated:
+            if told is None:
+                return await engine.generate(prompt, sampling)
+            told.begin()
+            reply = await engine.generate(prompt, sampling, told.take)
+            told.end(reply.text)
+            return reply
+
+        reply = await self._asked(prompt, expected, once, lambda reply: reply.usage)
+        self._shared.learn(reply.usage.completion_tokens)
+        return reply
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        expected = sum(min(each.max_tokens, self._shared.mean_out) for each in samplings)
+        return await self._asked(
+            prompt, expected, lambda engine: engine.generate_n(prompt, samplings), _first_usage
+        )
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        expected = sum(map(len, choices)) / CHARACTERS
+        return await self._asked(
+            prompt,
+            expected,
+            lambda engine: engine.score(prompt, choices, unconditional),
+            lambda scored: scored.usage,
+        )
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return await self._asked(
+            prompt, 0, lambda engine: engine.commit_prefix(prompt, heads), lambda usage: usage
+        )
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self._asked(
+            prompt, 0, lambda engine: engine.prefetch(prompt), lambda usage: None
+        )
+
+    def with_adapter(self, name: str) -> Routed:
+        found = Routed({key: each.with_adapter(name) for key, each in self._engines.items()})
+        found._adapter, found._shared = name, self._shared
+        return found
+
+    async def close(self) -> None:
+        await asyncio.gather(*(each.close() for each in self._engines.values()))
+
+    # Beyond the interface.
+
+    async def embed(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """A vector of each text, all from one engine."""
+
+        async def once(engine: Any) -> list[tuple[float, ...]]:
+            vectors: list[tuple[float, ...]] = await engine.embed(texts)
+            return vectors
+
+        return await self._asked((), sum(map(len, texts)) / CHARACTERS, once, lambda _: None)
+
+    async def flush_cache(self) -> int:
+        """Drops the cached prefixes of all engines; returns the tokens freed."""
+        engines: list[Any] = list(self._engines.values())
+        freed = await asyncio.gather(*(each.flush_cache() for each in engines))
+        self._shared.forget()
+        return sum(freed)
+
+    # Asking.
+
+    async def _asked(
+        self,
+        prompt: Prompt,
+        n_out: float,
+        once: Callable[[Backend], Awaitable[T]],
+        usage_of: Callable[[T], Usage | None],
+    ) -> T:
+        """The reply of the engine that is chosen, or of another one if it does not answer."""
+        if self._shared.router is None:
+            await self.capabilities()
+        router = self._shared.router
+        assert router is not None
+        blocks = blocks_of(_text_of(prompt), self._shared.block, self._adapter)
+        tried: dict[str, EngineUnavailable] = {}
+        while True:
+            try:
+                ticket = router.send(blocks, n_out, tried)
+            except NobodyAnswers:
+                raise self._nobody(tried) from None
+            try:
+                reply = await once(await self._checked(ticket.member.name))
+            except EngineUnavailable as error:
+                router.failed(ticket)
+                tried[ticket.member.name] = error
+                continue
+            except BaseException:
+                router.done(ticket)
+                raise
+            router.done(ticket, _found(usage_of(reply), blocks))
+            return reply
+
+    async def _checked(self, name: str) -> Backend:
+        """An engine by its name. Raises UsageError if it did not answer when the others were asked
+        which model they have, and has another one."""
+        engine, shared = self._engines[name], self._shared
+        if name not in shared.checked:
+            assert shared.model is not None
+            _common({"the others": shared.model, name: await engine.capabilities()})
+            shared.checked.add(name)
+        return engine
+
+    def _nobody(self, tried: Mapping[str, EngineUnavailable] | None = None) -> EngineUnavailable:
+        why = "; ".join(f"{name}: {error.message}" for name, error in (tried or {}).items())
+        return EngineUnavailable(
+            f"none of {len(self._engines)} engines answers: {why or ', '.join(self._engines)}",
+            hint="start one of them with `sgc serve`; the others are tried again as time passes",
+        )
+
+
+class _Shared:
+    """What the requests of all adapters share: the router, and how long replies are. model: what
+    the engines have in common; checked: those that are known to be of it."""
+
+    def __init__(self) -> None:
+        self.router: Router | None = None
+        self.model: Capabilities | None = None
+        self.checked: set[str] = set()
+        self.block = LEAST_BLOCK
+        self.mean_out = 64.0
+
+    def begin(self, engines: Mapping[str, Backend], found: Mapping[str, Capabilities]) -> None:
+        if self.router is not None:
+            return
+        self.model, self.checked = next(iter(found.values())), set(found)
+        pools = {name: told.pool_tokens or POOL for name, told in found.items()}
+        largest = max(pools.values())
+        self.block = max(LEAST_BLOCK, largest * CHARACTERS // MOST_BLOCKS)
+        self.router = Router(self.block / CHARACTERS)
+        for name in engines:
+            self.router.add(name, pools.get(name, largest) * CHARACTERS // self.block)
+
+    def learn(self, n_out: int) -> None:
+        self.mean_out += 0.05 * (n_out - self.mean_out)
+
+    def forget(self) -> None:
+        for member in self.router.members if self.router else ():
+            member.held.clear()
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a caller has been told of a text, which another engine may have to say again."""
+
+    on_delta: OnDelta
+    text: str = ""
+    now: str = ""
+
+    def begin(self) -> None:
+        self.now = ""
+
+    def take(self, delta: str) -> None:
+        self.now += delta
+        n = len(self.text)
+        if len(self.now) <= n:
+            return
+        self._agree(self.now[:n])
+        is_whole = len(self.now) - len(delta) == n
+        self.text = self.now
+        self.on_delta(delta if is_whole else self.now[n:])
+
+    def end(self, text: str) -> None:
+        self._agree(text[: len(self.text)])
+
+    def _agree(self, begun: str) -> None:
+        if begun != self.text:
+            raise BackendError(
+                "an engine stopped in the middle of a text that had been shown, and another one "
+                f"goes on differently: {self.text[-40:]!r} became {begun[-40:]!r}",
+                hint="run it again, or without showing texts as they come",
+            )
+
+
+def _common(found: Mapping[str, Capabilities]) -> Capabilities:
+    """What all engines are and can do."""
+    (first, one), *others = found.items()
+    for name, other in others:
+        if (one.model, dict(one.fingerprints)) != (other.model, dict(other.fingerprints)):
+            raise UsageError(
+                f"{first} and {name} are not of one model: {one.model} and {other.model}",
+                hint="engines that share requests must have the same model, dtype and settings",
+            )
+    each = list(found.values())
+    pools = [told.pool_tokens for told in each]
+    return replace(
+        one,
+        max_context=min(told.max_context for told in each),
+        max_in_flight=sum(told.max_in_flight for told in each),
+        refuses=frozenset().union(*(told.refuses for told in each)),
+        images=all(told.images for told in each),
+        prefetches=all(told.prefetches for told in each),
+        joins=all(told.joins for told in each),
+        pool_tokens=None if None in pools else sum(pool or 0 for pool in pools),
+    )
+
+
+def _text_of(prompt: Prompt) -> str:
+    """A prompt as one text; an image as the name of its content."""
+    parts = []
+    for run in prompt:
+        if isinstance(run, MediaRun):
+            parts.append(f"{run.text}{run.media.digest}")
+        else:
+            parts.append(run.text)
+    return "".join(parts)
+
+
+def _found(usage: Usage | None, blocks: Sequence[int]) -> int | None:
+    """How many of a prompt's blocks were cached."""
+    if usage is None or not usage.prompt_tokens:
+        return None
+    return round(len(blocks) * usage.cached_tokens / usage.prompt_tokens)
+
+
+def _first_usage(replies: tuple[Generated, ...]) -> Usage | None:
+    return replies[0].usage if replies else None
