@@ -88,8 +88,8 @@ class RunCommand(click.Command):
               help="One argument, read as its type. Repeatable.")  # fmt: skip
 @click.option("--engine", metavar="URI", help="A running engine: grpc://HOST:PORT, grpcs:// (TLS), "
               "unix:PATH (token: SGC_TOKEN), an SGLang server: sglang+http://HOST:PORT, or a model "
-              "provider: openai:MODEL, anthropic:MODEL, openai+http://HOST:PORT/v1#MODEL. Else one "
-              "is started.")  # fmt: skip
+              "provider: openai:MODEL, anthropic:MODEL, openai+http://HOST:PORT/v1#MODEL. Several "
+              "engines of one model: URI,URI. Else one is started.")  # fmt: skip
 @click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
               "folder or id, or `fake`. Without it the default model.")  # fmt: skip
 @click.option("--weights", type=click.Choice(HELD_AS), help="Of the engine to start, as for "

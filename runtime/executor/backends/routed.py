@@ -1,7 +1,7 @@
 """Several engines of one model as one backend: each request goes where its prompt is cached.
 
 What a request is, is whole in it, so an engine that does not answer costs its cache and no request:
-another engine computes the prompt again, with the same seed. `sgc.runtime.executor.routing` chooses.
+another engine computes the prompt again, with the same seed. `routing/` chooses.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from sgc.runtime.executor.routing.held import Held
 # What waits counts less than what would be computed: it is worked on in batches, and what is
 # computed anew takes room from other prefixes.
 WAITING = 0.05
-# How far an engine may be above the mean, so that a prefix that all share is soon on all.
-SPREAD = 0.25
-
-
+# The most work that an engine may have for the next request to go there: so much above the mean,
+# and so many times what the request adds where most of it is held. A prefix that all requests share
+# is thus soon on all engines.
+SPREAD, MARGIN = 0.1, 4.0
 # An engine that did not answer is tried again after this long, then after twice as long, and so on.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
 
@@ -97,20 +97,22 @@ class Router:
 
     def _best(self, able: list[Member], blocks: Sequence[int], own: float) -> tuple[Member, int]:
         """The engine with the least work before the reply, and the blocks that it holds."""
-        most = (1 + SPREAD) * sum(each.work for each in able) / len(able) + own
+        held = [member.held.n_held(blocks) for member in able]
+        mean = sum(member.work for member in able) / len(able)
+        most = (1 + SPREAD) * mean + MARGIN * (own - max(held) * self.block_tokens)
         self._turn += 1
         best: tuple[float, int, int] | None = None
-        found = (able[0], 0)
-        for number in range(len(able)):
-            member = able[(number + self._turn) % len(able)]
+        chosen = 0
+        for turn in range(len(able)):
+            number = (turn + self._turn) % len(able)
+            member = able[number]
             if member.work > most:
                 continue
-            n_held = member.held.n_held(blocks)
-            cost = WAITING * member.work - n_held * self.block_tokens
+            cost = WAITING * member.work - held[number] * self.block_tokens
             price = (cost, member.n_running, len(member.held))
             if best is None or price < best:
-                best, found = price, (member, n_held)
-        return found
+                best, chosen = price, number
+        return able[chosen], held[chosen]
 
     def done(self, ticket: Ticket, found: int | None = None) -> None:
         """The request has ended. found: the blocks of its prompt that were cached there, None if

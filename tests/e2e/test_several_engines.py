@@ -1,0 +1,95 @@
+"""Two engines of one model as one: texts, work, and one that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sgc
+from sgc.runs.endpoints import Engines, Runtime, connect
+
+pytestmark = pytest.mark.slow
+
+
+@sgc.function
+def steps(s, subject: str):
+    s += "A long beginning that all rows of a group share. " * 6 + subject[0]
+    s += subject + sgc.gen("one", max_tokens=24)
+    s += " and " + sgc.gen("two", max_tokens=24)
+    s += " so " + sgc.gen("three", max_tokens=24)
+
+
+ROWS = [{"subject": f"{n % 4} subject {n}"} for n in range(120)]
+OPTIONS = {"temperature": 0, "seed": 1}
+
+
+def texts(backend: object) -> list[str]:
+    return [each.text() for each in steps.run_batch(ROWS, backend=backend, **OPTIONS)]
+
+
+class Server:
+    """`sgc serve` of the fake model, on a socket."""
+
+    def __init__(self, path: Path) -> None:
+        self.uri = f"unix:{path}"
+        command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake"]
+        self.process = subprocess.Popen(
+            [*command, "--listen", self.uri], start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        with connect(self.uri) as endpoint:
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    endpoint.get_model_name()
+                    return
+                except sgc.SgcError:
+                    assert time.monotonic() < until
+                    time.sleep(0.1)
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[list[Server]]:
+    made = [Server(tmp_path / f"{name}.sock") for name in "ab"]
+    yield made
+    for each in made:
+        if each.process.poll() is None:
+            each.kill()
+
+
+def test_texts_are_those_of_one_engine_and_both_work(servers):
+    with Runtime("fake") as one:
+        alone = texts(one)
+    with Engines([each.uri for each in servers]) as engines:
+        assert texts(engines) == alone
+        each_computed = [m.held for m in engines.backend._shared.router.members]
+    assert all(map(len, each_computed))
+
+
+def test_a_killed_engine_costs_no_row_and_is_used_again(servers, tmp_path):
+    with Runtime("fake") as one:
+        alone = texts(one)
+    with Engines([each.uri for each in servers]) as engines:
+        threading.Timer(0.3, servers[1].kill).start()
+        assert texts(engines) == alone
+        servers[1].process.wait()
+        assert texts(engines) == alone
+        servers[1] = Server(tmp_path / "b.sock")
+        time.sleep(1)
+        member = engines.backend._shared.router.members[1]
+        until = time.monotonic() + 30
+        while not len(member.held):
+            assert time.monotonic() < until
+            assert texts(engines) == alone

@@ -1,0 +1,138 @@
+"""Which of several engines a request goes to."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+import pytest
+
+from sgc.runtime.executor.routing.blocks import blocks_of
+from sgc.runtime.executor.routing.held import LEAST, Held
+from sgc.runtime.executor.routing.router import NobodyAnswers, Router
+
+BLOCK = 32
+
+
+def router(n: int, room: int = 1000) -> Router:
+    made = Router(BLOCK / 4, clock=lambda: 0.0)
+    for number in range(n):
+        made.add(f"e{number}", room)
+    return made
+
+
+def prompt(*parts: str) -> tuple[int, ...]:
+    return blocks_of("".join(part * BLOCK for part in parts), BLOCK)
+
+
+def test_blocks_stand_for_all_text_up_to_them():
+    one, other = blocks_of("a" * 64 + "b" * 32, 32), blocks_of("a" * 64 + "c" * 40, 32)
+    assert len(one) == len(other) == 3
+    assert one[:2] == other[:2]
+    assert one[2] != other[2]
+    assert blocks_of("c" + "a" * 95, 32)[1] != one[1]
+    assert not set(one) & set(blocks_of("a" * 96, 32, salt="another"))
+    assert blocks_of("a" * 31, 32) == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_held_is_the_beginning_of_what_was_held_before(seed):
+    draw = random.Random(seed)
+    held = Held(room=draw.randint(LEAST, 3 * LEAST))
+    for _ in range(300):
+        blocks = prompt(*(draw.choice("ab") for _ in range(draw.randint(0, 40))))
+        n_held = held.n_held(blocks)
+        linear = next((n for n, block in enumerate(blocks) if block not in held._used), len(blocks))
+        assert n_held == linear
+        age = held.age(blocks[n_held - 1]) if n_held else 0
+        held.hold(blocks)
+        assert held.n_held(blocks) == len(blocks)
+        held.learn(n_held, draw.randint(0, n_held) if draw.random() < 0.2 else n_held, age)
+        held.hold(())
+        assert LEAST <= held.n_kept <= held.room
+        assert len(held) <= held.n_kept
+
+
+def test_an_engine_that_keeps_less_than_its_pool_is_believed_to_hold_less():
+    held = Held(room=10_000)
+    first = prompt("x", "y")
+    held.hold(first)
+    held.hold(prompt(*map(chr, range(200, 600))))
+    held.learn(expected=2, found=0, age=held.age(first[0]))
+    assert held.n_kept <= 5_200
+    for _ in range(200):
+        held.learn(expected=2, found=2, age=0)
+    assert held.n_kept == 10_000
+
+
+def test_a_prompt_goes_where_its_beginning_is():
+    made = router(4)
+    at = {}
+    for name in "abcd":
+        ticket = made.send(prompt(name, name), 4)
+        at[name] = ticket.member.name
+        made.done(ticket, 0)
+    assert len({*at.values()}) == 4
+    for turn in range(20):
+        for name in "abcd":
+            ticket = made.send(prompt(name, name, *map(str, range(turn))), 4)
+            assert ticket.member.name == at[name]
+            made.done(ticket, ticket.expected)
+
+
+def test_a_beginning_that_all_share_is_soon_on_all_engines():
+    made = router(8)
+    shared = ["s"] * 50
+    for number in range(1600):
+        made.send(prompt(*shared, str(number)), 16)
+    n_running = [member.n_running for member in made.members]
+    assert min(n_running) > 150
+    assert max(n_running) < 250
+
+
+def test_work_is_not_far_from_the_mean_whatever_is_asked():
+    draw = random.Random(1)
+    for n in (2, 3, 16):
+        made = router(n)
+        running = []
+        for _ in range(600):
+            blocks = prompt(*(draw.choice("abc") for _ in range(draw.randint(0, 60))))
+            n_out = draw.randint(1, 200)
+            own = len(blocks) * made.block_tokens + n_out
+            ticket = made.send(blocks, n_out)
+            others = sum(each.work for each in made.members) - ticket.work
+            assert ticket.member.work - ticket.work <= 1.1 * others / n + 4 * own
+            running.append(ticket)
+            if draw.random() < 0.9:
+                done = running.pop(draw.randrange(len(running)))
+                made.done(done, done.expected)
+        for ticket in running:
+            made.done(ticket, ticket.expected)
+        assert all(member.work == member.n_running == 0 for member in made.members)
+
+
+def test_an_engine_that_fails_is_left_out_for_longer_and_longer_and_forgets():
+    now = [0.0]
+    made = Router(8.0, clock=lambda: now[0])
+    made.add("only", 100)
+    waits = []
+    for _ in range(8):
+        made.failed(made.send(prompt("a"), 1))
+        begun = now[0]
+        with pytest.raises(NobodyAnswers):
+            made.send(prompt("a"), 1)
+        for tenth in count(1):
+            now[0] = begun + tenth / 10
+            try:
+                ticket = made.send(prompt("a"), 1)
+            except NobodyAnswers:
+                continue
+            assert ticket.expected == 0
+            made.done(ticket)
+            break
+        waits.append(round(now[0] - begun, 1))
+    assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
+    made.done(made.send(prompt("a"), 1), 0)
+    made.failed(made.send(prompt("a"), 1))
+    now[0] += 0.5
+    made.send(prompt("a"), 1)
