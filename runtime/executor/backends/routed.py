@@ -7,11 +7,13 @@ another engine computes the prompt again, with the same seed. `routing/` chooses
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.errors import EngineUnavailable, UsageError
+from sgc.runtime.executor.backends.engine.persistence import MAX_LOST, Shown
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Generated,
@@ -30,20 +32,28 @@ T = TypeVar("T")
 CHARACTERS = 4  # of a token, about
 LEAST_BLOCK = 32  # characters
 MOST_BLOCKS = 16_384  # that are remembered of an engine
+PAUSE_S = 0.25
 POOL = 65_536  # tokens, of an engine that does not say
 
 
 class Routed(Backend):
-    """Engines by their names. Raises UsageError where they are not of one model."""
+    """Engines by their names. Raises UsageError where they are not of one model.
 
-    def __init__(self, engines: Mapping[str, Backend]) -> None:
+    reconnect_s: how long engines are waited for when all are gone that were there.
+    """
+
+    def __init__(self, engines: Mapping[str, Backend], reconnect_s: float = 0.0) -> None:
         self._engines = dict(engines)
+        self._reconnect_s = reconnect_s
         self._adapter = ""
+        self._common: Capabilities | None = None
         self._shared = _Shared()
 
     async def capabilities(self) -> Capabilities:
         """Those that all engines have; pools and requests at once are added up. Engines that do
         not answer are left out until they do. Raises EngineUnavailable if none answers."""
+        if self._common is not None:
+            return self._common
         told = await asyncio.gather(
             *(each.capabilities() for each in self._engines.values()), return_exceptions=True
         )
@@ -55,22 +65,22 @@ class Routed(Backend):
                 raise each
         if not found:
             raise self._nobody()
-        common = _common(found)
+        self._common = _common(found)
         self._shared.begin(self._engines, found)
-        return common
+        return self._common
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        told = _Told(on_delta) if on_delta is not None else None
+        shown = None if on_delta is None else Shown(on_delta)
         expected = min(sampling.max_tokens, self._shared.mean_out)
 
         async def once(engine: Backend) -> Generated:
-            if told is None:
+            if shown is None:
                 return await engine.generate(prompt, sampling)
-            told.begin()
-            reply = await engine.generate(prompt, sampling, told.take)
-            told.end(reply.text)
+            shown.begin()
+            reply = await engine.generate(prompt, sampling, shown.take)
+            shown.check(reply.text)
             return reply
 
         reply = await self._asked(prompt, expected, once, lambda reply: reply.usage)
@@ -107,7 +117,8 @@ class Routed(Backend):
         )
 
     def with_adapter(self, name: str) -> Routed:
-        found = Routed({key: each.with_adapter(name) for key, each in self._engines.items()})
+        engines = {key: each.with_adapter(name) for key, each in self._engines.items()}
+        found = Routed(engines, self._reconnect_s)
         found._adapter, found._shared = name, self._shared
         return found
 
@@ -148,15 +159,25 @@ class Routed(Backend):
         assert router is not None
         blocks = blocks_of(_text_of(prompt), self._shared.block, self._adapter)
         tried: dict[str, EngineUnavailable] = {}
+        until, n_lost = math.inf, 0
         while True:
             try:
                 ticket = router.send(blocks, n_out, tried)
             except NobodyAnswers:
-                raise self._nobody(tried) from None
+                now = asyncio.get_running_loop().time()
+                until = min(until, now + self._reconnect_s)
+                if now >= until:
+                    raise self._nobody(tried) from None
+                await asyncio.sleep(PAUSE_S)
+                tried.clear()
+                continue
             try:
                 reply = await once(await self._checked(ticket.member.name))
             except EngineUnavailable as error:
+                n_lost += not ticket.member.n_failed
                 router.failed(ticket)
+                if n_lost == MAX_LOST:  # it may be what ends them
+                    raise
                 tried[ticket.member.name] = error
                 continue
             except BaseException:
@@ -211,39 +232,6 @@ class _Shared:
     def forget(self) -> None:
         for member in self.router.members if self.router else ():
             member.held.clear()
-
-
-@dataclass(slots=True)
-class _Told:
-    """What a caller has been told of a text, which another engine may have to say again."""
-
-    on_delta: OnDelta
-    text: str = ""
-    now: str = ""
-
-    def begin(self) -> None:
-        self.now = ""
-
-    def take(self, delta: str) -> None:
-        self.now += delta
-        n = len(self.text)
-        if len(self.now) <= n:
-            return
-        self._agree(self.now[:n])
-        is_whole = len(self.now) - len(delta) == n
-        self.text = self.now
-        self.on_delta(delta if is_whole else self.now[n:])
-
-    def end(self, text: str) -> None:
-        self._agree(text[: len(self.text)])
-
-    def _agree(self, begun: str) -> None:
-        if begun != self.text:
-            raise BackendError(
-                "an engine stopped in the middle of a text that had been shown, and another one "
-                f"goes on differently: {self.text[-40:]!r} became {begun[-40:]!r}",
-                hint="run it again, or without showing texts as they come",
-            )
 
 
 def _common(found: Mapping[str, Capabilities]) -> Capabilities:

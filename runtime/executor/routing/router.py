@@ -124,13 +124,15 @@ class Router:
                 ticket.member.held.learn(ticket.expected, found, ticket.age)
 
     def failed(self, ticket: Ticket) -> None:
-        """The engine did not answer: it gets no requests for a while, and holds nothing then."""
+        """The engine did not answer: it gets no requests for a while, and holds nothing then. Of
+        requests that run there, each fails; all of them are one failure."""
         self._leave(ticket)
-        member = ticket.member
+        member, now = ticket.member, self._clock()
         member.held.clear()
-        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**member.n_failed)
-        member.n_failed += 1
-        member.tried_at = self._clock() + wait_s
+        if member.tried_at <= now:
+            wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**member.n_failed)
+            member.n_failed += 1
+            member.tried_at = now + wait_s
 
     def _leave(self, ticket: Ticket) -> None:
         member = ticket.member

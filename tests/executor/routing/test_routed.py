@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -90,24 +91,47 @@ def test_none_answers():
     assert "grpc://one" in str(caught.value)
 
 
+def test_engines_that_were_there_are_waited_for():
+    engine = Engine()
+    routed = Routed({"a": engine}, reconnect_s=30)
+    two_steps.run("tea", backend=Endpoint(routed)).text()
+    engine.is_down = True
+    threading.Timer(0.3, lambda: setattr(engine, "is_down", False)).start()
+    assert "letters" in two_steps.run("milk", backend=Endpoint(routed)).text()
+
+
 def test_engines_of_two_models_are_refused():
     with pytest.raises(UsageError, match="b are not of one model: m and other"):
         texts(Routed({"a": Engine(), "b": Engine(model="other")}))
 
 
 def test_one_that_comes_later_is_asked_for_its_model_first():
-    late = Engine(model="other")
-    late.is_down = True
-    routed = Endpoint(Routed({"a": Engine(), "b": late}))
-    two_steps.run("tea", backend=routed).text()
-    late.is_down = False
+    async def run() -> None:
+        late = Engine(model="other")
+        late.is_down = True
+        routed = Routed({"a": Engine(), "b": late})
+        await routed.capabilities()
+        late.is_down = False
+        prompts = [(TextRun(letter * 200),) for letter in "abcdefgh"]
+        try:
+            for prompt in prompts:
+                await routed.generate(prompt, Sampling(max_tokens=4))
+        finally:
+            assert not late.asked
+
     with pytest.raises(UsageError, match="not of one model"):
-        two_steps.run_batch(ROWS, backend=routed)
-    assert not late.asked
+        asyncio.run(run())
+
+
+def test_a_request_that_ends_engines_does_not_end_them_all():
+    engines = {name: Engine(0) for name in "abcdef"}
+    with pytest.raises(EngineUnavailable, match="no engine at here"):
+        two_steps.run("tea", backend=Endpoint(Routed(engines, reconnect_s=30))).text()
+    assert sum(len(engine.asked) for engine in engines.values()) == 3
 
 
 @pytest.mark.parametrize(
-    ("says", "told"), [("5 letters", None), ("five", "goes on differently"), ("5", "differently")]
+    ("says", "told"), [("5 letters", None), ("five", "another one"), ("5", "another one")]
 )
 def test_a_text_that_was_begun_goes_on_as_it_was_or_is_an_error(says, told):
     async def run() -> list[str]:
@@ -140,6 +164,8 @@ def test_addresses_are_separated_by_commas():
         assert [*endpoint.backend._engines] == ["unix:/nowhere/a,b", "unix:/nowhere/c"]
         with pytest.raises(EngineUnavailable, match="none of 2 engines"):
             two_steps.run("tea", backend=endpoint).text()
+    with connect("unix:/nowhere/a,unix:/nowhere/c", reconnect_s=0, request_timeout_s=1) as endpoint:
+        assert isinstance(endpoint, Engines)
     with pytest.raises(UsageError, match="named twice"):
         connect("grpc://127.0.0.1:1,grpc://127.0.0.1:1")
     with pytest.raises(UsageError, match="'openai:gpt' is no engine"):

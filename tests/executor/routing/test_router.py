@@ -136,3 +136,12 @@ def test_an_engine_that_fails_is_left_out_for_longer_and_longer_and_forgets():
     made.failed(made.send(prompt("a"), 1))
     now[0] += 0.5
     made.send(prompt("a"), 1)
+
+
+def test_requests_that_fail_together_are_one_failure():
+    made = router(1)
+    tickets = [made.send(prompt("a"), 1) for _ in range(60)]
+    for ticket in tickets:
+        made.failed(ticket)
+    (member,) = made.members
+    assert (member.n_failed, member.tried_at, member.n_running) == (1, 0.5, 0)

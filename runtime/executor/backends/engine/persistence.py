@@ -76,7 +76,7 @@ class Shown:
         self._n_again += len(text)
         if len(text) > len(known):
             self._text += text[len(known) :]
-            self._on_delta(text[len(known) :])
+            self._on_delta(text[len(known) :] if known else text)  # with its facts
 
     def check(self, whole: str) -> None:
         """Raises BackendError if a reply's whole text does not go on with what was shown."""
