@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sgc.errors import EngineUnavailable, UsageError
-from sgc.runtime.executor.backends.engine.persistence import MAX_LOST, Shown
+from sgc.runtime.executor.backends.persistence import MAX_LOST, Shown
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Generated,

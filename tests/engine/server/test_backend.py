@@ -27,7 +27,7 @@ from sgc.errors import (
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backends.engine import persistence
+from sgc.runtime.executor.backends import persistence
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
 

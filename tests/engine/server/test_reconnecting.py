@@ -21,7 +21,7 @@ from sgc.errors import BackendError, EngineUnavailable
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
-from sgc.runtime.executor.backends.engine.persistence import MAX_LOST, Shown
+from sgc.runtime.executor.backends.persistence import MAX_LOST, Shown
 from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 HELLO = (TextRun("Hello"),)

@@ -29,14 +29,14 @@ import grpc.aio
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
-from sgc.runtime.executor.backends.engine import persistence
+from sgc.runtime.executor.backends import persistence
 from sgc.runtime.executor.backends.engine import wire as wire
 from sgc.runtime.executor.backends.engine.addresses import authorities, parse_uri, trusting
-from sgc.runtime.executor.backends.engine.persistence import Persistence, Shown
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.run_hints import with_hints, with_run
 from sgc.runtime.executor.backends.engine.stream import Stream
+from sgc.runtime.executor.backends.persistence import Persistence, Shown
 from sgc.runtime.executor.backends.retrying import retrying
 from sgc.runtime.executor.interface.backend import (
     Backend,
