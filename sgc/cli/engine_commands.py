@@ -127,6 +127,23 @@ def serve_command(**options: Any) -> None:
     serve(**options)
 
 
+@click.command("route")
+@click.option("--engine", "engines", metavar="URL", multiple=True, help="http://HOST:PORT of an "
+              "engine: `sgc serve --http`, SGLang or vLLM. Repeatable.")  # fmt: skip
+@click.option("--engines", "file", type=click.Path(path_type=Path), help="A file of more of them, "
+              "one a line; read again when it changes.")  # fmt: skip
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:30000", show_default=True,
+              help="Not loopback: a token is required.")  # fmt: skip
+@click.option("--token-file", type=click.Path(path_type=Path), help="As for `sgc serve`; a "
+              "client's token is passed on to the engine.")  # fmt: skip
+@debug_option
+def route_command(**options: Any) -> None:
+    """Serves several engines of one model at one HTTP address."""
+    from sgc.cli.running.route import route
+
+    route(**options)
+
+
 @click.command("doctor")
 @click.option("--measure/--no-measure", "measures", default=True,
               help="Measure the most that arithmetic and memory do; takes a second.")  # fmt: skip

@@ -70,7 +70,7 @@ _OF_PROGRAMS = (
     "compile", "dump", "estimate", "explain", "opt", "replay", "run", "stubs", "trace", "verify",
     "version",
 )  # fmt: skip
-_OF_ENGINES = ("doctor", "kv", "serve", "top")
+_OF_ENGINES = ("doctor", "kv", "route", "serve", "top")
 
 
 @click.group(

@@ -78,19 +78,25 @@ class BodyReader:
 
         A string that is too long for any prompt is refused while it arrives, before it is parsed.
         """
+        body = await self.parse(request, await self.read_bytes(request))
+        take_fields(body, request.get(CALLER) or Caller(), request.path)
+        return body
+
+    async def read_bytes(self, request: web.Request) -> bytes:
+        """The body as it came; raises HttpError 408, 413, 415 or 503."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise HttpError(415, "compressed bodies are not supported; send it uncompressed")
         length = request.content_length
         if length is not None and length > MAX_MESSAGE_BYTES:
             raise too_large()
         with self._connections.receiving(request):
-            found = await self._received(request)
-        if found.n_bytes <= INLINE_BYTES:
-            body = parsed(found.joined())
-        else:
-            body = await self._lane.run(request.protocol, lambda _: parsed(found.joined()))
-        take_fields(body, request.get(CALLER) or Caller(), request.path)
-        return body
+            return (await self._received(request)).joined()
+
+    async def parse(self, request: web.Request, data: bytes) -> Json:
+        """The JSON object that a body is; raises HttpError 400."""
+        if len(data) <= INLINE_BYTES:
+            return parsed(data)
+        return await self._lane.run(request.protocol, lambda _: parsed(data))
 
     async def _received(self, request: web.Request) -> _Reading:
         reading = _Reading()

@@ -1,0 +1,1 @@
+"""`sgc route`: one HTTP address for several engines of one model."""
