@@ -119,8 +119,7 @@ class OutFile(ABC):
                 for start, end in ranges:
                     while start < end:
                         data = os.pread(self._fd, min(_CHUNK, end - start), start)
-                        os.write(fd, data)
-                        start += len(data)
+                        start += os.write(fd, data)  # less than all, on a disk that is full soon
                 os.fsync(fd)
                 os.replace(new, self.path)
             except BaseException:
