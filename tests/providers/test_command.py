@@ -76,7 +76,7 @@ def test_an_address_without_the_path_of_the_api_is_told(serve, command):
     [
         (["--engine", "openai:gpt-4o"], "no API key for openai"),
         (["--max-cost", "1"], "--max-cost is for model providers"),
-        (["--engine", "grpc://127.0.0.1:1", "--request-timeout", "1"], "--request-timeout is for"),
+        (["--engine", "sglang+http://127.0.0.1:1", "--request-timeout", "1"], "-timeout is for"),
         (["--engine", "typo:x"], "openai:MODEL"),
     ],
 )
