@@ -129,16 +129,17 @@ class WithPrograms:
 class Server:
     """A running server; a context manager. http, grpc: its ports on 127.0.0.1. tokens: of clients;
     the first is this harness's own. model: as for `EmbeddedEngine`, or "program": the fake one with
-    a program beside it."""
+    a program beside it. port: gRPC's; 0 is any."""
 
     def __init__(
         self,
         model: str | None = "fake",
         arguments: Sequence[str] = ARGUMENTS,
         tokens: Sequence[str] = (),
+        port: int = 0,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sgc-storm-")
-        given = ["--listen", "127.0.0.1:0", "--http", "0", *arguments]
+        given = ["--listen", f"127.0.0.1:{port}", "--http", "0", *arguments]
         if tokens:
             file = Path(self._folder.name) / "tokens"
             file.write_text("\n".join(tokens), encoding="utf-8")
