@@ -26,7 +26,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is impo
 import grpc
 import grpc.aio
 
-from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
+from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends import persistence
@@ -35,7 +35,7 @@ from sgc.runtime.executor.backends.engine.addresses import authorities, parse_ur
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.run_hints import with_hints, with_run
-from sgc.runtime.executor.backends.engine.stream import Stream
+from sgc.runtime.executor.backends.engine.stream import Stream, copied
 from sgc.runtime.executor.backends.persistence import Persistence, Shown
 from sgc.runtime.executor.backends.retrying import retrying
 from sgc.runtime.executor.interface.backend import (
@@ -113,7 +113,7 @@ class EngineBackend(Backend):
         message = wire.generate_message(sampling, on_delta is not None)
         request = wire.request_of(prompt, generate=message)
         reply = await self._ask(with_hints(request, prompt), on_delta)
-        return wire.generated_of(_expected(reply, "generated").generated)
+        return wire.generated_of(wire.expected(reply, "generated").generated)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
@@ -121,7 +121,7 @@ class EngineBackend(Backend):
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = wire.request_of(prompt, score=pb.Score(choices=texts))
         reply = await self._ask(with_hints(request, prompt))
-        scored = wire.scored_of(_expected(reply, "scored").scored)
+        scored = wire.scored_of(wire.expected(reply, "scored").scored)
         return await self._with_unconditional(scored) if unconditional else scored
 
     async def _with_unconditional(self, scored: Scored) -> Scored:
@@ -142,7 +142,7 @@ class EngineBackend(Backend):
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         texts = [wire.checked_text(text, "a head") for text in heads]
         request = with_run(wire.request_of(prompt, commit=pb.Commit(heads=texts)))
-        return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
+        return wire.usage_of(wire.expected(await self._ask(request), "committed").committed.usage)
 
     async def prefetch(self, prompt: Prompt) -> Usage:
         if self._ahead is None:
@@ -153,7 +153,7 @@ class EngineBackend(Backend):
     async def _prefetch(self, prompt: Prompt) -> Usage:
         request = wire.request_of(prompt, prefetch=pb.Prefetch())
         reply = await self._ask(request, max_refusals=1)
-        return wire.usage_of(_expected(reply, "committed").committed.usage)
+        return wire.usage_of(wire.expected(reply, "committed").committed.usage)
 
     def with_adapter(self, name: str) -> EngineBackend:
         return _Adapted(self, name)
@@ -187,7 +187,7 @@ class EngineBackend(Backend):
         prompts = [(TextRun(wire.checked_text(text, "a text to embed")),) for text in texts]
         asked = [wire.request_of(prompt, embed=pb.Embed()) for prompt in prompts]
         replies = await asyncio.gather(*(self._ask(request) for request in asked))
-        return [tuple(_expected(reply, "embedded").embedded.vector) for reply in replies]
+        return [tuple(wire.expected(reply, "embedded").embedded.vector) for reply in replies]
 
     async def flush_cache(self) -> int:
         """Drops every cached prefix that no running request uses; returns the tokens freed."""
@@ -210,7 +210,7 @@ class EngineBackend(Backend):
         request.traceparent = TRACEPARENT.get()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
-            raise _too_large(request, size, limit)
+            raise wire.too_large(request, size, limit)
         shown = None if on_delta is None else Shown(on_delta)
         going = Persistence(most, self._reconnect_s)
 
@@ -241,11 +241,11 @@ class EngineBackend(Backend):
             if self._stream is not None and self._stream.is_open:
                 return self._stream
             if self._failure is not None and self._failure[0] > asked_at:
-                raise _again(self._failure[1])  # another request has just tried
+                raise copied(self._failure[1])  # another request has just tried
             try:
                 stub = await self._connected()
                 if self._stream is not None:
-                    await self._meet_again(stub)
+                    await self._meetcopied(stub)
             except EngineUnavailable as error:
                 self._failure = (time.monotonic(), error)
                 raise
@@ -255,11 +255,11 @@ class EngineBackend(Backend):
             self._stream = Stream(call, self._error_of, max(1, most))
             return self._stream
 
-    async def _meet_again(self, stub: Any) -> None:
+    async def _meetcopied(self, stub: Any) -> None:
         """Asks an engine that was gone what it is now; raises BackendError if it is another one."""
         known, info = self._info, await self._called(stub, "GetInfo", pb.InfoRequest())
         assert known is not None
-        if _identity(known) != _identity(info):
+        if wire.identity(known) != wire.identity(info):
             raise BackendError(
                 f"the engine at {self._uri} is another one now: {info.model}, not {known.model}",
                 hint="its model, tokenizer or template changed: start the run again",
@@ -378,25 +378,3 @@ class _Adapted(EngineBackend):
 
     async def _unary(self, method: str, request: Any) -> Any:
         return await self._engine._unary(method, request)
-
-
-def _identity(info: pb.Info) -> tuple[str, ...]:
-    """What must not change under a run: with it prompts and replies would."""
-    adapters = (each.fingerprint for each in info.adapters)
-    return (info.model, info.tokenizer_fingerprint, info.template_fingerprint, *adapters)
-
-
-def _again(error: EngineUnavailable) -> EngineUnavailable:
-    return EngineUnavailable(error.message, where=error.where, hint=error.hint)
-
-
-def _too_large(request: pb.Request, size: int, limit: int) -> BackendError:
-    if (prompt := request.prompt.ByteSize()) > limit:
-        return ContextExceeded(f"a prompt of {prompt} bytes; this engine holds less than {limit}")
-    return BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
-
-
-def _expected(reply: pb.Reply, kind: str) -> pb.Reply:
-    if reply.WhichOneof("kind") != kind:
-        raise BackendError(f"the engine answered with {reply.WhichOneof('kind')}, not {kind}")
-    return reply

@@ -156,11 +156,11 @@ class Stream:
         pending, self._pending = self._pending, {}
         for item in pending.values():
             if not item.done.done():
-                item.done.set_exception(_copy(error))
+                item.done.set_exception(copied(error))
         with contextlib.suppress(Exception):
             self._call.cancel()
 
 
-def _copy(error: BackendError) -> BackendError:
+def copied(error: BackendError) -> BackendError:
     """A new exception for each waiter, as each adds its own traceback."""
     return type(error)(error.message, where=error.where, hint=error.hint)

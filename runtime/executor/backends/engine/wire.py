@@ -223,3 +223,21 @@ def capabilities_of(info: pb.Info) -> Capabilities:
         joins=info.takes_joined,
         images=info.HasField("images"),
     )
+
+
+def identity(info: pb.Info) -> tuple[str, ...]:
+    """What must not change under a run: with it prompts and replies would."""
+    adapters = (each.fingerprint for each in info.adapters)
+    return (info.model, info.tokenizer_fingerprint, info.template_fingerprint, *adapters)
+
+
+def too_large(request: pb.Request, size: int, limit: int) -> BackendError:
+    if (prompt := request.prompt.ByteSize()) > limit:
+        return ContextExceeded(f"a prompt of {prompt} bytes; this engine holds less than {limit}")
+    return BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
+
+
+def expected(reply: pb.Reply, kind: str) -> pb.Reply:
+    if reply.WhichOneof("kind") != kind:
+        raise BackendError(f"the engine answered with {reply.WhichOneof('kind')}, not {kind}")
+    return reply
