@@ -27,7 +27,7 @@ from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
 from sgc.runs.endpoints import Runtime
-from sgc.runtime.executor.backends.engine import backend
+from sgc.runtime.executor.backends.engine import run_hints
 from sgc.runtime.executor.run.loop import shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
@@ -88,8 +88,8 @@ def branching(n: int) -> Iterator[Todo]:
 @contextmanager
 def no_hints() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "told", lambda: None)
-        patch.setattr(backend, "reusable", lambda prompt: None)
+        patch.setattr(run_hints, "told", lambda: None)
+        patch.setattr(run_hints, "reusable", lambda prompt: None)
         yield
 
 

@@ -103,7 +103,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("values/json/abstract_json.py", "…, a value out of JSON, is changed"),
         ("values/abstract_list.py", "a value known only at run time cannot be copied or pickled"),
         (
-            "values/abstract_list.py",
+            "values/items.py",
             "a … is put into a list known only at run time, or looked for in one",
         ),
         ("values/abstract_list.py", "the items or the length of … are needed while tracing"),
