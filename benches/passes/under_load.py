@@ -25,7 +25,7 @@ from sgc.ir.graph import Graph
 from sgc.lang.tools import resolve_tools
 from sgc.programs.program import Program
 from sgc.runs.endpoints import Runtime
-from sgc.runtime.executor.backends.engine import backend
+from sgc.runtime.executor.backends.engine import run_hints
 from sgc.runtime.executor.run.options import RunOptions
 
 POLICIES = {"plain": "lpm", "compiled": "program", "early": "program"}
@@ -97,8 +97,8 @@ def _hints(are_told: bool) -> Iterator[None]:
         yield
         return
     with (
-        mock.patch.object(backend, "told", return_value=None),
-        mock.patch.object(backend, "reusable", return_value=None),
+        mock.patch.object(run_hints, "told", return_value=None),
+        mock.patch.object(run_hints, "reusable", return_value=None),
     ):
         yield
 
