@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from cli.conftest import TIP
 from tests_support import written
 
@@ -84,6 +85,7 @@ def test_levels_are_written_as_compilers_do(sgc_command):
     assert nodes[0] > nodes[1] == nodes[2] == nodes[3]
 
 
+@pytest.mark.slow
 def test_a_type_as_a_schema_compiles_in_a_fresh_process(tmp_path):
     """pydantic reads the environment when it makes its first schema; the program does not."""
     body = "@sgc.function\ndef p(s):\n    s += 'x' + sgc.gen('a', dtype=list[int])\n"

@@ -100,6 +100,7 @@ def p(s, q: str, n: int = 2, sure: bool = True):
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("given", [{"q": "x"}, {"q": "x", "n": 3}, {"q": "x", "sure": False}])
 def test_a_run_is_compiled_for_the_numbers_that_tracing_needs(sgc_command, on, tmp_path, given):
     path, args = written(tmp_path, COUNTED), json.dumps(given)

@@ -104,6 +104,7 @@ def p(s, q, is_member{default}):
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("default", "value"),
     [("", True), ("", 3), ("", []), ("", None), ("", "yes"),
@@ -123,6 +124,7 @@ def test_the_types_of_arguments_decide_where_nothing_else_does(
     assert (sgc_command(*rows)[0], sgc_command("explain", path, *given[:2])[0]) == (0, 0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("default", "value"), [("", True), ("=None", 3), ("", ["a"])])
 def test_a_file_is_compiled_for_the_types_of_arguments(sgc_command, on, tmp_path, default, value):
     path = written(tmp_path, MEMBER.format(default=default))

@@ -193,6 +193,7 @@ def topping(uri: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it(uri: str) -> None:
     with topping(uri) as process:
         assert process.stdout is not None
@@ -202,6 +203,7 @@ def test_an_interrupt_ends_it(uri: str) -> None:
         assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_engine_that_ends_is_told() -> None:
     with EmbeddedEngine("fake") as engine, topping(engine.uri) as process:
         assert process.stdout is not None
@@ -212,6 +214,7 @@ def test_an_engine_that_ends_is_told() -> None:
         assert "error: no engine at unix:" in err
 
 
+@pytest.mark.slow
 def test_an_answer_that_takes_longer_than_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next question follows at once; the wait between them is not less than nothing."""
     from sgc.cli.running import top as module

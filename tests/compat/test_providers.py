@@ -66,6 +66,7 @@ def chat(sgl: ModuleType):
 MODELS = {"OpenAI": "gpt-4o", "Anthropic": "claude-haiku-4-5"}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", MODELS)
 def test_the_key_is_asked_for_by_the_first_run(sgl, keyless, server, name):
     made = getattr(sgl, name)(MODELS[name])

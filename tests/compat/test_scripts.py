@@ -86,6 +86,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("way", WAYS)
 def test_a_benchmark_script_runs_unmodified(script, server, way):
     options = ["--port", str(server.port), "--parallel", "4", "--result-file", "r.jsonl"]
@@ -110,6 +111,7 @@ print(sys.argv[1:], program.run("x").text() != "x", sgl.global_config.default_ba
 """
 
 
+@pytest.mark.slow
 def test_the_default_backend_of_the_command_line(script, server):
     (script / "default.py").write_text(SCRIPT_OF_DEFAULT)
     address = f"sglang+{server.url}"
@@ -117,6 +119,7 @@ def test_the_default_backend_of_the_command_line(script, server):
     assert (done.returncode, done.stdout) == (0, f"['--seed', '-x'] True {server.url}\n")
 
 
+@pytest.mark.slow
 def test_a_script_without_a_server_of_its_own_runs_on_the_command_lines(script, server):
     done = run(script, "sgc", "run", "--as-sglang", "--engine", f"sglang+{server.url}", "bench.py")
     assert done.stderr.count("no server") == 0, done.stderr
@@ -144,6 +147,7 @@ def test_errors_are_one_message(script, case):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_tracebacks_on_request_and_of_the_scripts_own_errors(script):
     asked = run(script, "sgc.compat.sglang", "bench.py", "--port", "1", SGC_TRACEBACK="1")
     assert "Traceback" in asked.stderr

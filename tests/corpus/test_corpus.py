@@ -24,6 +24,7 @@ def test_none_is_compiled_wrong() -> None:
     assert "wrong" not in recorded().values()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", QUICK)
 def test_what_compiles_goes_on_to(name: str) -> None:
     check(name, n_seeds=1)

@@ -38,6 +38,7 @@ def steps_and_positions(engine: Runtime, node: str) -> tuple[int, int]:
     return after.steps - before.steps, after.positions_run - before.positions_run - n_prompt
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("node", [SELECT, PATTERN])
 def test_single_tokens_are_chosen_in_the_prompts_own_step(engine: Runtime, node: str):
     assert steps_and_positions(engine, node) == (1, 0)

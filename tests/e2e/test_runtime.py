@@ -16,6 +16,7 @@ def program(s, x):
     s += x + sgc.gen("g", max_tokens=3)
 
 
+@pytest.mark.slow
 def test_a_default_engine_that_was_shut_down_is_replaced(default_engine: Runtime):
     """`default_engine` sets the cache folder that a new default engine finds its model in."""
     dead = Runtime("fake")

@@ -67,6 +67,7 @@ def test_what_says_a_temperature_is_compared_greedily_too(
     assert all(sampling.is_greedy for sampling in asked)
 
 
+@pytest.mark.slow
 def test_draws_of_one_seed_over_both_faces_of_one_engine(urls: tuple[str, str]) -> None:
     faces = sgc.connect(urls[0]), sgc.connect(urls[1] + "?api=completions")
     by_seed = [[drawn.run(backend=face, seed=seed).text() for face in faces] for seed in range(4)]

@@ -91,6 +91,7 @@ def test_three_generations_are_one_request():
     assert found.stats.prompt_tokens * 3 < wanted.stats.prompt_tokens
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("tells_tokens", [True, False])
 @pytest.mark.parametrize("change", ["~", "\n", ""])
 @pytest.mark.parametrize("at", range(len(TEMPLATE)))

@@ -177,6 +177,7 @@ def test_a_compiler_that_hangs_is_waited_for_once(cache, monkeypatch, tmp_path) 
     assert time.monotonic() - start < 0.3
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_slow_compiler_goes_on_at_the_next_start(cache, monkeypatch, tmp_path) -> None:
     """It had compiled something: that is no failure."""

@@ -140,6 +140,7 @@ def reasons_of_processes(n: int, compiler: str) -> set[str]:
     return {process.communicate()[0].strip() for process in processes}
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_of_processes_that_start_at_once_one_compiles(cache, tmp_path) -> None:
     compiler, log = counting_compiler(tmp_path)
@@ -148,6 +149,7 @@ def test_of_processes_that_start_at_once_one_compiles(cache, tmp_path) -> None:
     assert log.read_text().count("x") == 2
 
 
+@pytest.mark.slow
 def test_of_processes_that_start_at_once_one_fails_to_compile(cache, tmp_path) -> None:
     log = tmp_path / "log"
     fails = f"echo x >> {log}; sleep 0.5; echo 'error: boom'; exit 1"
@@ -201,6 +203,7 @@ def test_a_library_that_does_not_fit_is_not_used(cache, monkeypatch) -> None:
         library._load.cache_clear()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_driver_of_slow_tests_knows_the_kernels(tmp_path) -> None:
     compiler = build._compiler()

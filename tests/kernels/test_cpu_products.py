@@ -166,6 +166,7 @@ def gelu_tanh(x: Array) -> Array:
 sizes = st.one_of(st.integers(1, 70), st.sampled_from([31, 32, 33, 64, 96, 127, 200]))
 
 
+@pytest.mark.sweep
 @formats
 @EXAMPLES
 @given(
@@ -198,6 +199,7 @@ def test_products_agree_with_float64(
     np.testing.assert_array_equal(out[:, case.n_written :], before[:, case.n_written :])
 
 
+@pytest.mark.sweep
 @formats
 def test_large_products_agree_with_float64(native, threads, isa, format_, packed_as) -> None:
     case = Case(native, threads, format_, packed_as, (700, 300), 1030)

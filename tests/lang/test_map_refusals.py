@@ -58,6 +58,7 @@ def call(**given: Any) -> None:
     main.run_once({"q": "a,b"}, RunOptions(), replying(1, TEXTS))
 
 
+@pytest.mark.slow
 def test_a_function_that_the_program_makes_is_refused_unless_traced_in_place():
     @sgc.function
     def main(s, xs: list[str]):

@@ -243,6 +243,7 @@ def test_options_of_rows_are_refused_without_rows(capsys, tmp_path, monkeypatch,
     assert "error: --" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_whole_lines(tmp_path):
     (tmp_path / "rate.py").write_text(PROGRAM)
     write(tmp_path / "rows.jsonl", [{"brand": "b", "text": f"text {i}"} for i in range(6_000)])

@@ -51,6 +51,7 @@ def ask_annotated(
     ask(s, passages, history, question)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("python", [ask, ask_annotated], ids=lambda python: python.__name__)
 def test_a_thousand_rows_of_different_data_compile_once(compiled, python):
     function = sgc.function(python)

@@ -87,6 +87,7 @@ def test_every_row_ends_once_whatever_fails(serve, ask, model, options, n_rows):
     assert server.n_most <= 48
 
 
+@pytest.mark.slow
 def test_a_reply_that_does_not_come_is_asked_for_again(serve, ask):
     # Few rows: on a busy machine the replies that do come must be in time.
     faults = Faults([BUSY], {"row 3:", "row 7:"})

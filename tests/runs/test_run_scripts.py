@@ -111,6 +111,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("jit", "style"), [("jit", "all"), ("interpreted", "each")])
 def test_an_interrupted_batch_leaves_nothing_and_says_nothing(tmp_path, jit, style):
     assert script(tmp_path, INTERRUPTED, jit, style) == "interrupted 0\n"

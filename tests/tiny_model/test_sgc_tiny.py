@@ -53,6 +53,7 @@ def ask(runtime: Runtime, exams: list[evaluate.Exam], max_tokens: int) -> list[s
     return shared.run(all_of_them())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("line", evaluate.LINES, ids=lambda line: line.name)
 def test_it_does_what_its_card_says(default_engine: Runtime, line: evaluate.Line):
     exams = [evaluate.exam(line, SEED, i) for i in range(N)]

@@ -70,6 +70,7 @@ def test_held_out_sentences_and_sums_never_occur_in_training():
                     assert world.cap(f"{subject} {predicate}.") not in text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("line", evaluate.LINES, ids=lambda line: line.name)
 def test_exams_are_held_out_and_pass_their_own_check(line):
     training = set(train_texts())

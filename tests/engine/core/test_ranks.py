@@ -57,6 +57,7 @@ def test_two_processes_give_the_tokens_of_one() -> None:
     until(lambda: not is_alive(other) and not folder.exists())
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_ends_the_others() -> None:
     worker = Worker(**ON_CPUS, tensor_parallel=2)
     (other,) = children_of(worker.process.pid)

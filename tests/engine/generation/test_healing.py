@@ -202,6 +202,7 @@ def assert_joined(rig: Rig, prompt: str, found: Generated) -> None:
     assert found.ids[len(found.ids) - len(found.kept_ids) :] == found.kept_ids or found.tail
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_prompt_and_text_are_the_text_of_all_ids(
     rig: Rig, real: EmbeddedEngine, temperature

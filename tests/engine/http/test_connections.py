@@ -63,6 +63,7 @@ async def ok(request: web.Request) -> web.Response:
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("said", [b"", b"GET / HT", GET, GET + b"\r\n" + GET])
 def test_who_keeps_silent_is_hung_up_on(said: bytes) -> None:
     async def main() -> None:
@@ -213,6 +214,7 @@ def test_a_body_must_come_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_slow_bodies_hold_up_no_large_one() -> None:
     """However many large ones have been begun; the oldest gives way where they hold too much."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"

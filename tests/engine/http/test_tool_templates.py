@@ -53,6 +53,7 @@ def ask(
         yield asking
 
 
+@pytest.mark.sweep
 def test_calls_are_made_in_the_template_s_form(ask: Any) -> None:
     found = ask("/v1/chat/completions", tool_choice="required", parallel_tool_calls=False).json
     (call,) = found["choices"][0]["message"]["tool_calls"]

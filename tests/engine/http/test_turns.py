@@ -184,6 +184,7 @@ def test_a_message_is_gone_on_with_in_the_template(models: dict[str, EngineFacts
     assert [run.text[s.start : s.end] for s in run.literal] == ["<|im_end|>"]
 
 
+@pytest.mark.slow
 def test_a_template_that_takes_too_long_is_stopped_and_the_next_one_renders() -> None:
     source = (
         "{% if slow %}{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}"

@@ -53,6 +53,7 @@ def _text(name: str, *contents: str) -> str:
     return "".join(image if part == "IMAGE" else part for part in contents)
 
 
+@pytest.mark.slow
 def test_programs_see_as_transformers_does(served, folder_of, tmp_path: Path) -> None:
     name, endpoint, _ = served
     path = tmp_path / "one.png"

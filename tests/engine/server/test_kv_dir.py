@@ -36,6 +36,7 @@ def asked(model: str, folder: Path, *arguments: str) -> tuple[Generated, pb.Stat
         return asyncio.run(asyncio.wait_for(run(engine.uri), BOUND_S))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("model", ["fake", "default"])
 def test_an_engine_starts_with_what_another_left(model: str, tmp_path: Path) -> None:
     arguments = () if model == "fake" else ("--dtype", "float32", "--pool-tokens", "2048")

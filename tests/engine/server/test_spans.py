@@ -157,6 +157,7 @@ def test_where_they_cannot_be_sent_is_told(where: str, monkeypatch: pytest.Monke
     assert (code, "--otlp" in said) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_not_there_holds_nobody_up() -> None:
     engine = EmbeddedEngine("fake", ["--otlp", "http://127.0.0.1:9"])
     with engine, sgc.RemoteEngine(engine.uri) as remote:

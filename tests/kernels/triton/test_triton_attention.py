@@ -45,6 +45,7 @@ def check(case: Case, device: str) -> None:
     assert error(attended(case, device), exact(case)) < ALLOWED[case.q.dtype]
 
 
+@pytest.mark.slow
 @examples(240, share=16)
 @given(
     seed=SEEDS,
@@ -156,6 +157,7 @@ def decode_rows(lengths: list[int], seed: int = 0) -> Ragged:
     return ragged_of([(1, pages[end - n : end]) for n, end in zip(lengths, ends, strict=True)])
 
 
+@pytest.mark.slow
 def test_a_decode_plan_serves_batches_that_change(device):
     attention = TritonAttention(device, SOON)
     plan = attention.decode_plan(6, 4000, [None, 64])

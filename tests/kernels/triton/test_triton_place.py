@@ -69,6 +69,7 @@ def run(device, layout, qkv, positions, slots, pools=None):
     return q.cpu(), k_pool.cpu(), v_pool.cpu()
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     n=st.integers(1, 5),

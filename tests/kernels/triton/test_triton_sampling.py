@@ -80,6 +80,7 @@ def logits_of(seed, n, vocab, dtype, n_distinct):
     return torch.from_numpy(logits).to(dtype).float().numpy()
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     vocab=st.sampled_from([1, 3, 12, 33, 150]),
@@ -202,6 +203,7 @@ def test_rows_that_have_no_token(device):
                 sampler.sample(logits[i : i + 1].numpy(), draw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "params"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from control_flow import agree
 
 import sgc
@@ -59,6 +60,7 @@ def test_the_best_so_far():
     assert n_gens(graph) < 8
 
 
+@pytest.mark.slow
 def test_none_is_used_as_python_uses_it():
     @sgc.function(max_turns=12)
     def program(s, q: str):

@@ -35,6 +35,7 @@ def test_a_batch_known_in_advance_reaches_the_optimum(shape: str, pool: float) -
     assert found.cached_tokens == found.best.cached_tokens
 
 
+@pytest.mark.slow
 def test_online_at_least_the_papers_96_percent_on_average() -> None:
     shares = [rate(shape, "lpm", 0.1, 8).share for shape in SHAPES]
     assert np.mean(shares) >= 0.96

@@ -368,6 +368,7 @@ def test_rows_attend_together_before_the_first_request_asks_for_it() -> None:
     assert len(items.many)
 
 
+@pytest.mark.slow
 def test_draws_are_made_before_the_first_request(
     device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_every_setting_of_the_shipped_model_counts_or_is_listed_as_unused() -> N
     assert config != read_config({**values, "rms_norm_eps": 1e-6})
 
 
+@pytest.mark.slow
 def test_a_plain_model_takes_no_transformers_and_one_thread(tmp_path: Path) -> None:
     """In a process of its own: this one has both."""
     save(tmp_path)

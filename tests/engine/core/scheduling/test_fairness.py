@@ -37,6 +37,7 @@ def test_no_request_waits_beyond_the_bound(name: str, policy: str) -> None:
     assert all(waited <= allowed for waited, allowed in run.passed)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", FLOODS)
 def test_cold_requests_wait_at_most_three_times_as_long_as_first_come_first_served(name) -> None:
     ours, fcfs = outcome(name, "lpm"), outcome(name, "fcfs")
