@@ -10,12 +10,10 @@ from typing import Any
 import aiohttp
 
 from sgc.errors import EngineUnavailable, UsageError
-from sgc.runtime.executor.routing.router import Member, Router
+from sgc.runtime.executor.routing.blocks import CHARACTERS, MOST_HELD, POOL
+from sgc.runtime.executor.routing.router import Member, Router, Ticket
 
-CHARACTERS = 4  # of a token, about
 BLOCK = 128  # characters
-MOST_BLOCKS = 16_384  # that are remembered of an engine
-POOL = 65_536  # tokens, of an engine that does not say
 ASK_S = 5.0
 MAX_ENGINES = 1024
 MAX_FILE_BYTES = 1 << 20
@@ -68,7 +66,7 @@ class Engines:
         for url in urls:
             if url not in self._members:
                 room = POOL * CHARACTERS // BLOCK
-                self._members[url] = self.router.add(url, min(MOST_BLOCKS, room))
+                self._members[url] = self.router.add(url, min(MOST_HELD, room))
 
     async def meet(self) -> None:
         """Asks all engines what they are. Raises EngineUnavailable if none answers, UsageError if
@@ -82,6 +80,11 @@ class Engines:
                 f"none of {len(self.urls)} engines answers: {', '.join(self.urls)}",
                 hint="start one with `sgc serve --http PORT`",
             )
+
+    def failed(self, ticket: Ticket) -> None:
+        """An engine did not answer. When it is back, it is asked for its model again."""
+        self._checked.discard(ticket.member.name)
+        self.router.failed(ticket)
 
     async def check(self, url: str) -> None:
         """Makes sure that an engine is of the others' model, once. Raises EngineUnavailable."""

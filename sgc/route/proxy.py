@@ -6,6 +6,7 @@ done something by then: they are sent again only if they were not sent at all.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import aiohttp
 from aiohttp import hdrs, web
 
-from sgc.errors import EngineUnavailable
+from sgc.errors import EngineUnavailable, UsageError
 from sgc.route.engines import BLOCK, Engines
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.calls.guard import CALLER
-from sgc.runtime.engine.http.errors import HttpError
+from sgc.runtime.engine.http.errors import HttpError, log
 from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 
@@ -27,7 +28,7 @@ MEAN_OUT = 128.0  # tokens, before replies have told
 # Of one connection, and so not passed on (RFC 9110, 7.6.1); lengths are those of what is sent.
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
-     "transfer-encoding", "upgrade", "host", "content-length", "server", "date"}
+     "transfer-encoding", "upgrade", "host", "content-length", "server", "date", "expect"}
 )  # fmt: skip
 _ADDED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")  # by the library
 _REFUSED = (429, 503)
@@ -64,7 +65,8 @@ class Proxy:
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         data = await self._bodies.read_bytes(request) if request.can_read_body else b""
         body: Mapping[str, Any] = {}
-        if data and request.method == hdrs.METH_POST:
+        is_form = request.content_type.startswith("multipart/")
+        if data and request.method == hdrs.METH_POST and not is_form:
             body = await self._bodies.parse(request, data)
         domain = request[CALLER].domain
         blocks = blocks_of(text_of(body), BLOCK, salt_of(body, domain))
@@ -84,13 +86,17 @@ class Proxy:
             try:
                 await self._engines.check(url)
                 answer = await self._answered(request, data, ticket, len(blocks))
+            except UsageError as error:
+                log.warning("%s", error)  # it is tried again, as one that does not answer
+                self._engines.failed(ticket)
+                continue
             except (_Failed, EngineUnavailable) as error:
-                self._engines.router.failed(ticket)
+                self._engines.failed(ticket)
                 if is_safe or not getattr(error, "was_sent", False):
                     continue
                 raise _unavailable("the engine was lost while it ran a program") from error
             except BaseException:
-                self._engines.router.done(ticket)
+                self._engines.router.left(ticket)
                 raise
             if answer.status in _REFUSED and isinstance(answer, web.Response):
                 refused = answer
@@ -100,43 +106,56 @@ class Proxy:
     async def _answered(
         self, request: web.Request, data: bytes, ticket: Ticket, n_blocks: int
     ) -> web.StreamResponse:
-        """The engine's answer; takes back the ticket. Raises _Failed before any of it was sent."""
-        router, url = self._engines.router, ticket.member.name + request.path_qs
-        was_sent = True
-        try:
-            async with self._engines.session.request(
-                request.method, url, data=data or None, headers=_passed(request.headers),
-                allow_redirects=False, skip_auto_headers=_ADDED,
-            ) as response:  # fmt: skip
-                if response.content_type == "text/event-stream":
-                    return await self._streamed(request, response, ticket)
-                reply = await _read(response)
-        except aiohttp.ClientConnectorError as error:
-            was_sent = False
-            raise _Failed(str(error), was_sent) from error
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _Failed(str(error), was_sent) from error
+        """The engine's answer, whose ticket is done. Raises _Failed if it failed before anything
+        was passed on."""
+        async with await self._opened(request, data, ticket.member.name) as response:
+            if response.content_type == "text/event-stream":
+                first = await _next(response)
+                return await self._streamed(request, response, first, ticket)
+            reply = await _read(response)
         share = self._learned(reply) if response.status == 200 else None
-        router.done(ticket, None if share is None else round(share * n_blocks))
+        self._engines.router.done(ticket, None if share is None else round(share * n_blocks))
         return web.Response(body=reply, status=response.status, headers=_passed(response.headers))
 
-    async def _streamed(
-        self, request: web.Request, response: aiohttp.ClientResponse, ticket: Ticket
-    ) -> web.StreamResponse:
-        answer = web.StreamResponse(status=response.status, headers=_passed(response.headers))
-        first = await response.content.readany()  # until then another engine may answer
-        await answer.prepare(request)
+    async def _opened(
+        self, request: web.Request, data: bytes, engine: str
+    ) -> aiohttp.ClientResponse:
         try:
-            await answer.write(first)
-            while chunk := await response.content.readany():
+            return await self._engines.session.request(
+                request.method, engine + request.path_qs, data=data or None,
+                headers=_passed(request.headers), allow_redirects=False, skip_auto_headers=_ADDED,
+            )  # fmt: skip
+        except aiohttp.ClientConnectorError as error:
+            raise _Failed(str(error), was_sent=False) from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _Failed(str(error), was_sent=True) from error
+
+    async def _streamed(
+        self,
+        request: web.Request,
+        response: aiohttp.ClientResponse,
+        chunk: bytes,
+        ticket: Ticket,
+    ) -> web.StreamResponse:
+        """Passes on a stream from its first chunk on: no other engine can go on with it."""
+        answer = web.StreamResponse(status=response.status, headers=_passed(response.headers))
+        try:
+            await answer.prepare(request)
+            while chunk:
                 await answer.write(chunk)
-        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
-            self._engines.router.failed(ticket)
+                chunk = await _next(response)
+        except _Failed:
+            self._engines.failed(ticket)
             lost = _unavailable("the engine was lost in the middle of its answer")
-            await answer.write(b"data: " + json.dumps(lost.body).encode() + b"\n\n")
+            chunk = b"data: " + json.dumps(lost.body).encode() + b"\n\n"
+        except ConnectionResetError:  # the client has hung up
+            self._engines.router.left(ticket)
+            return answer
         else:
             self._engines.router.done(ticket)
-        await answer.write_eof()
+        with contextlib.suppress(ConnectionResetError):
+            await answer.write(chunk)
+            await answer.write_eof()
         return answer
 
     def _learned(self, reply: bytes) -> float | None:
@@ -155,12 +174,20 @@ class Proxy:
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """The whole body, so that another engine can answer if this one is lost on the way."""
     parts, size = [], 0
-    while chunk := await response.content.readany():
+    while chunk := await _next(response):
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_REPLY_BYTES:
             raise HttpError(502, f"the engine's answer has more than {MAX_REPLY_BYTES} bytes")
     return b"".join(parts)
+
+
+async def _next(response: aiohttp.ClientResponse) -> bytes:
+    """What comes next of a body; b"" at its end. Raises _Failed if the engine is lost."""
+    try:
+        return await response.content.readany()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise _Failed(str(error), was_sent=True) from error
 
 
 def _passed(headers: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -79,14 +79,17 @@ async def _serve(
 
 async def _watch(config: RouteConfig, engines: Engines, tell: Callable[[str], None]) -> None:
     """Takes the engines that the file names from now on, whenever it has changed."""
-    seen = engines.urls
+    seen, wrong = engines.urls, ""
     while config.file is not None:
         await asyncio.sleep(LOOK_S)
         try:
             urls = await asyncio.to_thread(read_engines, config.engines, config.file)
         except UsageError as error:
-            urls = seen
-            tell(f"the engines stay as they are: {error}")
+            if str(error) != wrong:
+                tell(f"the engines stay as they are: {error}")
+            wrong = str(error)
+            continue
+        wrong = ""
         if urls != seen:
             engines.set(urls)
             seen = urls

@@ -128,6 +128,11 @@ def _shared_engine(uri: str, token: str | None, request_timeout_s: float | None)
 _BETWEEN = re.compile(r",(?=grpcs?://|unix:|sglang\+https?://)")
 
 
+def addresses_in(uri: str) -> list[str]:
+    """The addresses that commas separate."""
+    return _BETWEEN.split(uri)
+
+
 def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     """Connects to an address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
 
@@ -139,13 +144,13 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     if uri.startswith(PROVIDER_SCHEMES):
         return connect_provider(uri, token, **limits)
     if uri.startswith(SCHEMES) and not limits.keys() - _OF_ENGINES:
-        if len(uris := _BETWEEN.split(uri)) > 1:
+        if len(uris := addresses_in(uri)) > 1:
             return Engines(uris, token, **limits)
         return RemoteEngine(uri, token, **limits)
     if limits:
         name = next(iter(sorted(limits.keys() - _OF_ENGINES)), "request_timeout_s")
         raise UsageError(f"{name} is for model providers, and {uri} is none")
-    if len(uris := _BETWEEN.split(uri)) > 1:
+    if len(uris := addresses_in(uri)) > 1:
         return Engines(uris, token)
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)

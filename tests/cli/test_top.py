@@ -139,6 +139,7 @@ def test_once(uri: str, command: Command) -> None:
     [
         (["--engine", "unix:/no/such/socket"], 1, "(no such socket)\n  start one with `sgc serve`"),
         (["--engine", "sglang+http://localhost:1"], 2, "cannot use 'sglang+http://localhost:1'"),
+        (["--engine", "unix:/a,unix:/b"], 2, "cannot use 'unix:/a,unix:/b'"),
         (["--engine", "grpc://localhost"], 2, "expected grpc://host:port"),
         (["--interval", "0"], 2, "--interval"),
     ],

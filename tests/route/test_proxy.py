@@ -7,12 +7,14 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from sgc.errors import EngineUnavailable, UsageError
+from sgc.route import proxy
 from sgc.route.engines import Engines, read_engines
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.route.proxy import Proxy
@@ -85,9 +87,9 @@ async def routed(*engines: Engine, tokens: tuple[str, ...] = ()) -> AsyncIterato
         behind, connections = Engines(session), Connections()
         behind.set([engine.url for engine in engines])
         await behind.meet()
-        proxy = Proxy(behind, BodyReader(connections))
+        routing = Proxy(behind, BodyReader(connections))
         security = Security(Tokens(tokens))
-        app = application(proxy.routes(), security, connections, frozenset({"/health"}))
+        app = application(routing.routes(), security, connections, frozenset({"/health"}))
         url = await stack.enter_async_context(serving(app, connections, LOCAL, None))
         yield url, session, behind
 
@@ -150,6 +152,51 @@ def test_a_stream_that_has_begun_ends_with_an_error():
             assert (status, json.loads(text)["error"]["code"]) == (503, "unavailable")
             async with session.get(f"{url}/health") as found:
                 assert found.status == 503
+
+    asyncio.run(run())
+
+
+def test_a_client_that_hangs_up_is_no_failure_of_its_engine(monkeypatch):
+    class HungUp(web.StreamResponse):
+        async def write(self, data: bytes) -> None:
+            raise aiohttp.ClientConnectionResetError("the client is gone")
+
+    async def run() -> None:
+        async with routed(Engine("a"), Engine("b")) as (url, session, behind):
+            with monkeypatch.context() as patch:
+                names = SimpleNamespace(StreamResponse=HungUp, Response=web.Response)
+                patch.setattr(proxy, "web", names)
+                found = await session.post(
+                    f"{url}/v1/chat/completions", json=chat("x", stream=True)
+                )
+                found.close()
+                while any(row["running"] for row in behind.rows()):
+                    await asyncio.sleep(0.01)
+            assert all(row["is_up"] for row in behind.rows())
+
+    asyncio.run(run())
+
+
+def test_an_engine_that_is_back_is_up_and_one_that_has_another_model_is_not_used():
+    async def run() -> None:
+        back, other = Engine("back", ends="at once"), Engine("other")
+        async with routed(back, other) as (url, session, behind):
+            for n in range(4):
+                assert (await post(session, url, chat(f"{n} " * 200)))[0] == 200
+            assert [row["is_up"] for row in behind.rows()] == [False, True]
+            back.ends, back.model = "", "another"
+            other.ends = "at once"
+            for member in behind.router.members:
+                member.tried_at = 0.0
+            status, text = await post(session, url, chat("x"))
+            assert (status, "no engine answers" in text) == (503, True)
+            assert [each.name for each in (back, other) if each.asked[-1] == chat("x")] == ["other"]
+            back.model = "m"
+            for member in behind.router.members:
+                member.tried_at = 0.0
+            status, text = await post(session, url, chat("y", stream=True))
+            assert (status, "back" in text) == (200, True)
+            assert behind.rows()[0]["is_up"]
 
     asyncio.run(run())
 

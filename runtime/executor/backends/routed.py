@@ -25,15 +25,12 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
 )
 from sgc.runtime.executor.interface.capabilities import Capabilities
-from sgc.runtime.executor.routing.blocks import blocks_of
+from sgc.runtime.executor.routing.blocks import CHARACTERS, MOST_HELD, POOL, blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Router
 
 T = TypeVar("T")
-CHARACTERS = 4  # of a token, about
 LEAST_BLOCK = 32  # characters
-MOST_BLOCKS = 16_384  # that are remembered of an engine
 PAUSE_S = 0.25
-POOL = 65_536  # tokens, of an engine that does not say
 
 
 class Routed(Backend):
@@ -47,6 +44,7 @@ class Routed(Backend):
         self._reconnect_s = reconnect_s
         self._adapter = ""
         self._common: Capabilities | None = None
+        self._checked: set[str] = set()  # engines that are known to be of the others' model
         self._shared = _Shared()
 
     async def capabilities(self) -> Capabilities:
@@ -65,7 +63,7 @@ class Routed(Backend):
                 raise each
         if not found:
             raise self._nobody()
-        self._common = _common(found)
+        self._common, self._checked = _common(found), set(found)
         self._shared.begin(self._engines, found)
         return self._common
 
@@ -129,6 +127,12 @@ class Routed(Backend):
 
     async def embed(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         """A vector of each text, all from one engine."""
+        for name, engine in self._engines.items():
+            if not hasattr(engine, "embed"):
+                raise UsageError(
+                    f"{name} gives no embeddings here: only our own engine does, over gRPC",
+                    hint="name engines of `sgc serve` alone",
+                )
 
         async def once(engine: Any) -> list[tuple[float, ...]]:
             vectors: list[tuple[float, ...]] = await engine.embed(texts)
@@ -153,12 +157,12 @@ class Routed(Backend):
         usage_of: Callable[[T], Usage | None],
     ) -> T:
         """The reply of the engine that is chosen, or of another one if it does not answer."""
-        if self._shared.router is None:
-            await self.capabilities()
+        common = await self.capabilities()
         router = self._shared.router
         assert router is not None
         blocks = blocks_of(_text_of(prompt), self._shared.block, self._adapter)
         tried: dict[str, EngineUnavailable] = {}
+        why: dict[str, EngineUnavailable] = {}
         until, n_lost = math.inf, 0
         while True:
             try:
@@ -167,33 +171,32 @@ class Routed(Backend):
                 now = asyncio.get_running_loop().time()
                 until = min(until, now + self._reconnect_s)
                 if now >= until:
-                    raise self._nobody(tried) from None
+                    raise self._nobody(why) from None
                 await asyncio.sleep(PAUSE_S)
                 tried.clear()
                 continue
             try:
-                reply = await once(await self._checked(ticket.member.name))
+                reply = await once(await self._known(ticket.member.name, common))
             except EngineUnavailable as error:
                 n_lost += not ticket.member.n_failed
                 router.failed(ticket)
                 if n_lost == MAX_LOST:  # it may be what ends them
                     raise
-                tried[ticket.member.name] = error
+                tried[ticket.member.name] = why[ticket.member.name] = error
                 continue
             except BaseException:
-                router.done(ticket)
+                router.left(ticket)
                 raise
             router.done(ticket, _found(usage_of(reply), blocks))
             return reply
 
-    async def _checked(self, name: str) -> Backend:
+    async def _known(self, name: str, common: Capabilities) -> Backend:
         """An engine by its name. Raises UsageError if it did not answer when the others were asked
         which model they have, and has another one."""
-        engine, shared = self._engines[name], self._shared
-        if name not in shared.checked:
-            assert shared.model is not None
-            _common({"the others": shared.model, name: await engine.capabilities()})
-            shared.checked.add(name)
+        engine = self._engines[name]
+        if name not in self._checked:
+            _common({"the others": common, name: await engine.capabilities()})
+            self._checked.add(name)
         return engine
 
     def _nobody(self, tried: Mapping[str, EngineUnavailable] | None = None) -> EngineUnavailable:
@@ -205,23 +208,19 @@ class Routed(Backend):
 
 
 class _Shared:
-    """What the requests of all adapters share: the router, and how long replies are. model: what
-    the engines have in common; checked: those that are known to be of it."""
+    """What the requests of all adapters share: the router, and how long replies are."""
 
     def __init__(self) -> None:
         self.router: Router | None = None
-        self.model: Capabilities | None = None
-        self.checked: set[str] = set()
         self.block = LEAST_BLOCK
         self.mean_out = 64.0
 
     def begin(self, engines: Mapping[str, Backend], found: Mapping[str, Capabilities]) -> None:
         if self.router is not None:
             return
-        self.model, self.checked = next(iter(found.values())), set(found)
         pools = {name: told.pool_tokens or POOL for name, told in found.items()}
         largest = max(pools.values())
-        self.block = max(LEAST_BLOCK, largest * CHARACTERS // MOST_BLOCKS)
+        self.block = max(LEAST_BLOCK, largest * CHARACTERS // MOST_HELD)
         self.router = Router(self.block / CHARACTERS)
         for name in engines:
             self.router.add(name, pools.get(name, largest) * CHARACTERS // self.block)

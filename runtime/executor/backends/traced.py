@@ -90,7 +90,7 @@ class TracedBackend(Wrapping):
 
     async def close(self) -> None:
         await self.inner.close()
-        self._tracing.close()
+        await asyncio.to_thread(self._tracing.close)  # it may wait for the collector
 
     @contextlib.asynccontextmanager
     async def _asking(self, kind: str, prompt: Prompt, sampling: Sampling | None = None) -> Any:

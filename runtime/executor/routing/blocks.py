@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 MAX_BLOCKS = 8192  # of a prompt; what follows is not looked at
+MOST_HELD = 16_384  # blocks that are remembered of an engine
+CHARACTERS = 4  # of a token, about
+POOL = 65_536  # tokens, of an engine that does not say
 
 
 def blocks_of(text: str, size: int, salt: str = "") -> tuple[int, ...]:

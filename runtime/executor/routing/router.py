@@ -78,7 +78,7 @@ class Router:
 
     def send(self, blocks: Sequence[int], n_out: float, without: Collection[str] = ()) -> Ticket:
         """Chooses the engine of a request that is expected to generate `n_out` tokens, and counts
-        it there until `done` or `failed`. without: names of engines that it must not be.
+        it there until `done`, `left` or `failed`. without: names of engines that it must not be.
 
         Raises NobodyAnswers if there is no other that may answer.
         """
@@ -115,26 +115,26 @@ class Router:
         return able[chosen], held[chosen]
 
     def done(self, ticket: Ticket, found: int | None = None) -> None:
-        """The request has ended. found: the blocks of its prompt that were cached there, None if
-        that is not known."""
-        self._leave(ticket)
-        if found is not None:
-            ticket.member.n_failed = 0
-            if ticket.expected:
-                ticket.member.held.learn(ticket.expected, found, ticket.age)
+        """The engine has answered. found: the blocks of the prompt that were cached there, None if
+        it does not say."""
+        self.left(ticket)
+        ticket.member.n_failed = 0
+        if found is not None and ticket.expected:
+            ticket.member.held.learn(ticket.expected, found, ticket.age)
+
+    def left(self, ticket: Ticket) -> None:
+        """Nobody waits for the answer any more."""
+        member = ticket.member
+        member.n_running -= 1
+        member.work = member.work - ticket.work if member.n_running else 0.0
 
     def failed(self, ticket: Ticket) -> None:
         """The engine did not answer: it gets no requests for a while, and holds nothing then. Of
         requests that run there, each fails; all of them are one failure."""
-        self._leave(ticket)
+        self.left(ticket)
         member, now = ticket.member, self._clock()
         member.held.clear()
         if member.tried_at <= now:
             wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**member.n_failed)
             member.n_failed += 1
             member.tried_at = now + wait_s
-
-    def _leave(self, ticket: Ticket) -> None:
-        member = ticket.member
-        member.n_running -= 1
-        member.work = member.work - ticket.work if member.n_running else 0.0

@@ -17,7 +17,7 @@ import click
 
 from sgc.errors import EngineUnavailable, UsageError
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.endpoints import SCHEMES, connect
+from sgc.runs.endpoints import SCHEMES, addresses_in, connect
 from sgc.runtime.executor.run.loop import shared
 
 WINDOW_S = 5.0  # of the recent hit rate
@@ -196,10 +196,10 @@ def _number(value: float) -> str:
 def top(engine: str, interval: float, once: bool, with_programs: bool, as_json: bool) -> None:
     """Shows the engine's readings until interrupted; once: only one. with_programs: and the runs of
     programs, a line each."""
-    if not engine.startswith(SCHEMES):
+    if not engine.startswith(SCHEMES) or len(addresses_in(engine)) > 1:
         raise UsageError(
             f"sgc top cannot use {engine!r}",
-            hint="use grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH of an `sgc serve`",
+            hint="use grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH of one `sgc serve`",
         )
     history = History()
     with connect(engine) as endpoint, _Screen(as_json, with_programs) as screen:
