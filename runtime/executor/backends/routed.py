@@ -237,10 +237,10 @@ def _common(found: Mapping[str, Capabilities]) -> Capabilities:
     """What all engines are and can do."""
     (first, one), *others = found.items()
     for name, other in others:
-        if (one.model, dict(one.fingerprints)) != (other.model, dict(other.fingerprints)):
+        if told := _difference(one, other):
             raise UsageError(
-                f"{first} and {name} are not of one model: {one.model} and {other.model}",
-                hint="engines that share requests must have the same model, dtype and settings",
+                f"{first} and {name} are not of one model: {told}",
+                hint="engines that share requests have the same model, tokenizer and chat template",
             )
     each = list(found.values())
     pools = [told.pool_tokens for told in each]
@@ -254,6 +254,15 @@ def _common(found: Mapping[str, Capabilities]) -> Capabilities:
         joins=all(told.joins for told in each),
         pool_tokens=None if None in pools else sum(pool or 0 for pool in pools),
     )
+
+
+def _difference(one: Capabilities, other: Capabilities) -> str:
+    """What two engines differ in that must be the same; "" for nothing."""
+    if one.model != other.model:
+        return f"{one.model} and {other.model}"
+    names = {*one.fingerprints, *other.fingerprints}
+    differing = [n for n in sorted(names) if one.fingerprints.get(n) != other.fingerprints.get(n)]
+    return f"they differ in {' and '.join(differing)}" if differing else ""
 
 
 def _text_of(prompt: Prompt) -> str:

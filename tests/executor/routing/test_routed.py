@@ -25,6 +25,7 @@ class Engine(ScriptedBackend):
         self.asked: list[str] = []
         self.answered: list[str] = []
         self.fails_from, self.model, self.is_down = fails_from, model, False
+        self.tokenizer = "one"
 
     def _answers(self) -> None:
         if self.is_down or (self.fails_from is not None and len(self.asked) > self.fails_from):
@@ -32,7 +33,8 @@ class Engine(ScriptedBackend):
 
     async def capabilities(self):
         self._answers()
-        return replace(CAPABILITIES, model=self.model, pool_tokens=4096)
+        prints = {"tokenizer": self.tokenizer}
+        return replace(CAPABILITIES, model=self.model, pool_tokens=4096, fingerprints=prints)
 
     async def generate(self, prompt, sampling, on_delta=None):
         asked = "".join(run.text for run in prompt)
@@ -103,6 +105,13 @@ def test_engines_that_were_there_are_waited_for():
 def test_engines_of_two_models_are_refused():
     with pytest.raises(UsageError, match="b are not of one model: m and other"):
         texts(Routed({"a": Engine(), "b": Engine(model="other")}))
+
+
+def test_engines_of_two_tokenizers_are_refused():
+    other = Engine()
+    other.tokenizer = "two"
+    with pytest.raises(UsageError, match="b are not of one model: they differ in tokenizer"):
+        texts(Routed({"a": Engine(), "b": other}))
 
 
 def test_one_that_comes_later_is_asked_for_its_model_first():
