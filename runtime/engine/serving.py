@@ -57,6 +57,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
     stop = Stop(config.exit_with_parent)
     log = Log(config.log_format)
     log.take_over()
+    log.start()
     if worker.process.stderr is not None:
         log.follow(worker.process.stderr)
     target, probe, renderer = "", None, None
@@ -113,7 +114,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
                 await server.leave()
                 leaving = drain(shared, beside, config.drain_s, stop.now, log)
                 death = await _first(link.wait_dead(), leaving)
-        await server.stop(death or "the engine is stopping")
+            await server.stop(death or "the engine is stopping")
         shared.close()
         if death is None:
             return 0
@@ -129,6 +130,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
         await link.close()
         if target and checked.address.path is not None:
             checked.address.path.unlink(missing_ok=True)
+        log.close()
 
 
 def _assemble(

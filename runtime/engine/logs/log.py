@@ -1,23 +1,28 @@
 """The lines that a server writes: as plain text, or one JSON object a line.
 
 In JSON everything is: what other modules log, and what the step process writes. Characters that
-could end a line or deceive a terminal are escaped in both forms.
+could end a line or deceive a terminal are escaped in both forms. While a server serves, lines wait
+in a bounded queue for a thread that writes them: whoever reads them may stall, or be gone.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import queue
 import re
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO, Any
 
 PLAIN, JSON = "plain", "json"
 FORMATS = (PLAIN, JSON)
 MAX_LINE_CHARS = 8192  # of another process's line
+MAX_WAITING = 4096  # lines
+CLOSE_S = 1.0  # how long the last lines may take
 _SIMPLE = re.compile(r"[A-Za-z0-9._:/+=@,-]+")
 
 
@@ -27,6 +32,23 @@ class Log:
     def __init__(self, form: str = PLAIN, stream: IO[str] | None = None) -> None:
         self.is_json = form == JSON
         self._stream = stream
+        self._waiting: queue.Queue[str | None] | None = None
+        self._writer: threading.Thread | None = None
+        self._n_dropped = 0
+
+    def start(self) -> None:
+        """From now on lines are written by a thread of their own, until `close`."""
+        self._waiting = queue.Queue(MAX_WAITING)
+        self._writer = threading.Thread(target=self._write_all, args=[self._waiting], daemon=True)
+        self._writer.start()
+
+    def close(self) -> None:
+        """Waits until the last lines are written, for `CLOSE_S` at most."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self._writer is not None:
+            with suppress(queue.Full):
+                waiting.put(None, timeout=CLOSE_S)
+                self._writer.join(CLOSE_S)
 
     def tell(self, event: str, message: str, level: str = "info", **fields: Any) -> None:
         """A line for people; its fields are for programs, and only in JSON."""
@@ -61,9 +83,27 @@ class Log:
         threading.Thread(target=read, daemon=True).start()
 
     def _write(self, line: str) -> None:
+        if self._waiting is None:
+            self._put(line)
+            return
+        try:
+            self._waiting.put_nowait(line)
+        except queue.Full:
+            self._n_dropped += 1
+
+    def _write_all(self, waiting: queue.Queue[str | None]) -> None:
+        while (line := waiting.get()) is not None:
+            self._put(line)
+            if self._n_dropped and waiting.empty():
+                n, self._n_dropped = self._n_dropped, 0
+                self.tell("dropped", f"{n} lines of this log were dropped: they were not read")
+
+    def _put(self, line: str) -> None:
+        """A line that nobody can read is no failure of what it tells of."""
         stream = self._stream or sys.stderr
-        stream.write(line + "\n")  # in one piece, as threads write too
-        stream.flush()
+        with suppress(OSError, ValueError):
+            stream.write(line + "\n")  # in one piece, as threads write too
+            stream.flush()
 
 
 class _Handler(logging.Handler):
@@ -73,6 +113,12 @@ class _Handler(logging.Handler):
         self._traceback = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._tell(record)
+        except Exception:  # of a message that does not fit its arguments, as `logging` has it
+            self.handleError(record)
+
+    def _tell(self, record: logging.LogRecord) -> None:
         fields = {"logger": record.name}
         if record.exc_info:
             fields["traceback"] = self._traceback.formatException(record.exc_info)

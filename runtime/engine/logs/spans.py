@@ -23,6 +23,7 @@ from sgc.runtime.telemetry.otlp import (
 )
 
 NS = 1_000_000_000
+MAX_NAME_CHARS = 200  # of a name that a client gave
 _REASONS: dict[int, str] = {pb.FINISH_REASON_STOP: "stop", pb.FINISH_REASON_LENGTH: "length"}
 
 
@@ -64,11 +65,11 @@ class ServerSpans:
         if active is None:
             return
         operation = OPERATIONS.get(active.kind, active.kind)
-        model = active.adapter or self._model
+        model = active.adapter[:MAX_NAME_CHARS] or self._model
         end = time.time_ns()
         start = end - int((time.monotonic() - active.began_at) * NS)
         span = self._tracer.start_span(
-            f"{operation} {model}",
+            f"{operation} {self._model}",  # as a client may name any adapter
             parent_of(active.traceparent or caller.traceparent),
             SpanKind.INTERNAL if ended.is_part else SpanKind.SERVER,
             {

@@ -130,8 +130,12 @@ class Session:
 
     def _take(self, frame: pb.ClientFrame) -> None:
         self.silent_since = time.monotonic()
+        # What was cancelled makes room for what comes with it.
+        before = [request_id for request_id in frame.cancels if request_id in self._active]
+        for request_id in before:
+            self._cancel(request_id)
         accepted = [request for request in frame.requests if self._admit(request)]
-        for request_id in frame.cancels:
+        for request_id in {*frame.cancels}.difference(before):
             self._cancel(request_id)
         accepted = [request for request in accepted if request.id in self._active]
         small: list[pb.Request] = []
@@ -172,7 +176,8 @@ class Session:
         if is_full or self._shared.n_active >= limits.max_total_in_flight:
             whose = "this session" if is_full else "the engine"
             reason = f"{whose} has too many unfinished requests; try again later"
-            wait_s = self._shared.pace.next_place_s()
+            pace = self._shared.pace
+            wait_s = pace.own_place_s() if is_full else pace.next_place_s()
             full = RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason, wait_s)
             self._refuse(request.id, full)
             return False

@@ -9,6 +9,7 @@ import logging
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,12 +17,12 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 from engine.server.test_serve import SERVE, refused
-from waiting import BOUND_S
+from waiting import BOUND_S, until
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto.engine_pb2_grpc import EngineStub
 from sgc.runtime.engine.logs.access import AccessLog, text_of
-from sgc.runtime.engine.logs.log import JSON, PLAIN, Log
+from sgc.runtime.engine.logs.log import JSON, MAX_WAITING, PLAIN, Log
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.quotas import Account
 from sgc.runtime.engine.server.ledger import Active, Ended
@@ -175,3 +176,44 @@ def test_an_error_at_the_start_is_told_in_the_form(form: str) -> None:
     code, said = refused("--log-format", form, "--listen", "0.0.0.0:0")
     assert code == 2
     assert "no token is set" in (json.loads(said)["message"] if form == JSON else said)
+
+
+class Sink(io.StringIO):
+    """Where lines go. goes: whether they can be written now; else it stalls or is gone."""
+
+    def __init__(self, is_gone: bool = False) -> None:
+        super().__init__()
+        self.is_gone, self.goes = is_gone, threading.Event()
+
+    def write(self, text: str) -> int:
+        if self.is_gone:
+            raise BrokenPipeError
+        self.goes.wait(BOUND_S)
+        return super().write(text)
+
+
+@pytest.mark.parametrize("is_threaded", [False, True])
+def test_a_log_that_nobody_reads_any_more_fails_nothing(is_threaded: bool) -> None:
+    log = Log(JSON, Sink(is_gone=True))
+    if is_threaded:
+        log.start()
+    log.record("request", {"n": 1})
+    log.tell("stop", "stopping")
+    log.close()
+
+
+def test_a_reader_that_stalls_holds_nobody_up_and_is_told_what_it_missed() -> None:
+    sink = Sink()
+    log = Log(JSON, sink)
+    log.start()
+    n = MAX_WAITING + 100
+    for i in range(n):  # returns although nothing can be written
+        log.record("request", {"n": i})
+    sink.goes.set()
+    until(lambda: "dropped" in sink.getvalue())
+    log.close()
+    lines = [json.loads(line) for line in sink.getvalue().splitlines()]
+    requests = [line["n"] for line in lines if line["event"] == "request"]
+    assert requests == list(range(len(requests)))
+    (dropped,) = [line["message"] for line in lines if line["event"] == "dropped"]
+    assert dropped.startswith(f"{n - len(requests)} lines")

@@ -215,6 +215,8 @@ class EngineBackend(Backend):
         going = Persistence(most, self._reconnect_s)
 
         async def once() -> pb.Reply:
+            if self._is_closed:
+                raise EngineUnavailable("the connection to the engine was closed")
             stream = self._stream
             if stream is None or not stream.is_open:
                 stream = await self._open_stream()
