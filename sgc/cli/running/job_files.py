@@ -15,7 +15,8 @@ from sgc.errors import UsageError
 from sgc.runs.jobs.out import OutWatch, open_out
 from sgc.runs.jobs.out_file import OutFile
 from sgc.runs.jobs.records import Record, dumped
-from sgc.runs.rows.source import RowSource, open_source, remove_temporary
+from sgc.runs.rows.source import RowSource, open_source
+from sgc.runs.rows.spool import Spool, release
 from sgc.runtime.executor.log.run_log import RunLog
 
 
@@ -33,9 +34,12 @@ class LogAsked:
         return self.log or self.resume
 
     @property
-    def spool(self) -> Path | None:
+    def spool(self) -> Spool | None:
         """Where rows are kept that can be read only once."""
-        return None if self.path is None else self.path.with_name(self.path.name + ".rows")
+        if self.path is None:
+            return None
+        is_new = not (self.path.exists() and self.path.stat().st_size)
+        return Spool(self.path.with_name(self.path.name + ".rows"), is_new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,7 @@ class Stdout:
 def job_source(asked: JobAsked, logs: LogAsked, held: ExitStack) -> RowSource:
     """The rows that are asked for. What can be read only once is kept beside the log."""
     assert asked.rows is not None
-    held.callback(remove_temporary)
-    is_new = logs.log is not None and not (logs.log.exists() and logs.log.stat().st_size)
-    if is_new and logs.spool is not None:
-        logs.spool.unlink(missing_ok=True)  # of a job whose log is no longer there
+    held.callback(release)
     return open_source(asked.rows, asked.rows_format, logs.spool)
 
 

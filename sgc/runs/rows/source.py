@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from sgc.errors import UsageError
 from sgc.ir.types import Type
 from sgc.runs.rows import csv_rows, json_array, jsonl, parquet
 from sgc.runs.rows.records import BadRow, InputRow, Raw, place_of
+from sgc.runs.rows.spool import Spool, spooled
 
 FORMATS = ("jsonl", "csv", "json", "parquet")
 _BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".json": "json",
@@ -68,23 +66,24 @@ class RowSource:
         return tuple(part.path for part in self.parts)
 
 
-def open_source(name: str, form: str | None = None, spool: Path | None = None) -> RowSource:
+def open_source(name: str, form: str | None = None, spool: Spool | None = None) -> RowSource:
     """The rows that `--rows NAME` names: a file, a pattern of files, or `-`.
 
     spool: where what can be read only once is kept; else in a temporary file. Raises UsageError if
     there is nothing.
     """
     if name == STDIN:
-        kept = _spooled(lambda: sys.stdin.buffer, spool)
+        kept = spooled(lambda: sys.stdin.buffer, spool)
         return RowSource("stdin", (Part(kept, form or "jsonl", "stdin"),))
     paths = _paths(name)
     parts = []
-    for path in paths:
+    for number, path in enumerate(paths):
         kind = form or _BY_SUFFIX.get(path.suffix.lower(), "jsonl")
         is_once = path.exists() and not stat.S_ISREG(path.stat().st_mode) and not path.is_dir()
         if is_once:
-            kept = _spooled(lambda path=path: path.open("rb"), spool)  # type: ignore[misc]
-            parts.append(Part(kept, kind, name))
+            place = None if spool is None else spool.of_part(number)
+            kept = spooled(lambda path=path: path.open("rb"), place)  # type: ignore[misc]
+            parts.append(Part(kept, kind, str(path)))
         else:
             parts.append(Part(path, kind, str(path)))
     return RowSource(name, tuple(parts))
@@ -97,38 +96,6 @@ def _paths(name: str) -> list[Path]:
     if not found:
         raise UsageError(f"--rows {name}: no file is called so")
     return [Path(each) for each in found]
-
-
-def _spooled(opened: Callable[[], BinaryIO], spool: Path | None) -> Path:
-    """A file with what can be read only once, readable by its owner only. A spool that is whole is
-    taken as it is: the job goes on with its rows."""
-    if spool is not None and spool.exists():
-        return spool
-    try:
-        if spool is None:
-            with tempfile.NamedTemporaryFile(prefix="sgc-rows-", delete=False) as unnamed:
-                _temporary.append(unnamed.name)
-                shutil.copyfileobj(opened(), unnamed, 1 << 20)
-            return Path(unnamed.name)
-        begun = spool.with_name(spool.name + ".begun")
-        fd = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            shutil.copyfileobj(opened(), file, 1 << 20)
-            file.flush()
-            os.fsync(file.fileno())
-        begun.rename(spool)
-    except OSError as error:
-        raise UsageError(f"the rows cannot be kept in {spool}: {error.strerror}") from error
-    return spool
-
-
-_temporary: list[str] = []
-
-
-def remove_temporary() -> None:
-    """Removes what was read from pipes, when no more rows are read."""
-    while _temporary:
-        Path(_temporary.pop()).unlink(missing_ok=True)
 
 
 def _row(raw: Raw, file: str, unit: str, index: int) -> InputRow | BadRow:
