@@ -147,6 +147,20 @@ def test_bad_rows_are_an_error_or_left_out_and_counted(tmp_path):
     assert [line.partition("r.jsonl:")[2][:2] for line in told] == ["2:", "3:", "5:", "6:"]
 
 
+def test_rows_that_are_added_while_a_job_runs_are_not_read(tmp_path):
+    path = Path(write_lines(tmp_path / "r.jsonl", '{"n": 1}'))
+    source = open_source(str(path))
+    found = survey(source, {}, lambda row: None, Asked(), print)
+    write_lines(path, '{"n": 1}', '{"n": 2}')
+    assert [row.key for row in found.chosen.among(source.read())] == ["0"]
+
+
+def test_a_key_that_is_no_text_of_utf_8_is_refused(tmp_path):
+    path = write_lines(tmp_path / "r.jsonl", '{"custom_id": "\\ud800", "n": 1}')
+    with pytest.raises(UsageError, match="custom_id is not valid Unicode"):
+        looked(path)
+
+
 def test_samples_stand_for_all_rows_and_keys_come_once(tmp_path):
     lines = [json.dumps({"n": 1, "k": i % 2, "m": 0}) for i in range(50)]
     path = write_lines(tmp_path / "r.jsonl", *lines, '{"n": 1, "k": 0.5, "m": 0}')

@@ -104,13 +104,13 @@ def survey(
     """
     found, kinds, keys, draw = Survey(), _Kinds(), Keys(source), _draw(asked)
     bad = array("Q")
-    end = None
+    end = 0
     for row in source.read(types):
         end = row.index + 1
         try:
             if isinstance(row, BadRow):
                 raise UsageError(row.why)
-            _check_texts(row.arguments)
+            _check_texts(row)
             if kinds.is_new(row.arguments) or not is_by_type:
                 check(row.arguments)
         except SgcError as error:
@@ -134,13 +134,13 @@ def survey(
         raise UsageError(f"{source.name} has no rows", hint="one JSON object of arguments a line")
     if asked.sample is not None:
         found.n_rows = min(found.n_rows, asked.sample)
-    found.chosen = _chosen(end or 0, bad, draw.indices, asked)
+    found.chosen = _chosen(end, bad, draw.indices)
     return found
 
 
-def _chosen(end: int, bad: array[int], drawn: array[int] | None, asked: Asked) -> Chosen:
+def _chosen(end: int, bad: array[int], drawn: array[int] | None) -> Chosen:
     if drawn is None and not bad:
-        return Chosen(end if asked.limit is not None else None)
+        return Chosen(end)  # what is added to a file later has not been looked at
     bits = bytearray((end >> 3) + 1) if drawn is not None else bytearray(b"\xff" * ((end >> 3) + 1))
     for index in drawn or ():
         bits[index >> 3] |= 1 << (index & 7)
@@ -214,16 +214,19 @@ def _kind(value: Any) -> object:
     return value.__class__
 
 
-def _check_texts(arguments: Mapping[str, Any]) -> None:
+def _check_texts(row: InputRow) -> None:
     """Raises UsageError for a text that cannot be written as UTF-8."""
-    for name, value in arguments.items():
-        try:
+    name = None
+    try:
+        _encode(row.key)
+        for name, value in row.arguments.items():  # noqa: B007, told below
             _encode(value)
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"argument {name!r} is not valid Unicode: {error.reason}",
-                hint="it holds half of a surrogate pair; write the whole character",
-            ) from error
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{'custom_id' if name is None else f'argument {name!r}'} is not valid Unicode: "
+            f"{error.reason}",
+            hint="it holds half of a surrogate pair; write the whole character",
+        ) from error
 
 
 def _encode(value: Any) -> None:
