@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
@@ -57,41 +57,33 @@ class Runs:
             full = HttpError(429, "too many clients are served; try again later", code="overloaded")
             full.retry_after_s = self._shared.pace.next_place_s()
             raise full
-        account = caller.account
-        if account is not None:
-            refusal = account.begin(is_counted=not caller.is_counted)
-            if refusal is not None:
-                raise error_of(of_quota(refusal).to_message())
-            caller.is_counted = True
-        began_at = time.monotonic()
-        session = Session(self._shared, caller, _WITHOUT_TOKEN)
-        self._sessions.add(session)
-        n_logprobs = 0
-        asked = _Asked(requests, goes_on=follow is not None)
-        reading = asyncio.create_task(session.read(asked.frames()))
-        try:
-            async for frame in session.frames():
-                for reply in frame.replies:
-                    if reply.HasField("error"):
-                        error = error_of(reply.error)
-                        error.request_id = reply.id
-                        if blame is not None:
-                            blame(error)
-                        raise error
-                    n_logprobs += _n_logprobs(reply.generated)
-                    if n_logprobs > MAX_LOGPROBS:
-                        raise _too_many_logprobs()
-                    if follow is not None:
-                        asked.took(reply, follow(reply))
-                    yield reply
-            await reading
-        finally:
-            self._sessions.discard(session)
-            if account is not None:
-                account.end(time.monotonic() - began_at)
-            reading.cancel()
-            session.close()
-            await asyncio.gather(reading, return_exceptions=True)
+        with _counted(caller):
+            session = Session(self._shared, caller, _WITHOUT_TOKEN)
+            self._sessions.add(session)
+            n_logprobs = 0
+            asked = _Asked(requests, goes_on=follow is not None)
+            reading = asyncio.create_task(session.read(asked.frames()))
+            try:
+                async for frame in session.frames():
+                    for reply in frame.replies:
+                        if reply.HasField("error"):
+                            error = error_of(reply.error)
+                            error.request_id = reply.id
+                            if blame is not None:
+                                blame(error)
+                            raise error
+                        n_logprobs += _n_logprobs(reply.generated)
+                        if n_logprobs > MAX_LOGPROBS:
+                            raise _too_many_logprobs()
+                        if follow is not None:
+                            asked.took(reply, follow(reply))
+                        yield reply
+                await reading
+            finally:
+                self._sessions.discard(session)
+                reading.cancel()
+                session.close()
+                await asyncio.gather(reading, return_exceptions=True)
 
     async def finals(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Generated]:
         """The final reply to each request, when all have finished; raises HttpError."""
@@ -101,7 +93,8 @@ class Runs:
         """As `finals`, of requests for embeddings; there may be more than a session has at once."""
         n = self._shared.limits.max_in_flight
         parts = [requests[at : at + n] for at in range(0, len(requests), n)]
-        return [reply.embedded for part in parts for reply in await self._last(part, caller)]
+        with _counted(caller):  # once: a later part must not be refused for want of a place
+            return [reply.embedded for part in parts for reply in await self._last(part, caller)]
 
     async def _last(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Reply]:
         found: dict[int, pb.Reply] = {}
@@ -110,6 +103,27 @@ class Runs:
                 if not reply.HasField("delta"):
                     found[reply.id] = reply
         return [found[request.id] for request in requests]
+
+
+@contextmanager
+def _counted(caller: Caller) -> Iterator[None]:
+    """Counts an HTTP request for its client's account while it runs: one that was let in is not
+    refused later. Raises HttpError if the account refuses it."""
+    account = caller.account
+    if account is None or caller.is_running:
+        yield
+        return
+    if caller.is_counted:
+        account.go_on()
+    elif (refusal := account.begin()) is not None:
+        raise error_of(of_quota(refusal).to_message())
+    began_at = time.monotonic()
+    caller.is_counted = caller.is_running = True
+    try:
+        yield
+    finally:
+        caller.is_running = False
+        account.end(time.monotonic() - began_at)
 
 
 def _n_logprobs(generated: pb.Generated) -> int:

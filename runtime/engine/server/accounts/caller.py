@@ -19,10 +19,10 @@ class Caller:
     """One call: a gRPC client's stream, or one HTTP request.
 
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
-    monotonic clock. timeout_s: how long it may take, if the client said so. is_counted: whether its
-    account has counted it, of an HTTP request. priority: what it asks for. id: as the
-    log has it; totals: what the log says of
-    its requests together. traceparent: the span that they are in.
+    monotonic clock. timeout_s: how long it may take, if the client said so. is_counted, is_running:
+    of an HTTP request, whether its account has counted it, and does so now. priority: what it asks
+    for. id: as the log has it; totals: what the log says of its requests together. traceparent: the
+    span that they are in.
     """
 
     domain: bytes = b""
@@ -30,6 +30,7 @@ class Caller:
     began_at: float = field(default_factory=time.monotonic)
     timeout_s: float | None = None
     is_counted: bool = False
+    is_running: bool = False
     priority: int | None = None
     id: str = ""
     traceparent: str = ""

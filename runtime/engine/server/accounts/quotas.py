@@ -123,17 +123,20 @@ class Account:
         self._requests = _changed(self._requests, quota.requests_per_minute, self._clock)
         self._tokens = _changed(self._tokens, quota.tokens_per_minute, self._clock)
 
-    def begin(self, is_counted: bool = True) -> QuotaRefusal | None:
-        """Counts a request that begins, unless a limit refuses it. is_counted: whether it is a
-        request of its own, or goes on with one."""
-        refusal = self._refusal_of_request(is_counted)
+    def begin(self) -> QuotaRefusal | None:
+        """Counts a request that begins, unless a limit refuses it."""
+        refusal = self._refusal_of_request()
         if refusal is not None:
             self.refusals[refusal.limit] += 1
             return refusal
         self.n_running += 1
-        if is_counted and self._requests is not None:
+        if self._requests is not None:
             self._requests.take(1)
         return None
+
+    def go_on(self) -> None:
+        """Counts that a request that was let in goes on, with another part."""
+        self.n_running += 1
 
     def end(self, took_s: float) -> None:
         """Counts the end of a request that has begun."""
@@ -170,13 +173,13 @@ class Account:
                 found[f"x-ratelimit-reset-{name}"] = duration(bucket.full_in_s)
         return found
 
-    def _refusal_of_request(self, is_counted: bool) -> QuotaRefusal | None:
+    def _refusal_of_request(self) -> QuotaRefusal | None:
         most = self.quota.max_concurrent
         if most is not None and self.n_running >= most:
             return self._refusal(
                 CONCURRENT, f"at most {most} requests at once", max(0.01, self._mean_s / most)
             )
-        if is_counted and self._requests is not None and (wait_s := self._requests.wait_s(1)):
+        if self._requests is not None and (wait_s := self._requests.wait_s(1)):
             return self._refusal(
                 REQUESTS, f"at most {self._requests.per_minute:g} requests a minute", wait_s
             )
