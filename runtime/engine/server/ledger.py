@@ -88,17 +88,20 @@ class Ledger:
 
     def reserve(self, active: Active, work: wpb.WorkerRequest) -> RequestError | None:
         """Takes the prompt from the account's tokens, or says why not. A prompt of which several
-        completions are asked for is computed once."""
+        completions are asked for is computed once. Of an HTTP request with several prompts, the
+        first is what may be refused: the others would be, each time it is tried again."""
         if self._account is None or not self._account.counts_tokens:
             return None
         if work.tokens == self._last_prompt:
             return None
-        refusal = self._account.reserve(len(work.tokens))
-        if refusal is not None:
+        n_tokens = len(work.tokens)
+        if self._is_part and self._caller.has_reserved:
+            self._account.settle(0, n_tokens)
+        elif (refusal := self._account.reserve(n_tokens)) is not None:
             return of_quota(refusal)
-        active.n_reserved = len(work.tokens)
+        active.n_reserved = n_tokens
         if self._is_part:
-            self._last_prompt = work.tokens
+            self._last_prompt, self._caller.has_reserved = work.tokens, True
         return None
 
     def watched(self, active: Active, on_update: OnUpdate) -> OnUpdate:

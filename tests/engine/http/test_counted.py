@@ -29,6 +29,6 @@ def test_a_request_that_was_let_in_keeps_its_place_over_all_its_parts():
     with (
         pytest.raises(HttpError, match="at most 2 requests a minute"),
         _counted(Caller(account=account)),
-    ):  # noqa: E501
+    ):
         pass
     assert account.n_running == 0

@@ -25,6 +25,10 @@ name = "short"
 token = "short-secret"
 tokens_per_minute = 40
 [[token]]
+name = "batch"
+token = "batch-secret"
+tokens_per_minute = 50
+[[token]]
 name = "one"
 token = "one-secret"
 max_concurrent = 1
@@ -106,3 +110,13 @@ def test_use_is_told_by_the_token_s_name(limited: HttpEngine) -> None:
     assert 'sgc_token_requests_total{outcome="finished",token="one"}' in told
     assert 'sgc_token_quota_refusals_total{limit="requests",token="few"}' in told
     assert "secret" not in told
+
+
+def test_a_request_of_several_prompts_is_let_in_by_its_first_and_pays_for_all(
+    limited: HttpEngine,
+) -> None:
+    prompts = ["k l m n o p q r s t" * 2, "u v w x y z a b c d" * 2, "other words than these" * 2]
+    first = ask(limited, "batch", prompt=prompts, max_tokens=1)
+    assert first.status == 200
+    assert first.headers["x-ratelimit-remaining-tokens"] == "0"
+    assert ask(limited, "batch").status == 429

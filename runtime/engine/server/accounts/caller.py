@@ -20,7 +20,8 @@ class Caller:
 
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
     monotonic clock. timeout_s: how long it may take, if the client said so. is_counted, is_running:
-    of an HTTP request, whether its account has counted it, and does so now. priority: what it asks
+    of an HTTP request, whether its account has counted it, and does so now;
+    has_reserved: whether tokens were taken for it. priority: what it asks
     for. id: as the log has it; totals: what the log says of its requests together. traceparent: the
     span that they are in.
     """
@@ -31,6 +32,7 @@ class Caller:
     timeout_s: float | None = None
     is_counted: bool = False
     is_running: bool = False
+    has_reserved: bool = False
     priority: int | None = None
     id: str = ""
     traceparent: str = ""
