@@ -6,6 +6,10 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
+from sgc.errors import OutputError
+from sgc.runs.jobs.csv_out import CsvOut
 from sgc.runs.jobs.jsonl_out import JsonlOut
 
 
@@ -25,3 +29,23 @@ def test_a_file_is_rewritten_whole_where_writes_are_short(tmp_path: Path, monkey
     assert [json.loads(line) for line in path.read_text().splitlines()] == [
         row for row in rows if row["key"] != "k7"
     ]
+
+
+ROWS = [{"key": f"k{n}", "inputs": {"n": n}, "text": "a\n" * n} for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [lambda data: data.replace(b"\r\n", b"\n"), lambda data: data.replace(b',"a', b',"a" ', 1)],
+    ids=["other ends of lines", "no CSV"],
+)
+def test_a_file_that_another_program_has_saved_is_not_cut_off(tmp_path: Path, changed):
+    path = tmp_path / "out.csv"
+    with CsvOut(path) as out:
+        for row in ROWS:
+            out.write(row)
+    data = changed(path.read_bytes())
+    path.write_bytes(data)
+    with CsvOut(path) as out, pytest.raises(OutputError, match="no row that a job has written"):
+        list(out.done())
+    assert path.read_bytes() == data

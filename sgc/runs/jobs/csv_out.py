@@ -28,29 +28,42 @@ class CsvOut(OutFile):
 
     def _records(self) -> Iterator[Done]:
         csv.field_size_limit(8 * MAX_ROW_BYTES)
-        at = 0
+        at, is_over = 0, False
 
         def lines() -> Iterator[str]:
-            nonlocal at
+            nonlocal at, is_over
             with open(os.dup(self._fd), "rb") as file:
                 file.seek(0)
                 for line in file:
                     at += len(line)
                     yield line.decode("utf-8", "surrogateescape")
+            is_over = True
 
-        number, start = 0, 0
-        for number, cells in enumerate(_whole(csv.reader(lines(), strict=True)), 1):
-            if not self._ends_line(at):
+        rows, number, start = csv.reader(lines(), strict=True), 0, 0
+        while True:
+            number += 1
+            try:
+                cells = next(rows)
+            except StopIteration:
                 return
-            if number == 1:
-                if tuple(cells) != COLUMNS:
-                    raise self._foreign(1, f"expected the columns {', '.join(COLUMNS)}")
-            else:
+            except csv.Error as error:
+                if is_over:
+                    return  # inside of a record that was cut off
+                raise self._foreign(number, str(error)) from error
+            if not self._ends_line(at, number):
+                return
+            if number > 1:
                 yield self._done(cells, number, start, at)
+            elif tuple(cells) != COLUMNS:
+                raise self._foreign(1, f"expected the columns {', '.join(COLUMNS)}")
             start = at
 
-    def _ends_line(self, at: int) -> bool:
-        return os.pread(self._fd, 2, at - 2) == b"\r\n"
+    def _ends_line(self, at: int, number: int) -> bool:
+        """Whether a record is whole. Raises OutputError if another program has ended its line."""
+        end = os.pread(self._fd, 2, at - 2)
+        if end.endswith(b"\n") and end != b"\r\n":
+            raise self._foreign(number, "its line does not end with CR LF")
+        return end == b"\r\n"
 
     def _done(self, cells: list[str], number: int, start: int, end: int) -> Done:
         if len(cells) != len(COLUMNS):
@@ -61,12 +74,3 @@ class CsvOut(OutFile):
         except (ValueError, RecursionError) as error:
             raise self._foreign(number, str(error)) from error
         return Done(found["key"], digest, found["error_type"], start, end)
-
-
-def _whole(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The rows up to one that the file ends inside of."""
-    while True:
-        try:
-            yield next(rows)
-        except (StopIteration, csv.Error):
-            return
