@@ -20,6 +20,7 @@ from waiting import BOUND_S
 
 from sgc.cli.running import run as run_module
 from sgc.errors import BudgetExceeded, EngineUnavailable, ProgramError
+from sgc.runs.jobs import records
 from sgc.runtime.executor.log.run_log import RunLog
 
 N = 12
@@ -129,6 +130,22 @@ def test_failed_rows_are_told_kept_and_tried_again(job, backend):
     assert len(read_out("out.jsonl")) == N
     code, err = job("--retry-errors", out="")
     assert code == 2
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "out.csv"])
+def test_a_result_that_is_no_json_is_an_error_of_its_row(job, monkeypatch, out):
+    made = records.record_of
+    wrong = {"return": {(1, 2): 3}}
+
+    def record(row, outcome):
+        is_wrong = row.key == "r3" and not isinstance(outcome, BaseException)
+        return made(row, outcome) | (wrong if is_wrong else {})
+
+    monkeypatch.setattr("sgc.runs.jobs.job.record_of", record)
+    code, err = job(out=out)
+    assert code == 100
+    assert "12 rows, 1 failed (row r3: the result cannot be written as JSON" in err
+    assert len(by_key(read_out(out))) == N
 
 
 def test_too_many_errors_end_a_job_and_their_rows_are_kept(job, backend):

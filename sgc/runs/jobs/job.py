@@ -17,6 +17,7 @@ from sgc.errors import (
     EngineUnavailable,
     GuardError,
     LogUnwritable,
+    ProgramError,
     SgcError,
     UsageError,
 )
@@ -151,7 +152,11 @@ class Job:
 
     def _write(self, row: InputRow, outcome: Outcome) -> None:
         parts = self._parts
-        parts.out.write(record_of(row, outcome))
+        try:
+            parts.out.write(record_of(row, outcome))
+        except ProgramError as error:
+            outcome = error
+            parts.out.write(record_of(row, outcome))
         if parts.log is not None:
             parts.log.forget(row.key)
         tally = parts.tally

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sgc.errors import SgcError
+from sgc.errors import ProgramError, SgcError
 from sgc.runs.rows.records import InputRow
 from sgc.runtime.executor.run.record import RunResult, Stats
 
@@ -92,4 +92,8 @@ _dumped = json.JSONEncoder(ensure_ascii=False, default=repr).encode
 
 
 def dumped(value: Any) -> str:
-    return _dumped(value)
+    """A value as JSON; raises ProgramError if it has none."""
+    try:
+        return _dumped(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProgramError(f"the result cannot be written as JSON: {error}") from error
