@@ -11,6 +11,7 @@ import pytest
 from sgc.errors import OutputError
 from sgc.runs.jobs.csv_out import CsvOut
 from sgc.runs.jobs.jsonl_out import JsonlOut
+from sgc.runs.jobs.parquet_out import ParquetOut
 
 
 def test_a_file_is_rewritten_whole_where_writes_are_short(tmp_path: Path, monkeypatch):
@@ -49,3 +50,42 @@ def test_a_file_that_another_program_has_saved_is_not_cut_off(tmp_path: Path, ch
     with CsvOut(path) as out, pytest.raises(OutputError, match="no row that a job has written"):
         list(out.done())
     assert path.read_bytes() == data
+
+
+def test_a_file_that_is_rewritten_keeps_its_mode_and_its_link(tmp_path: Path):
+    path, link = tmp_path / "real.jsonl", tmp_path / "out.jsonl"
+    path.touch()
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with JsonlOut(link) as out:
+        for row in (*ROWS, {"key": "k", "inputs": {}, "error": {"type": "E", "message": ""}}):
+            out.write(row)
+        assert len(list(out.done(lambda error: True))) == len(ROWS)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert len(path.read_text().splitlines()) == len(ROWS)
+
+
+def test_a_parquet_file_is_whole_or_not_there_whatever_texts_it_has(tmp_path: Path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, link = tmp_path / "real.parquet", tmp_path / "out.parquet"
+    path.touch()
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with ParquetOut(link) as out:
+        out.write({"key": "k", "inputs": {"n": "\udc80"}, "text": "ä\udc80"})
+        monkeypatch.setattr(parquet.ParquetWriter, "write_table", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            out.finish()
+        monkeypatch.undo()
+        assert sorted(each.name for each in tmp_path.iterdir()) == [
+            "out.parquet", "out.parquet.rows.jsonl", "real.parquet"
+        ]  # fmt: skip
+        out.finish()
+    assert parquet.read_table(link).to_pylist()[0]["text"] == "ä\\udc80"
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

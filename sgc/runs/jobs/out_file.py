@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -110,18 +111,21 @@ class OutFile(ABC):
         self._size = size
 
     def _rewrite(self, ranges: list[tuple[int, int]]) -> None:
-        """Replaces the file by these parts of it, at once or not at all."""
-        new = self.path.with_name(self.path.name + ".rewritten")
+        """Replaces the file by these parts of it, at once or not at all. Its mode stays, and so
+        does a link to it."""
+        target = self.path.resolve()
+        new = target.with_name(target.name + ".rewritten")
         try:
             new.unlink(missing_ok=True)
             fd = _open(new)
             try:
+                os.fchmod(fd, stat.S_IMODE(os.fstat(self._fd).st_mode))
                 for start, end in ranges:
                     while start < end:
                         data = os.pread(self._fd, min(_CHUNK, end - start), start)
                         start += os.write(fd, data)  # less than all, on a disk that is full soon
                 os.fsync(fd)
-                os.replace(new, self.path)
+                os.replace(new, target)
             except BaseException:
                 os.close(fd)
                 new.unlink(missing_ok=True)

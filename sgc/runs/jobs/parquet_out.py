@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -62,25 +63,37 @@ class ParquetOut(JsonlOut):
         super().finish()
         arrow, parquet = require_pyarrow()
         schema = arrow.schema([(name, _type(arrow, name)) for name in COLUMNS])
-        new = self._parquet.with_name(self._parquet.name + ".written")
+        target = self._parquet.resolve()
+        new = target.with_name(target.name + ".written")
         try:
             with parquet.ParquetWriter(new, schema) as writer:
                 for group in self._groups():
-                    columns = {name: [row.get(name) for row in group] for name in COLUMNS}
+                    columns = {name: [_cell(row.get(name)) for row in group] for name in COLUMNS}
                     writer.write_table(arrow.table(columns, schema=schema))
             with new.open("rb") as file:
                 os.fsync(file.fileno())
-            os.replace(new, self._parquet)
+            if target.exists():
+                new.chmod(stat.S_IMODE(target.stat().st_mode))
+            os.replace(new, target)
             self.path.unlink()
-        except OSError as error:
+        except BaseException as error:
             new.unlink(missing_ok=True)
-            raise self._unwritable(error) from error
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from error
+            raise
 
     def _groups(self) -> Iterator[list[dict[str, Any]]]:
         with open(os.dup(self._fd), "rb") as file:
             file.seek(0)
             while lines := list(islice(file, _GROUP)):
                 yield [flat(json.loads(line)) for line in lines]
+
+
+def _cell(value: Any) -> Any:
+    """A value whose text is valid Unicode: half of a surrogate pair is escaped, as in JSON."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return value
 
 
 def _type(arrow: Any, name: str) -> Any:
