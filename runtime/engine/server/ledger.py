@@ -5,6 +5,7 @@ watches how requests end (the log, traces). `session.py` calls it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.worker.link import OnUpdate
 
 CANCELLED, FINISHED = "cancelled", "finished"
+_log = logging.getLogger("sgc.engine")
 
 
 @dataclass(slots=True, eq=False)
@@ -165,7 +167,10 @@ class Ledger:
             self._is_part,
         )
         for observe in self._observers:
-            observe(ended)
+            try:
+                observe(ended)
+            except Exception:  # who watches must not fail what is watched
+                _log.exception("telling how a request ended failed")
 
     def _settle(self, active: Active, usage: pb.Usage | None) -> None:
         """usage: of a request that has finished; of others, all of the prompt counts."""

@@ -8,6 +8,8 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import _counted
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.quotas import Account, Quota
+from sgc.runtime.engine.server.ledger import Ended, Ledger
+from sgc.runtime.engine.server.tally import Tally
 
 
 def test_a_request_that_was_let_in_keeps_its_place_over_all_its_parts():
@@ -32,3 +34,14 @@ def test_a_request_that_was_let_in_keeps_its_place_over_all_its_parts():
     ):
         pass
     assert account.n_running == 0
+
+
+def test_who_watches_fails_nothing(caplog):
+    def observe(ended: Ended) -> None:
+        raise RuntimeError("no collector")
+
+    seen: list[Ended] = []
+    tally = Tally()
+    Ledger(tally, Caller(), False, [observe, seen.append]).cancelled(1, None)
+    assert (tally.cancelled, len(seen)) == (1, 1)
+    assert "telling how a request ended failed" in caplog.text
