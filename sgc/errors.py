@@ -37,6 +37,10 @@ class UsageError(SgcError):
     """An invalid command or call; the command line exits with 2."""
 
 
+class LogOptionsError(UsageError):
+    """A run that goes on has another seed or other options than its log."""
+
+
 class ArgumentError(UsageError):
     """A missing, surplus or wrongly typed argument of a program."""
 

@@ -311,11 +311,14 @@ def test_an_interrupt_says_how_to_go_on_and_a_second_one_ends_at_once(tmp_path):
     assert "--log" not in err
 
 
-def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job):
-    assert job("--ordered", "--sample", "5")[0] == 0
-    keys = [each["key"] for each in read_out("out.jsonl")]
+def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job, backend):
+    assert job("--sample", "5", out="some.jsonl", log="")[0] == 0
+    number = {each["key"]: int(each["key"][1:]) for each in read_out("some.jsonl")}
+    keys = sorted(number, key=number.__getitem__)
     assert len(keys) == 5
-    assert keys == sorted(keys, key=lambda key: int(key[1:]))
+    backend.waits = lambda text: text.startswith(f"text {number[keys[1]]}:")
+    assert job("--ordered", "--sample", "5")[0] == 0
+    assert [each["key"] for each in read_out("out.jsonl")] == keys
     assert "resumes: 5 of 5" in job("--ordered", "--sample", "5")[1]
 
 

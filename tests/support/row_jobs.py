@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 from collections.abc import Callable
@@ -26,17 +27,25 @@ COMMAND = ("run", "note.py", "--no-check", "--engine", "here")
 
 
 class Counting(ScriptedBackend):
-    """Counts its requests. fails: the error of a prompt, if it is to fail; dollars: of each."""
+    """Counts its requests. fails: the error of a prompt, if it is to fail; dollars: of each.
+    waits: prompts that wait until nothing else is done on the loop for a while."""
 
     def __init__(self) -> None:
         super().__init__(lambda prompt, sampling: f" {len(prompt[0].text)} of {sampling.seed}")
         self.n_asked = 0
         self.dollars: float | None = None
         self.fails: Callable[[str], SgcError | None] = lambda text: None
+        self.waits: Callable[[str], bool] = lambda text: False
 
     async def generate(self, prompt: Any, sampling: Any, on_delta: Any = None) -> Generated:
         self.n_asked += 1
         text = "".join(each.text for each in prompt)
+        while self.waits(text):
+            n_before = self.n_asked
+            for _ in range(500):
+                await asyncio.sleep(0)
+            if self.n_asked == n_before:
+                break
         if (error := self.fails(text)) is not None:
             raise error
         reply = await super().generate(prompt, sampling, on_delta)

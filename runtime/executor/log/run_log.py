@@ -17,7 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
+from sgc.errors import (
+    GuardError,
+    LogOptionsError,
+    NonDeterministicProgram,
+    RunLogError,
+    UsageError,
+)
 from sgc.ir.graph import Guard
 from sgc.runtime.executor.interface.capabilities import Capabilities
 from sgc.runtime.executor.interface.log import Header, Json, Key
@@ -167,8 +173,8 @@ class RunLog:
     ) -> None:
         """Begins a row.
 
-        Raises GuardError if the log has another program or model, UsageError if it was written with
-        another seed or options.
+        Raises GuardError if the log has another program or model, LogOptionsError if it was written
+        with another seed or options.
         """
         if self._checked != (header, capabilities):
             before = self.header
@@ -208,7 +214,7 @@ class RunLog:
                 hint="begin a new log: the program, or something it reads, has changed",
             )
         if (before.seed, before.options) != (now.seed, now.options):
-            raise UsageError(
+            raise LogOptionsError(
                 f"{self.path} was written with seed={before.seed} {dict(before.options)}, and this "
                 f"run has seed={now.seed} {dict(now.options)}",
                 hint="leave the options out: a resumed run takes those of its log",

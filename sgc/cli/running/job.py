@@ -30,7 +30,7 @@ from sgc.programs.program import Program
 from sgc.runs.batch import MAX_CONCURRENCY, BatchOptions
 from sgc.runs.crew import Row
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.jobs.job import Job, JobParts
+from sgc.runs.jobs.job import Job, JobParts, check_errors
 from sgc.runs.jobs.tally import Tally
 from sgc.runs.jobs.windows import OpenRows, Windows
 from sgc.runs.rows.records import InputRow
@@ -105,6 +105,7 @@ class JobRun:
         if budget is not None:
             self._tell_how_to_go_on(tally, f"the budget is spent: {budget.message}")
             raise click.exceptions.Exit(EXIT_BUDGET)
+        check_errors(tally, self.asked.max_errors)  # of earlier runs, if no row was left
         if self.files.out is not None:
             self.files.out.finish()
         if tally.n_all_failed:

@@ -16,10 +16,10 @@ from sgc.errors import (
     BudgetExceeded,
     EngineUnavailable,
     GuardError,
+    LogOptionsError,
     LogUnwritable,
     ProgramError,
     SgcError,
-    UsageError,
 )
 from sgc.planning.plan import RowSize
 from sgc.planning.room import Room
@@ -41,6 +41,19 @@ Outcome = RunResult | BaseException
 
 class TooManyFailed(SgcError):
     """More rows failed than `--max-errors` allows."""
+
+
+def check_errors(
+    tally: Tally, limit: int | None, key: str = "", error: BaseException | None = None
+) -> None:
+    """Raises TooManyFailed if more rows have failed than `limit`. key, error: of the last one."""
+    if limit is None or tally.n_all_failed <= limit:
+        return
+    last = "" if error is None else f"; row {key}: {error}"
+    raise TooManyFailed(
+        f"{tally.n_all_failed} of {tally.n_rows} rows failed{last}",
+        hint="give a larger --max-errors, or with --resume --retry-errors",
+    ) from error
 
 
 class Writes(Protocol):
@@ -68,20 +81,22 @@ class Job:
 
     def __init__(self, parts: JobParts) -> None:
         self._parts = parts
-        self._sizes: dict[int, RowSize] = {}
+        self._is_planned = parts.options.order == "plan"
+        self._sizes: dict[int, RowSize] = {}  # of rows that start or are under way, if planned
         self._under_way: dict[int, Start] = {}
         self._unanswered: list[tuple[Start, Outcome]] = []
         self._order = _InOrder() if parts.is_ordered else None
         self._crew: Crew | None = None
+        self._is_over = self._is_answered = False
         self.budget: BudgetExceeded | None = None  # that has ended the job
 
     async def run(self) -> None:
         """Runs all rows. Raises what ends the job before: an error of its files, or of an engine
         that is not there, or TooManyFailed."""
         parts = self._parts
-        is_planned = parts.options.order == "plan"
-        pool_tokens = await pool_tokens_of(parts.backend) if is_planned else None
-        sizes = self._sizes if is_planned else None
+        check_errors(parts.tally, parts.options.max_errors)
+        pool_tokens = await pool_tokens_of(parts.backend) if self._is_planned else None
+        sizes = self._sizes if self._is_planned else None
         room = Room(parts.options.max_concurrency, sizes, pool_tokens)
         self._crew = Crew(room, parts.options.threads_for(WINDOW))
         async with aclosing(self._starts()) as starts:
@@ -100,7 +115,8 @@ class Job:
             try:
                 for start in window.starts:
                     self._under_way[number] = start
-                    self._sizes[number] = start.size or _NOTHING
+                    if self._is_planned:
+                        self._sizes[number] = start.size or _NOTHING
                     yield number, start.row
                     number += 1
             finally:
@@ -109,6 +125,17 @@ class Job:
             window = ahead.result()
 
     async def _took(self, number: int, state: RunState) -> None:
+        """Takes a row that has ended. Nothing is written after an error that ends the job: rows
+        under way may still end before they are cancelled."""
+        if self._is_over:
+            return
+        try:
+            await self._take(number, state)
+        except BaseException:
+            self._is_over = True
+            raise
+
+    async def _take(self, number: int, state: RunState) -> None:
         start = self._under_way.pop(number)
         outcome: Outcome = state.error() or state.result()
         if isinstance(outcome, BudgetExceeded):
@@ -125,7 +152,10 @@ class Job:
             self._unanswered.append((start, outcome))
             if len(self._unanswered) >= MAX_UNANSWERED:
                 raise outcome
+            if self._order is not None:
+                self._order.put_off(start.position)
             return
+        self._is_answered = True
         unanswered, self._unanswered = self._unanswered, []
         for each in (*unanswered, (start, outcome)):
             self._end(*each)
@@ -137,7 +167,7 @@ class Job:
         if not self._unanswered:
             return
         error = self._unanswered[-1][1]
-        if not self._parts.tally.n_ended:
+        if not self._is_answered:
             assert isinstance(error, BaseException)
             raise error
         for each in self._unanswered:
@@ -162,12 +192,8 @@ class Job:
         tally = parts.tally
         tally.add(row.key, outcome)
         parts.tell()
-        limit = parts.options.max_errors
-        if isinstance(outcome, BaseException) and limit is not None and tally.n_all_failed > limit:
-            raise TooManyFailed(
-                f"{tally.n_all_failed} of {tally.n_rows} rows failed; row {row.key}: {outcome}",
-                hint="give a larger --max-errors, or with --resume --retry-errors",
-            ) from outcome
+        if isinstance(outcome, BaseException):
+            check_errors(tally, parts.options.max_errors, row.key, outcome)
 
 
 _NOTHING = RowSize(0, 0, 0)
@@ -175,9 +201,7 @@ _NOTHING = RowSize(0, 0, 0)
 
 def _ends_all(outcome: Outcome) -> bool:
     """Whether an error is of the job rather than of its row: every other row would meet it."""
-    if isinstance(outcome, LogUnwritable | GuardError):
-        return True
-    return type(outcome) is UsageError and not outcome.where  # of the log's options
+    return isinstance(outcome, LogUnwritable | GuardError | LogOptionsError)
 
 
 class _InOrder:
@@ -185,6 +209,7 @@ class _InOrder:
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[InputRow, Outcome]] = {}
+        self._put_off: set[int] = set()
         self._next = 0
         self._changed = asyncio.Event()
         self._is_stopped = False
@@ -194,6 +219,7 @@ class _InOrder:
     ) -> list[tuple[InputRow, Outcome]]:
         """The rows that may be written now, in order."""
         self._held[position] = given, outcome
+        self._put_off.discard(position)
         found = []
         while self._next in self._held:
             found.append(self._held.pop(self._next))
@@ -205,8 +231,15 @@ class _InOrder:
     async def passed(self, position: int) -> None:
         """Waits while too many rows are held, so that no more start."""
         while position in self._held and len(self._held) > WINDOW and not self._is_stopped:
+            if self._next in self._put_off:
+                return
             self._changed.clear()
             await self._changed.wait()
+
+    def put_off(self, position: int) -> None:
+        """A row was not answered: it comes when another row is, or at the end, so nobody waits."""
+        self._put_off.add(position)
+        self._changed.set()
 
     def stop(self) -> None:
         """A row will not come: those after it run again when the job goes on."""
