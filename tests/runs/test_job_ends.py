@@ -9,8 +9,9 @@ from row_jobs import COMMAND, PROGRAM, Counting, by_key, endpoint, read_out, wri
 
 from sgc.cli.running import job as job_module
 from sgc.cli.running import run as run_module
-from sgc.errors import EngineUnavailable, ProgramError, UsageError
+from sgc.errors import EngineUnavailable, ProgramError
 from sgc.runs.jobs import job as jobs
+from sgc.runtime.executor.log.file import LogFile
 
 N = 12
 
@@ -35,10 +36,23 @@ def job(sgc_command, backend, tmp_path):
     return run
 
 
-def test_an_error_of_use_that_a_program_raises_is_its_rows(job, backend):
-    backend.fails = lambda text: UsageError("mine") if text.startswith("text 3:") else None
-    assert job("--seed", "1")[0] == 100
+def test_an_error_of_use_that_a_program_raises_is_its_rows(job):
+    path = Path("note.py")
+    lines = "    if text == 'text 3':\n        raise UsageError('mine')\n    return stars"
+    text = path.read_text().replace("    return stars", lines)
+    path.write_text("from sgc.errors import UsageError\n" + text)
+    assert job("--interpret")[0] == 100
     assert by_key(read_out("out.jsonl"))["r3"]["error"]["type"] == "UsageError"
+
+
+def test_a_log_and_results_are_two_files_and_the_logs_head_survives_a_crash(job, monkeypatch):
+    synced = []
+    monkeypatch.setattr(LogFile, "sync", lambda log: synced.append(Path(log.path).read_bytes()))
+    code, err = job("--out", "./j.log")
+    assert (code, Path("j.log").exists()) == (2, False)
+    assert "--out j.log is the log too" in err
+    assert job()[0] == 0
+    assert [line.count(b'"kind":"job"') for line in synced] == [1]
 
 
 def test_another_seed_than_the_logs_ends_a_job(job):

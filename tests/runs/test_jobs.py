@@ -164,6 +164,7 @@ def test_a_spent_budget_ends_a_job_and_its_rows_run_again(job, backend):
     code, err = job("-j", "1")
     assert code == 101
     assert "the budget is spent" in err
+    assert "this goes on with a larger --max-cost:\n" in err
     assert len(read_out("out.jsonl")) == 4
     assert all(each["usage"]["cost_usd"] == 1.0 for each in read_out("out.jsonl"))
     given = {}

@@ -227,6 +227,10 @@ class RunLog:
         """Adds a record, which survives a crash of the process once this returns."""
         self._file.append(record)
 
+    def sync(self) -> None:
+        """Waits until all records would survive a crash of the machine."""
+        self._file.sync()
+
     async def append_durably(self, record: Json) -> None:
         """Adds a record, which survives a crash of the machine once this returns."""
         self._file.append(record)

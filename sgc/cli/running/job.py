@@ -103,7 +103,8 @@ class JobRun:
         if not self.quiet:
             click.echo(tally.summary(perf_counter() - start_s), err=True)
         if budget is not None:
-            self._tell_how_to_go_on(tally, f"the budget is spent: {budget.message}")
+            why = f"the budget is spent: {budget.message}"
+            self._tell_how_to_go_on(tally, why, " with a larger --max-cost")
             raise click.exceptions.Exit(EXIT_BUDGET)
         check_errors(tally, self.asked.max_errors)  # of earlier runs, if no row was left
         if self.files.out is not None:
@@ -142,12 +143,12 @@ class JobRun:
         if not self.quiet:
             click.echo(note, err=True)
 
-    def _tell_how_to_go_on(self, tally: Tally, why: str) -> None:
+    def _tell_how_to_go_on(self, tally: Tally, why: str, changed: str = "") -> None:
         done = f"{tally.n_done:,} of {tally.n_rows:,} rows are done"
         if self.logs.path is None:
             how = "without --resume FILE, a run of them begins anew"
         else:
-            how = f"this goes on:\n  {_command(self.logs)}"
+            how = f"this goes on{changed}:\n  {_command(self.logs)}"
         click.echo(f"sgc: {why}: {done}; {how}", err=True)
 
 

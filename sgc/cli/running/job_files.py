@@ -76,6 +76,10 @@ def open_files(
     with ExitStack() as held:
         out = None
         if asked.out is not None:
+            if logs.path is not None and asked.out.resolve() == logs.path.resolve():
+                raise UsageError(
+                    f"--out {asked.out} is the log too", hint="give each a file of its own"
+                )
             _refuse_input(asked.out, (*source.paths, Path(program)))
             out = held.enter_context(open_out(asked.out))
         name = "" if asked.out is None else str(asked.out.absolute())
@@ -87,6 +91,7 @@ def open_files(
             _take_over(out, asked, logs)
         if log is not None and not watch.is_ours:
             log.append({"kind": "job", "out": name, "rows": asked.rows})
+            log.sync()  # without this record, results that are done would be taken for another's
         yield JobFiles(out, log, watch)
 
 
