@@ -8,23 +8,20 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
 import click
 
+from sgc.cli.common import DEBUG, common_options
+from sgc.cli.help import heading, meant, names_shown
+from sgc.cli.output.colours import bad, wanted, warning
 from sgc.errors import SgcError, SgcWarning, UsageError
 
-F = TypeVar("F", bound=Callable[..., Any])
+debug_option = common_options  # TEMP
 
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 EXIT_SOME_FAILED, EXIT_BUDGET = 100, 101  # of `sgc run --rows`
-
-
-def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
-    if value:
-        ctx.find_root().meta["sgc.debug"] = True
-    return value
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -35,25 +32,15 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def debug_option(command: F) -> F:
-    """`--debug`, before or after the command's name."""
-    option = click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_remember_debug,
-        help="Show the Python traceback of an error.",
-    )
-    return option(command)
-
-
 class Commands(click.Group):
-    """Commands by name, each given as `module:function` and imported when it is used."""
+    """Commands in sections, each given as `module:function` and imported when it is used."""
 
-    def __init__(self, *args: Any, by_name: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._by_name = by_name
+        self._sections = sections
+        self._by_name = {n: place for named in sections.values() for n, place in named.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._by_name)
@@ -65,19 +52,52 @@ class Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(module), function)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self._by_name and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}.{meant(name, self._by_name)}")
+        return super().resolve_command(ctx, args)
 
-_OF_PROGRAMS = (
-    "compile", "dump", "estimate", "explain", "opt", "replay", "run", "stubs", "trace", "verify",
-    "version",
-)  # fmt: skip
-_OF_ENGINES = ("doctor", "kv", "route", "serve", "top")
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 4 - max(map(len, self._by_name))
+        for title, named in self._sections.items():
+            with formatter.section(heading(title)):
+                rows = []
+                for name in named:
+                    command = self.get_command(ctx, name)
+                    assert command is not None
+                    rows.append((names_shown(name), command.get_short_help_str(room)))
+                formatter.write_dl(rows)
+
+
+_PROGRAMS, _ENGINES = "sgc.cli.commands", "sgc.cli.engine_commands"
+_COMPILING = "sgc.cli.compile_commands"
+
+
+def _of(module: str, names: str) -> dict[str, str]:
+    return {name: f"{module}:{name}_command" for name in names.split()}
+
+
+SECTIONS = {
+    "Run": _of(_PROGRAMS, "run replay"),
+    "Compile": _of(_COMPILING, "compile opt explain estimate stubs"),
+    "Serve": _of(_ENGINES, "serve route"),
+    "Look": _of(_PROGRAMS, "dump verify trace") | _of(_ENGINES, "top kv doctor"),
+    "This command": _of(_PROGRAMS, "version"),
+}
 
 
 @click.group(
     cls=Commands,
-    by_name={name: f"sgc.cli.commands:{name}_command" for name in _OF_PROGRAMS}
-    | {name: f"sgc.cli.engine_commands:{name}_command" for name in _OF_ENGINES},
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="sgc COMMAND --help shows a command's usual options, and --help-all every one.",
 )
 @click.option(
     "--version",
@@ -87,7 +107,7 @@ _OF_ENGINES = ("doctor", "kv", "route", "serve", "top")
     callback=_show_version,
     help="Show the version and exit.",
 )
-@debug_option
+@common_options
 def cli() -> None:
     """Compiles and runs language-model programs.
 
@@ -111,7 +131,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     context: dict[str, Any] = {}
     try:
         given = list(sys.argv[1:] if argv is None else argv)
-        with cli.make_context("sgc", [*given]) as ctx:
+        with cli.make_context("sgc", [*given], color=wanted()) as ctx:
             context = ctx.meta
             context["sgc.argv"] = given
             with _plain_warnings():
@@ -120,15 +140,15 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
-        error.show()
+        _show_usage_error(error)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("sgc: interrupted", err=True)
+        _say("sgc: interrupted")
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         _leave_closed_pipe()
     except Exception as error:
-        _report(error, bool(context.get("sgc.debug")))
+        _report(error, bool(context.get(DEBUG)))
     sys.exit(0)
 
 
@@ -141,7 +161,7 @@ def _plain_warnings() -> Iterator[None]:
     def show_plainly(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, SgcWarning):
             if str(message) not in shown:
-                click.echo(f"sgc: warning: {message}", err=True)
+                _say(f"sgc: {warning('warning:')} {message}")
             shown.add(str(message))
         else:
             show(message, category, *rest, **more)
@@ -155,19 +175,31 @@ def _end_by_signal(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def _say(line: str) -> None:
+    click.echo(line, err=True, color=wanted())
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """As click does, with `sgc: error:` as before every other error."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is not None:
+        _say(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n")
+    _say(f"sgc: {bad('error:')} {error.format_message()}")
+
+
 def _report(error: Exception, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, SgcError):
-        click.echo(f"sgc: error: {error}", err=True)
+        _say(f"sgc: {bad('error:')} {error}")
     elif isinstance(error, OSError):
         name = error.filename or "writing the output"
-        click.echo(f"sgc: error: {name}: {error.strerror or error}", err=True)
+        _say(f"sgc: {bad('error:')} {name}: {error.strerror or error}")
     else:
         kind = type(error).__name__
-        click.echo(f"sgc: error: {user_line(error)}{kind}: {error}", err=True)
+        _say(f"sgc: {bad('error:')} {user_line(error)}{kind}: {error}")
         if not debug:
-            click.echo("  --debug shows the traceback", err=True)
+            _say("  --debug shows the traceback")
     # A UsageError with a program's line is an error of the program, not of the command line.
     is_usage = isinstance(error, UsageError) and not error.where
     sys.exit(EXIT_USAGE if is_usage else EXIT_ERROR)

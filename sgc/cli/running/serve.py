@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sgc.cli.common import DEBUG
 from sgc.errors import UsageError
 from sgc.runs.endpoints import require_engine
+
+DEFAULT_PORT = 30000  # of --host without --port
 
 if TYPE_CHECKING:
     from sgc.services.routes import ProgramRoutes
@@ -21,9 +24,17 @@ def serve(
     program: tuple[str, ...] = (),
     tools: tuple[str, ...] = (),
     max_programs: int = 0,
+    named_model: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
     **options: Any,
 ) -> None:
     """Runs an engine's server in this process until it is stopped; exits with its code."""
+    if named_model is not None:
+        if options["model"] is not None:
+            raise UsageError(f"--model {options['model']} and the argument {named_model}: name one")
+        options["model"] = named_model
+    options["http"] = _http(options["http"], host, port)
     require_engine()
     if program and options["http"] == "off":
         raise UsageError("--program serves programs over HTTP", hint="add --http PORT")
@@ -32,7 +43,7 @@ def serve(
     from sgc.runtime.engine.config import ServerConfig
     from sgc.runtime.engine.serve import run_server
 
-    if click.get_current_context().find_root().meta.get("sgc.debug"):
+    if click.get_current_context().find_root().meta.get(DEBUG):
         os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks
     given: dict[str, Any] = {
         key: str(value.expanduser()) if isinstance(value, Path) else value
@@ -41,6 +52,15 @@ def serve(
     }
     beside = partial(_programs, program, tools, max_programs) if program else None
     sys.exit(run_server(ServerConfig(**given, tells=True), beside))
+
+
+def _http(http: str, host: str | None, port: int | None) -> str:
+    """The address of `--http`, or of `--host` and `--port`."""
+    if host is None and port is None:
+        return http
+    if http != "off":
+        raise UsageError(f"--http {http} and --host or --port: give one", hint="--http HOST:PORT")
+    return f"{host or '127.0.0.1'}:{DEFAULT_PORT if port is None else port}"
 
 
 def _programs(targets: tuple[str, ...], tools: tuple[str, ...], max_runs: int) -> ProgramRoutes:
