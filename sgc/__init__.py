@@ -1,81 +1,18 @@
 """sgc: a compiler-first system for language-model programs.
 
-`import sgc as sgl` works like SGLang's front end. Importing it loads no torch,
-transformers or gRPC; they are imported when an engine is first used.
+`import sgc as sgl` works like SGLang's front end. Importing it loads almost nothing, so that the
+command line starts quickly: the names come with the first that is used, torch, transformers and
+gRPC with an engine, the compiler with `Program` and `load`.
 """
 
 from typing import TYPE_CHECKING
 
-from sgc.errors import SgcError, ToolError
-from sgc.lang.choices import (
-    ChoicesDecision,
-    ChoicesSamplingMethod,
-    greedy_token_selection,
-    joint,
-    token_length_normalized,
-    unconditional_likelihood_normalized,
-)
-from sgc.lang.group import ProgramStateGroup
-from sgc.lang.maps import MappedStates
-from sgc.lang.maps import map as map  # not in __all__: `import *` would hide Python's `map`
-from sgc.lang.state import ProgramState
-from sgc.lang.table import join, table
-from sgc.lang.tools import Tool, tool
-from sgc.lang.turns import turns
-from sgc.lang.words import (
-    assistant,
-    assistant_begin,
-    assistant_end,
-    gen,
-    gen_int,
-    gen_string,
-    image,
-    role,
-    select,
-    separate_reasoning,
-    system,
-    system_begin,
-    system_end,
-    user,
-    user_begin,
-    user_end,
-    video,
-)
-from sgc.programs.decorator import function
-from sgc.programs.function import Function
-from sgc.runs.batch import BatchFailed
-from sgc.runs.endpoint import Endpoint as _Endpoint
-from sgc.runs.endpoints import (
-    RemoteEngine,
-    Runtime,
-    RuntimeEndpoint,
-    connect,
-    flush_cache,
-    get_server_info,
-    set_default_backend,
-)
-from sgc.runs.endpoints import take_also as _take_also
-from sgc.runs.keeping import cached, record, replay
-from sgc.runs.providers import Anthropic, OpenAI
-from sgc.runs.run import RunState
-from sgc.runs.streaming import StreamedText
-from sgc.runtime.executor.log.run_log import RunLog
-from sgc.runtime.executor.run.record import RunResult
-
 if TYPE_CHECKING:
+    from sgc.face import *
+    from sgc.face import map as map  # not in __all__: `import *` would hide Python's `map`
     from sgc.programs.program import Program, load
 
 __version__ = "0.1.0"
-
-
-@_take_also
-def _written_for_sglang(given: object) -> _Endpoint | None:
-    """An endpoint around an object with SGLang's hooks; imports the adapter only if needed."""
-    if not all(callable(getattr(given, n, None)) for n in ("generate", "get_chat_template")):
-        return None
-    from sgc.compat.sglang.backends.own_backends import adapted
-
-    return adapted(given)
 
 
 def __dir__() -> list[str]:
@@ -83,15 +20,22 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """`Program` and `load`, which import the compiler, once they are used."""
-    if name in ("Program", "load"):
+    if name in _COMPILER:
         from sgc.programs import program
 
         return getattr(program, name)
+    if name in __all__ or name == "map":
+        from sgc import face
+
+        globals().update({each: getattr(face, each) for each in (*__all__, "map")
+                          if each not in _COMPILER})  # fmt: skip
+        return globals()[name]
     raise AttributeError(
         f"sgc has no {name!r} (yet); it has: {', '.join(__all__)}, map", name=name, obj=__name__
     )
 
+
+_COMPILER = ("Program", "load")
 
 __all__ = [
     "Anthropic",

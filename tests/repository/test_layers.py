@@ -98,10 +98,23 @@ def test_nothing_unpickles_or_evaluates():
             assert not {"eval", "exec", "torch.load"} & code(path).called, path
 
 
+def test_the_command_starts_without_the_compiler_and_the_executor():
+    """`sgc --help` and completion import what they show; programs bring the rest."""
+    program = (
+        "import click, sys, sgc\nfrom sgc.cli.main import cli\n"
+        "print(len(cli.get_help(click.Context(cli))) > 500)\n"
+        "print([m for m in sys.modules if m.startswith(('sgc.runtime.executor', 'sgc.tracing', "
+        "'sgc.passes', 'sgc.ir', 'sgc.lang', 'asyncio', 'rich'))])"
+    )
+    run = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "[]"]
+
+
 @pytest.mark.parametrize(
     ("code", "heavy"),
     [
-        ("import sgc", HEAVY),
+        ("import sgc; sgc.gen", HEAVY),
         ("import sgc.cli.commands", HEAVY),
         (
             "from sgc.cli.programs.source import load_function as f; "

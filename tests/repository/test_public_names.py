@@ -7,6 +7,7 @@ import importlib
 import pytest
 
 import sgc
+from sgc import face
 
 PUBLIC = """
 Anthropic BatchFailed ChoicesDecision ChoicesSamplingMethod Function MappedStates OpenAI Program
@@ -37,6 +38,10 @@ sglang.utils
 def test_the_public_names_are_these() -> None:
     assert sorted(sgc.__all__) == sorted(PUBLIC.split())
     assert all(hasattr(sgc, name) for name in (*PUBLIC.split(), "map"))
+
+
+def test_the_face_has_what_is_promised() -> None:
+    assert sorted([*face.__all__, "Program", "load"]) == sorted(sgc.__all__)
 
 
 @pytest.mark.parametrize("name", ERRORS.split())
