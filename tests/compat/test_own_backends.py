@@ -211,6 +211,7 @@ def test_a_fresh_program_gives_such_a_backend_to_sgc_itself():
     code = """
 import sgc
 from sgc.runs.endpoints import as_endpoint
+sgc.function(lambda s: None)
 class Own:
     def generate(self, s, sampling_params): return "hi", {}
     def get_chat_template(self): return None
