@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from sgc.errors import PassFailed, UsageError
+from sgc.errors import PassFailed, UsageError, closest
 from sgc.ir.analysis.interpreted import deopts
 from sgc.ir.graph import Graph
 from sgc.ir.verify import verify
@@ -89,7 +89,10 @@ def choose_passes(names: tuple[str, ...], target: tuple[Pass, ...] = ()) -> tupl
     if place_caches.NAME in unknown:
         raise UsageError(f"{place_caches.NAME} is for a model", hint="--for anthropic:MODEL")
     if unknown:
-        raise UsageError(f"there is no pass {unknown[0]!r}", hint=f"there are: {', '.join(known)}")
+        raise UsageError(
+            f"there is no pass {unknown[0]!r}{closest(unknown[0], known)}",
+            hint=f"there are: {', '.join(known)}",
+        )
     return tuple(known[name] for name in names)
 
 

@@ -11,6 +11,14 @@ from functools import cache
 from typing import Any
 
 
+def closest(given: str, known: Iterable[str]) -> str:
+    """`. Did you mean 'x'?` for a mistyped name, or nothing if none is like it."""
+    import difflib
+
+    found = difflib.get_close_matches(given, list(known), n=1)
+    return f". Did you mean {found[0]!r}?" if found else ""
+
+
 class SgcError(Exception):
     """Base of all errors a user can cause.
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sgc.cli.common import common_options
-from sgc.cli.completion import engines, program_files
+from sgc.cli.completion import SHELLS, engines, program_files, script
 from sgc.cli.help import Choice, Group, GroupedCommand, command, option
 from sgc.cli.running.job_options import JobAsked, job_options
 from sgc.runtime.engine.names import HELD_AS
@@ -57,7 +57,7 @@ _RUN_CODES = {
 
 
 # fmt: off
-@command("run", cls=RunCommand, groups=_RUN_GROUPS, codes=_RUN_CODES)
+@command("run", cls=RunCommand, configured=True, groups=_RUN_GROUPS, codes=_RUN_CODES)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET, shell_complete=program_files)
 @click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
 @option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang. It is run unmodified "
@@ -197,6 +197,20 @@ def verify_command(path: Path) -> None:
     from sgc.cli.programs.inspect import verify_program
 
     verify_program(path)
+
+
+@command("completion")
+@click.argument("shell", type=Choice(SHELLS), required=False)
+@common_options
+def completion_command(shell: str | None) -> None:
+    """Prints a script that completes sgc's words in a shell.
+
+    \b
+    bash, in ~/.bashrc:  eval "$(sgc completion bash)"
+    zsh, in ~/.zshrc:    eval "$(sgc completion zsh)"
+    fish:                sgc completion fish > ~/.config/fish/completions/sgc.fish
+    """
+    click.echo(script(shell, click.get_current_context().find_root().command))
 
 
 @command("version")

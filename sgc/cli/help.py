@@ -7,13 +7,15 @@ groups do not name is shown by `--help-all` alone.
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+
+from sgc.cli.settings.defaults import ConfiguredContext, settle
+from sgc.errors import closest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,23 +76,32 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         message = super().get_invalid_choice_message(value, ctx)
-        return message + meant(str(value), [str(choice) for choice in self.choices])
+        return message.rstrip(".") + closest(str(value), [str(choice) for choice in self.choices])
 
 
 class GroupedCommand(click.Command):
     """A command with groups of options. codes: its exit codes that are its own; what follows a
-    comma is said by `--help-all`."""
+    comma is said by `--help-all`. configured: whether `sgc.toml` has defaults of its options."""
+
+    context_class = ConfiguredContext
 
     def __init__(
         self,
         *args: Any,
         groups: Sequence[Group] = (),
         codes: Mapping[int, str] | None = None,
+        configured: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.groups = tuple(groups)
         self.codes = {**EXIT_CODES, **(codes or {})}
+        self.configured = configured
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        settle(ctx)
+        return rest
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), _help_all()]
@@ -181,9 +192,3 @@ def command(name: str, **kwargs: Any) -> Callable[[Callable[..., Any]], click.Co
 def option(*names: str, **kwargs: Any) -> Callable[[F], F]:
     """`click.option` for an option that may have aliases."""
     return click.option(*names, **{"cls": Option, **kwargs})
-
-
-def meant(given: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?`, or nothing if nothing is like it."""
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import signal
 import sys
 import traceback
@@ -14,9 +15,10 @@ from typing import Any, NoReturn
 import click
 
 from sgc.cli.common import DEBUG, common_options
-from sgc.cli.help import heading, meant, names_shown
+from sgc.cli.completion import VARIABLE, answer
+from sgc.cli.help import heading, names_shown
 from sgc.cli.output.colours import bad, wanted, warning
-from sgc.errors import SgcError, SgcWarning, UsageError
+from sgc.errors import SgcError, SgcWarning, UsageError, closest
 
 debug_option = common_options  # TEMP
 
@@ -57,12 +59,16 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self._by_name and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}.{meant(name, self._by_name)}")
+            ctx.fail(f"No such command {name!r}{closest(name, self._by_name)}")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
-        click.Command.format_options(self, ctx, formatter)
+        shown = ("version", "verbose", "help")
+        usual = [p for p in self.get_params(ctx) if p.opts[-1].removeprefix("--") in shown]
+        with formatter.section(heading("Options, also after the command")):
+            rows = [row for each in usual if (row := each.get_help_record(ctx)) is not None]
+            formatter.write_dl([(names_shown(names), text) for names, text in rows])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         room = formatter.width - 4 - max(map(len, self._by_name))
@@ -88,8 +94,9 @@ SECTIONS = {
     "Run": _of(_PROGRAMS, "run replay"),
     "Compile": _of(_COMPILING, "compile opt explain estimate stubs"),
     "Serve": _of(_ENGINES, "serve route"),
-    "Look": _of(_PROGRAMS, "dump verify trace") | _of(_ENGINES, "top kv doctor"),
-    "This command": _of(_PROGRAMS, "version"),
+    "Look": _of(_PROGRAMS, "dump verify trace")
+    | _of(_ENGINES, "top kv doctor")
+    | _of(_PROGRAMS, "completion version"),
 }
 
 
@@ -97,7 +104,7 @@ SECTIONS = {
     cls=Commands,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="sgc COMMAND --help shows a command's usual options, and --help-all every one.",
+    epilog="sgc COMMAND --help shows its usual options, --help-all every one.",
 )
 @click.option(
     "--version",
@@ -124,6 +131,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
         # A model's text may hold characters that the terminal's encoding lacks.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if VARIABLE in os.environ:
+        answer(cli)
     for number in (signal.SIGTERM, signal.SIGHUP):
         # Exits through SystemExit, so that engines are stopped and their folders removed.
         with contextlib.suppress(ValueError):  # not in the main thread
@@ -215,7 +224,5 @@ def user_line(error: BaseException) -> str:
 
 def _leave_closed_pipe() -> NoReturn:
     """Exits silently, as other tools do, when the reader of our output has gone."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(EXIT_ERROR)

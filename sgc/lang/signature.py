@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.core import shapes
-from sgc.errors import ArgumentError, UsageError
+from sgc.errors import ArgumentError, UsageError, closest
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
@@ -127,7 +127,11 @@ class Signature:
             given[self.rest] = tuple(kwargs.pop(self.rest))
         problems += [f"argument {name!r} is given twice" for name in kwargs if name in given]
         given |= kwargs
-        problems += [f"unknown argument {name!r}" for name in given if name not in self.names]
+        problems += [
+            f"unknown argument {name!r}{closest(name, self.names)}"
+            for name in given
+            if name not in self.names
+        ]
         for parameter in self.parameters:
             if parameter.name not in given:
                 if parameter.has_default:

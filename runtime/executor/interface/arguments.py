@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sgc.errors import ArgumentError
+from sgc.errors import ArgumentError, closest
 from sgc.ir.graph import Graph, Lit, Operand, Param
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.interface.argument_shapes import (
@@ -45,7 +45,7 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
     problems += [
         f"argument {name!r} was fixed when compiling (compile with --bind {name}=…)"
         if name in fixed
-        else f"unknown argument {name!r}"
+        else f"unknown argument {name!r}{closest(name, names)}"
         for name in given
         if name not in names
     ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sgc.cli.output.colours import are_shown_on, generated, role
+from sgc.cli.output.dialogue import GENERATED, dialogue
 from sgc.errors import UsageError
 from sgc.ir.graph import Node
 from sgc.runtime.executor.run.record import Request, RunResult
@@ -31,14 +31,15 @@ class StreamPrinter:
     def __init__(self, main: str, out: Any) -> None:
         self._main = main
         self._out = out
-        self._style = _style(out)
+        self._is_coloured = are_shown_on(out)
         self._broken: BrokenPipeError | None = None
 
     def show(self, node: Node, path: str, text: str) -> None:
         """Called from the run; `end` raises a broken pipe, which is not the program's error."""
         if path == self._main and self._broken is None:
             try:
-                self._out.write(self._style(text, node.op in ("gen", "select", "share")))
+                is_generated = self._is_coloured and node.op in ("gen", "select", "share")
+                self._out.write(generated(text) if is_generated else text)
                 self._out.flush()
             except BrokenPipeError as error:
                 self._broken = error
@@ -52,21 +53,22 @@ class StreamPrinter:
 
 
 def show_text(result: RunResult) -> None:
+    """Prints the main stream, a chat as a dialogue, and what the program returns."""
     if not result.streams:  # compiled with --keep returns
         click.echo(json.dumps(result.ret_value, ensure_ascii=False, default=repr))
         return
-    style = _style(sys.stdout)
-    shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
-    click.echo("".join(shown), color=True)
+    told = dialogue(result.main)
+    if told is None:
+        pieces = result.main.pieces
+        told = "".join(generated(text) if kind in GENERATED else text for kind, text in pieces)
+    click.echo(told)
+    show_returned(result)
 
 
-def _style(out: Any) -> Any:
-    """A function that highlights generated text, if the output is a terminal."""
-    if not out.isatty() or "NO_COLOR" in os.environ:
-        return lambda text, is_generated: text
-    return lambda text, is_generated: (
-        click.style(text, fg="green", bold=True) if is_generated else text
-    )
+def show_returned(result: RunResult) -> None:
+    if result.ret_value is not None:
+        value = json.dumps(result.ret_value, ensure_ascii=False, default=repr)
+        click.echo(f"{role('returns:')} {value}")
 
 
 def to_json(result: RunResult) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from typing import Any
 
 from sgc.cli.main import main
 from sgc.core.places import innermost_user_line, outermost
-from sgc.errors import ProgramError, SgcError, UsageError
+from sgc.errors import ProgramError, SgcError, UsageError, closest
 from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in
 from sgc.programs.function import Function
 
+MAX_TEXT_BYTES = 64 << 20  # of an argument's file
 _MAX_SHOWN = 200  # of an invalid argument, in characters
 
 outermost(main)  # the calling script is not part of a program
@@ -85,7 +86,8 @@ def _choose(programs: Mapping[str, Function], name: str, source: Path) -> Functi
         raise UsageError(f"{source}: there is no @sgc.function in it")
     if name:
         if name not in programs:
-            raise UsageError(f"{source} has no @sgc.function {name!r}", hint=_list(programs))
+            meant = closest(name, programs)
+            raise UsageError(f"{source} has no @sgc.function {name!r}{meant}", hint=_list(programs))
         return programs[name]
     if len(programs) == 1:
         return next(iter(programs.values()))
@@ -160,8 +162,24 @@ def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) 
             raise UsageError(f"{option} {pair!r}: expected NAME=VALUE")
         if name in found:
             raise UsageError(f"{option} {name} is given twice")
+        text = text_of(text, f"{option} {name}")
         found[name] = _parse_value(text, types.get(name), f"{option} {name}")
     return found
+
+
+def text_of(given: str, what: str) -> str:
+    """A value: `@FILE` is a file's text, `@-` that of standard input; `@@` begins one with @."""
+    if not given.startswith("@") or given.startswith("@@"):
+        return given.removeprefix("@")
+    if given == "@-":
+        return sys.stdin.read()
+    path = Path(given[1:])
+    if not path.is_file():
+        hint = f"@FILE is the text of a file; a text that begins with @ is written @@{given[1:]}"
+        raise UsageError(f"{what}: there is no file {str(path)!r}", hint=hint)
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        raise UsageError(f"{what}: {path} has more than {MAX_TEXT_BYTES:,} bytes")
+    return _read_text(path)
 
 
 def _parse_value(text: str, type_: Type | None, what: str) -> Any:

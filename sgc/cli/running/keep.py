@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.settings.defaults import CACHE_VARIABLE
 from sgc.errors import UsageError
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.keeping import KeepingEndpoint
 from sgc.runtime.executor.keep.recording import Recorder, Replayer
 from sgc.runtime.executor.keep.result_cache import ResultCache
-
-CACHE_VARIABLE = "SGC_CACHE_DIR"
 
 
 class Keeping:

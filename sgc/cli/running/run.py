@@ -11,7 +11,15 @@ from typing import Any
 
 import click
 
-from sgc.cli.output.results import StreamPrinter, check_writable, show_text, summary, to_json
+from sgc.cli.output.results import (
+    StreamPrinter,
+    check_writable,
+    show_returned,
+    show_text,
+    summary,
+    to_json,
+)
+from sgc.cli.output.verbose import tell, timed
 from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
@@ -39,6 +47,8 @@ from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.telemetry.otlp import check_otlp
 
 NO_JOB = JobAsked()
+DEMO = "sgc-tiny"
+DEMO_NOTE = f"sgc: a demo model answers, {DEMO}: name a real one with --model or --engine"
 
 
 def run_program(
@@ -137,7 +147,9 @@ def run_program(
         else:
             wanted = Asked(job.limit, job.sample, seed or 0, job.skip_bad_rows)
             given = Given(None, (), job=GivenRows(job_source(job, logs, held), wanted))
-        found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
+        tell(f"program: {program}")
+        with timed("loaded and compiled"):
+            found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
         loaded, function = found.program, found.function
         if isinstance(loaded, Program) and function is None:
             refuse_dead(loaded.name, loaded.graph)
@@ -185,7 +197,12 @@ def run_program(
             if begun.is_over:
                 this_run.run(None, options, begun)
                 return
-        endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
+        asked = f"replies of {replay}" if replay else engine or f"the model {model or DEMO}, here"
+        tell(f"engine: {asked}")
+        if asked.endswith(f"{DEMO}, here") and not (quiet or as_json):
+            click.echo(DEMO_NOTE, err=True)
+        with timed("engine is ready"):
+            endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         endpoint = endpoint.with_adapter(options.adapter)
         if given.job is not None:
             this_run.run(endpoint, options, begun)
@@ -197,12 +214,16 @@ def run_program(
                 return function.run_once(arguments, chosen, endpoint)
 
             sharing = loaded.sharing(endpoint.backend)
-            result = run_with_deopt(loaded, sharing, arguments, options, interpreted)
+            with timed("run"):
+                result = run_with_deopt(loaded, sharing, arguments, options, interpreted)
         else:
             on_text = printer.show if printer is not None else None
-            result = loaded.run_once(arguments, options, endpoint, on_text)
+            with timed("run"):
+                result = loaded.run_once(arguments, options, endpoint, on_text)
     if printer is not None:
         printer.end()
+        if not as_json:
+            show_returned(result)
     if as_json:
         click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
     elif printer is None:

@@ -1,0 +1,73 @@
+"""`--env-file`: variables for this run, as in a `.env`. Read only if it is named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sgc.errors import UsageError
+
+MAX_BYTES = 1 << 20
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)')\s*(?:#.*)?""")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """taken: names that it sets; kept: those that the environment has already, which wins."""
+
+    path: Path
+    taken: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Names that say where keys are sent."""
+        return [name for name in self.taken if name.endswith("_BASE_URL")]
+
+
+def take_env_file(path: Path) -> EnvFile:
+    """Sets the variables of a file that the environment does not have.
+
+    Raises UsageError for a line that is none, with its number; values are never shown.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"--env-file {path}: more than {MAX_BYTES:,} bytes")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--env-file {path}: not UTF-8 text: {error.reason}") from error
+    except OSError as error:
+        raise UsageError(f"--env-file {path}: {error.strerror}") from error
+    values = dict(_parsed(path, text))
+    taken = tuple(name for name in values if name not in os.environ)
+    os.environ.update({name: values[name] for name in taken})
+    return EnvFile(path, taken, tuple(name for name in values if name not in taken))
+
+
+def _parsed(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        found = _LINE.fullmatch(stripped)
+        if found is None:
+            raise UsageError(
+                f"{path}:{number}: expected NAME=VALUE", hint="a comment begins with #"
+            )
+        yield found[1], _value(found[2], f"{path}:{number}")
+
+
+def _value(text: str, place: str) -> str:
+    if not text.startswith(('"', "'")):
+        return re.sub(r"\s+#.*", "", text)
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        raise UsageError(f"{place}: a quote is not closed, or text follows it")
+    if quoted[2] is not None:
+        return quoted[2]
+    return re.sub(r"\\(.)", lambda at: _ESCAPES.get(at[1], at[1]), quoted[1])
