@@ -97,9 +97,11 @@ def _short_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(autouse=True)
-def _small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_budgets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many programs of tests are refused when the budget of exploring is spent: a tenth of what it
     is by default does for them. A program that needs more says so."""
+    if "full_budget" in request.keywords:
+        return
     monkeypatch.setattr(tracer, "Budget", partial(Budget, work=100_000))
 
 

@@ -31,6 +31,8 @@ def test_what_compiles_goes_on_to(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full_check
+@pytest.mark.full_budget
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", recorded())
 def test_all_outcomes(name: str) -> None:
