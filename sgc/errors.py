@@ -220,3 +220,8 @@ class EngineUnavailable(BackendError):
     """No engine answers at the given address, or it stopped."""
 
     retryable = True
+
+
+class BatchStopped(BackendError):
+    """A provider does not take a batch of requests, or somebody cancelled it there: what was asked
+    has no result, and the job ends."""

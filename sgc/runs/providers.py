@@ -6,7 +6,7 @@ No SDK is imported before an endpoint is made.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgc.errors import UsageError
 from sgc.runs.endpoint import Endpoint, require
@@ -22,6 +22,9 @@ from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings, s
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 
+if TYPE_CHECKING:
+    from sgc.runtime.executor.backends.providers.batched import Batching
+
 
 class ProviderEndpoint(Endpoint):
     """A provider's model. Errors in the settings, such as a missing key, are raised at once.
@@ -30,15 +33,22 @@ class ProviderEndpoint(Endpoint):
     dollars for all requests of this endpoint), and settings of the provider's SDK:
     `default_headers`, `default_query`, `http_client`, `timeout` and, for OpenAI's, `organization`
     and `project` for its client; `extra_headers`, `extra_query` and `extra_body` for each request.
-    prices: a file that replaces the table of prices.
+    prices: a file that replaces the table of prices. batching: requests go through the provider's
+    batch API.
     """
 
-    def __init__(self, target: Target, prices: str | Path | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        target: Target,
+        prices: str | Path | None = None,
+        batching: Batching | None = None,
+        **settings: Any,
+    ) -> None:
         limits, sdk = sort_settings(target.provider, settings)
         if prices is not None and not isinstance(prices, (str, Path)):
             raise UsageError(f"prices must be a file's name, found {type(prices).__name__}")
         path = None if prices is None else Path(prices)
-        super().__init__(shared.run(open_provider(target, limits, path, sdk)))
+        super().__init__(shared.run(open_provider(target, limits, path, sdk, batching)))
 
 
 async def open_provider(
@@ -46,6 +56,7 @@ async def open_provider(
     settings: LimitSettings,
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
+    batching: Batching | None = None,
 ) -> Backend:
     """Opens a provider's backend; to be called on the loop that it will live on.
 
@@ -53,7 +64,7 @@ async def open_provider(
     """
     package = "anthropic" if target.provider == "anthropic" else "openai"
     require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
-    return await open_backend(target, settings, prices, sdk)
+    return await open_backend(target, settings, prices, sdk, batching)
 
 
 class _OfProvider(ProviderEndpoint):
@@ -94,7 +105,11 @@ class Anthropic(_OfProvider):
 
 
 def connect_provider(
-    uri: str, token: str | None = None, prices: str | Path | None = None, **settings: Any
+    uri: str,
+    token: str | None = None,
+    prices: str | Path | None = None,
+    batching: Batching | None = None,
+    **settings: Any,
 ) -> ProviderEndpoint:
     """Connects to a provider's address; see `parse_target`."""
-    return ProviderEndpoint(parse_target(uri, token), prices, **settings)
+    return ProviderEndpoint(parse_target(uri, token), prices, batching, **settings)

@@ -125,11 +125,15 @@ class ProviderServer:
         for path in PATHS:
             app.router.add_post(path, self._post)
         app.router.add_get("/v1/models", self._models)
+        self.add_routes(app)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         return site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+
+    def add_routes(self, app: web.Application) -> None:
+        """Routes of a subclass."""
 
     async def _models(self, request: web.Request) -> web.Response:
         row = {"id": "served", "object": "model", "created": 0, "owned_by": self.owned_by}

@@ -10,6 +10,7 @@ from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 from sgc.errors import UsageError
+from sgc.runtime.executor.loops.idle import Idle
 
 T = TypeVar("T")
 
@@ -33,19 +34,23 @@ class Loop(Protocol):
 
 
 class LoopThread:
-    """An event loop on a daemon thread; started on first use, shared by the process."""
+    """An event loop on a daemon thread; started on first use, shared by the process.
+
+    idle: tells when it has nothing to do.
+    """
 
     is_shared = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.idle = Idle()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = self.idle.new_loop()
                 threading.Thread(
                     target=self._loop.run_forever, name="sgc-loop", daemon=True
                 ).start()
@@ -71,6 +76,7 @@ class LoopThread:
         """Forgets the loop in a forked child, which does not have the thread."""
         self._lock = threading.Lock()
         self._loop = None
+        self.idle = Idle()
 
 
 class OwnLoop:

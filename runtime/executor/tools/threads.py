@@ -105,11 +105,17 @@ class _Threads:
 _threads = _Threads()
 os.register_at_fork(after_in_child=_threads.forget)
 _abandoned: set[asyncio.Task[Any]] = set()
+_on_loops: set[asyncio.Task[Any]] = set()
 
 
 def has_idle_threads() -> bool:
     """Whether so few calls run that one more delays nobody's."""
     return _threads.n_busy < MAX_THREADS // 2
+
+
+def n_running() -> int:
+    """How many calls run, or wait for a thread."""
+    return _threads.n_busy + len(_on_loops)
 
 
 async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:
@@ -137,10 +143,12 @@ async def call_on_loop(
         raise ToolError(f"{MAX_ABANDONED} tool calls ignore their cancellation")
     # An empty context: code that the tool calls is not part of the program that called the tool.
     work = asyncio.get_running_loop().create_task(_outcome(call), context=Context())
+    _on_loops.add(work)
     try:
         await asyncio.wait({work}, timeout=timeout_s)
         return work.result() if work.done() else (None, _late(timeout_s))
     finally:
+        _on_loops.discard(work)
         if not work.done():
             work.cancel()
             _abandoned.add(work)

@@ -19,6 +19,7 @@ import click
 from sgc.cli.main import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Loaded
+from sgc.cli.running.batching import BATCHED_ROWS, BATCHED_THREADS, tell_batches
 from sgc.cli.running.job_files import JobFiles, LogAsked, Stdout
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.progress import Progress, open_progress
@@ -89,12 +90,14 @@ class JobRun:
             except (KeyboardInterrupt, SystemExit) as ended:
                 progress.close()
                 self._tell_how_to_go_on(tally, "interrupted")
+                tell_batches(endpoint)
                 if isinstance(ended, SystemExit):
                     raise
                 raise click.exceptions.Exit(EXIT_INTERRUPTED) from ended
             except SgcError:
                 progress.close()
                 self._tell_how_to_go_on(tally, "ended by an error")
+                tell_batches(endpoint)
                 raise
             finally:
                 progress.close()
@@ -132,8 +135,10 @@ class JobRun:
 
     def _batch_options(self, loaded: Program | Function) -> BatchOptions:
         default = loaded.default_order if isinstance(loaded, Program) else "given"
+        n_rows = BATCHED_ROWS if self.asked.batch else MAX_CONCURRENCY
         return BatchOptions(
-            max_concurrency=self.max_concurrency or MAX_CONCURRENCY,
+            num_threads=BATCHED_THREADS if self.asked.batch else "auto",
+            max_concurrency=self.max_concurrency or n_rows,
             max_errors=self.asked.max_errors,
             order=self.asked.order or default,
             reorder_fields=self.asked.reorder_fields,

@@ -43,6 +43,11 @@ _OPTIONS = (
            "than this have failed. Else all are run."),
     option("--retry-errors", is_flag=True, help="With --rows, --out and --resume: run rows "
            "again that have failed."),
+    option("--batch", is_flag=True, help="With --rows and --resume, on a provider: ask "
+           "through its batch API, for half the price and within a day. The same command "
+           "goes on with what is submitted."),
+    option("--cancel-batches", is_flag=True, help="With --batch: run nothing; cancel what "
+           "goes on at the provider."),
     option("--progress", type=Choice(PROGRESS), help="With --rows: auto is a bar on a "
            "terminal, else a JSON line a minute on stderr.  [default: auto]"),
 )  # fmt: skip
@@ -70,6 +75,8 @@ class JobAsked:
     reorder_fields: bool = False
     max_errors: int | None = None
     retry_errors: bool = False
+    batch: bool = False
+    cancel_batches: bool = False
     progress: str | None = None
 
     @staticmethod

@@ -24,6 +24,7 @@ from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
 from sgc.cli.programs.source import load_tools
+from sgc.cli.running.batching import batching, cancel_batches, check_batching
 from sgc.cli.running.job import JobRun
 from sgc.cli.running.job_files import LogAsked, job_source, open_files
 from sgc.cli.running.job_options import JobAsked
@@ -118,6 +119,8 @@ def run_program(
         of_single = {"--args": json_args, "--arg": single_args, "--json": as_json,
                      "--stream": stream, "--trace": trace_file}  # fmt: skip
         _refuse(of_single, "is for one run, and --rows FILE has many")
+    if job.batch or job.cancel_batches:
+        check_batching(job, engine, log or resume, {"--rpm": rpm, "--tpm": tpm})
     Keeping.check(cache_dir, no_cache, record, replay,
                   {"--engine": engine, "--model": model, "--resume": resume})  # fmt: skip
     if otlp is not None:
@@ -183,7 +186,11 @@ def run_program(
             loaded.check_tools(options)
 
         def open_model() -> Endpoint:
-            if engine is not None:
+            if engine is not None and job.batch:
+                assert run_log is not None
+                how = batching(run_log, job.retry_errors, quiet)
+                opened = connect(engine, **_less(limits, spent), batching=how)
+            elif engine is not None:
                 opened = connect(engine, **_less(limits, spent))
             else:
                 adapters = {name: folder} if folder else {}
@@ -205,6 +212,9 @@ def run_program(
             endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         endpoint = endpoint.with_adapter(options.adapter)
         if given.job is not None:
+            if job.cancel_batches:
+                cancel_batches(endpoint)
+                return
             this_run.run(endpoint, options, begun)
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sgc.errors import (
+    BatchStopped,
     BudgetExceeded,
     EngineUnavailable,
     GuardError,
@@ -201,7 +202,7 @@ _NOTHING = RowSize(0, 0, 0)
 
 def _ends_all(outcome: Outcome) -> bool:
     """Whether an error is of the job rather than of its row: every other row would meet it."""
-    return isinstance(outcome, LogUnwritable | GuardError | LogOptionsError)
+    return isinstance(outcome, LogUnwritable | GuardError | LogOptionsError | BatchStopped)
 
 
 class _InOrder:

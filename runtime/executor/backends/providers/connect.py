@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from sgc.errors import BackendError, EngineUnavailable, UsageError
@@ -20,7 +20,7 @@ from sgc.runtime.executor.backends.providers.models.models import (
     facts_for,
     parse_choices,
 )
-from sgc.runtime.executor.backends.providers.models.prices import read_prices
+from sgc.runtime.executor.backends.providers.models.prices import Prices, read_prices
 from sgc.runtime.executor.backends.providers.wire.addresses import (
     COMPATIBLE,
     SCHEMES,
@@ -33,6 +33,9 @@ from sgc.runtime.executor.backends.providers.wire.addresses import (
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings, check_settings
 from sgc.runtime.executor.interface.backend import Backend
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.backends.providers.batched import Batching
 
 WRONG_ADDRESS = (
     "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
@@ -160,8 +163,9 @@ async def open_backend(
     settings: LimitSettings,
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
+    batching: Batching | None = None,
 ) -> Backend:
-    """Opens the backend; asks a compatible server for its models."""
+    """Opens the backend; asks a compatible server for its models. batching: None to ask at once."""
     # Endpoints are named in every program; only those that are opened need what asks them.
     from sgc.runtime.executor.backends.providers.backend import MAX_IN_FLIGHT, ProviderBackend
 
@@ -184,10 +188,36 @@ async def open_backend(
             model, owner = await _served(api, target)
             target = replace(target, model=model)
         given = None if prices is None else read_prices(prices, target.model)
+        if batching is not None:
+            return _batched(api, target.facts(owner), settings, given, sdk, batching)
         return ProviderBackend(api, target.facts(owner), settings, given, settings_digest=sdk.scope)
     except BaseException:
         await api.close()
         raise
+
+
+def _batched(
+    api: Any,
+    facts: Facts,
+    settings: LimitSettings,
+    prices: Prices | None,
+    sdk: SdkSettings,
+    batching: Batching,
+) -> Backend:
+    from sgc.runtime.executor.backends.providers.batched import BatchedBackend
+
+    batches: Any
+    if facts.api == "messages":
+        from sgc.runtime.executor.backends.providers.anthropic.batches import AnthropicBatches
+
+        batches = AnthropicBatches(api, facts)
+    else:
+        from sgc.runtime.executor.backends.providers.openai.batches import OpenAIBatches
+
+        batches = OpenAIBatches(api, facts)
+    return BatchedBackend(
+        api, batches, facts, settings, batching, prices, settings_digest=sdk.scope
+    )
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:

@@ -66,7 +66,8 @@ class Facts:
     paths of these fields in a request. prefill: how a begun assistant message is continued. select:
     the ways to take a choice, best first. reasoning: max_tokens include the model's reasoning.
     cache: who decides what is cached: the program's plan, the vendor's own rule, or nobody;
-    cache_ttl: the lifetime, "" for the default. bytes_per_token, tokens_a_message: estimates for
+    cache_ttl: the lifetime, "" for the default. batch_price: of a request in a batch, as a share of
+    its price at once. bytes_per_token, tokens_a_message: estimates for
     English text, and for what surrounds a message.
     """
 
@@ -111,6 +112,7 @@ class Facts:
     cache: str = "plan"
     cache_ttl: str = ""
     prices: Prices | None = None
+    batch_price: float = 1.0
     bytes_per_token: float = 4.0
     tokens_a_message: int = 4
 

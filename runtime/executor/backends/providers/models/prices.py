@@ -48,6 +48,12 @@ class Prices:
         )
         return math.fsum(parts) / MILLION
 
+    def times(self, factor: float) -> Prices:
+        """All prices times a factor, as of a provider's batches."""
+        names = ("input", "output", "cached", *_WRITES)
+        rates = {name: getattr(self, name) * factor for name in names}
+        return replace(self, **rates, long=None if self.long is None else self.long.times(factor))
+
     def ceiling(self, prompt: int, output: int) -> float:
         """The most that a request with at most these tokens can cost."""
         rate = self.at(prompt)

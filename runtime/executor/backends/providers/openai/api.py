@@ -35,7 +35,7 @@ class OpenAIApi(SdkApi):
     async def models(self) -> Any:
         """The server's list of models; raises typed errors."""
         try:
-            with self._typed_errors(""):
+            with self.typed_errors(""):
                 page = await self._client.models.list()
                 return [model.model_dump(warnings=False) for model in page.data or ()]
         except MalformedReply:

@@ -14,6 +14,9 @@ import httpx2
 from sgc.errors import UsageError
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
+# Of a batch's results, which are read line by line.
+MAX_RESULTS_BYTES = 16 * 1024**3
+_RESULTS = ("/content", "/results")
 CONNECT_TIMEOUT_S = 10.0
 
 
@@ -55,21 +58,22 @@ def where(url: httpx2.URL) -> str:
 async def _bound(response: httpx2.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
-    response.stream = _Bounded(stream)
+    is_long = response.request.url.path.endswith(_RESULTS)
+    response.stream = _Bounded(stream, MAX_RESULTS_BYTES if is_long else MAX_REPLY_BYTES)
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A reply's bytes, limited to MAX_REPLY_BYTES."""
+    """A reply's bytes, as many as it may have."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
         self._inner = inner
-        self._left = MAX_REPLY_BYTES
+        self._most = self._left = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
             self._left -= len(chunk)
             if self._left < 0:
-                raise httpx2.ReadError(f"the reply has over {MAX_REPLY_BYTES} bytes")
+                raise httpx2.ReadError(f"the reply has over {self._most} bytes")
             yield chunk
 
     async def aclose(self) -> None:

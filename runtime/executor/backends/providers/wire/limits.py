@@ -76,15 +76,25 @@ class Budget:
         """Reserves dollars, waiting while running requests may free some; raises BudgetExceeded."""
         while self.cap is not None and self.spent + self._held + ceiling > self.cap:
             if not self._n_held:
-                raise BudgetExceeded(
-                    f"${self.spent:.4f} of ${self.cap:g} are spent, and the next request may cost "
-                    f"up to ${ceiling:.4f}",
-                    hint="give a larger --max-cost, or smaller max_tokens",
-                )
+                raise self.exceeded(ceiling)
             self._changed.clear()
             await self._changed.wait()
-        self._held += ceiling
-        self._n_held += 1
+        self.take(ceiling, at_any_rate=True)
+
+    def take(self, ceiling: float, at_any_rate: bool = False) -> bool:
+        """Reserves dollars if there is room for them now; at_any_rate: also if there is not."""
+        fits = self.cap is None or self.spent + self._held + ceiling <= self.cap
+        if fits or at_any_rate:
+            self._held += ceiling
+            self._n_held += 1
+        return fits or at_any_rate
+
+    def exceeded(self, ceiling: float) -> BudgetExceeded:
+        return BudgetExceeded(
+            f"${self.spent:.4f} of ${self.cap:g} are spent, and the next request may cost "
+            f"up to ${ceiling:.4f}",
+            hint="give a larger --max-cost, or smaller max_tokens",
+        )
 
     def settle(self, ceiling: float, cost: float) -> None:
         """Ends a reservation with the request's actual cost."""

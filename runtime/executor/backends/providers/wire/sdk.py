@@ -60,6 +60,25 @@ class SdkApi(ABC):
     def base_url(self) -> str:
         return str(self._client.base_url)
 
+    @property
+    def sdk_client(self) -> Any:
+        return self._client
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return self._secrets
+
+    def body(self, lowered: Lowered, facts: Facts) -> dict[str, Any]:
+        """The body of a request that is not streamed."""
+        return self._sdk.with_body(self.wire.body_of(lowered, facts, False), facts)
+
+    def replies(self, found: Any, n: int) -> Replies:
+        """The replies in the body of an answer. Raises typed errors."""
+        with self.typed_errors(""):
+            replies: Replies = self.wire.replies_of(found, n)
+        return replies
+
     async def close(self) -> None:
         await self._client.close()
 
@@ -67,7 +86,7 @@ class SdkApi(ABC):
         """Makes one try; `on_text` gets streamed text as it arrives. Raises typed errors."""
         is_streamed = lowered.is_streamed or on_text is not None
         body = self._sdk.with_body(self.wire.body_of(lowered, facts, is_streamed), facts)
-        with self._typed_errors(facts.model):
+        with self.typed_errors(facts.model):
             reply = await self._create(body, facts)
             if is_streamed:
                 return await self._read(reply, on_text)
@@ -90,7 +109,8 @@ class SdkApi(ABC):
         return Replies((reply,), spent)
 
     @contextmanager
-    def _typed_errors(self, model: str) -> Iterator[None]:
+    def typed_errors(self, model: str) -> Iterator[None]:
+        """Raises errors of the SDK as ours."""
         try:
             yield
         except self.failure as error:

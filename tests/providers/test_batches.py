@@ -1,0 +1,263 @@
+"""Jobs through providers' batch APIs, on a scripted server that follows their contract."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from providers.batch_child import shorten
+from providers.batch_jobs import PROGRAM, STAGES, Folder, environ_of, run_here
+from providers.batch_server import (
+    CANCELLED,
+    DAMAGED,
+    EXPIRED,
+    MISSING,
+    ODD,
+    OK,
+    TWICE,
+    BatchServer,
+)
+from providers.provider_server import Fault
+
+from sgc.runtime.executor.backends.providers.batches import running, stages, submitting, watching
+
+N_ROWS = 6
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, capsys):
+    """A server, and `run(model, *options)` of a job on it."""
+    servers = []
+    for module, names in (
+        (watching, ("FIRST_POLL_S", "LONGEST_POLL_S")),
+        (running, ("WAIT_S", "FULL_WAIT_S")),
+        (submitting, ("SETTLE_S", "FIRST_WAIT_S")),
+        (stages, ("LINGER_S", "MAX_BYTES")),
+    ):
+        for name in names:  # so that they are put back
+            monkeypatch.setattr(module, name, getattr(module, name))
+    shorten()
+
+    def make(n_rows=N_ROWS, program=PROGRAM, **settings):
+        server = BatchServer(**settings)
+        servers.append(server)
+        for name, value in environ_of(server).items():
+            monkeypatch.setenv(name, value)
+        folder = Folder(tmp_path, n_rows, program)
+
+        def run(model, *more, **how):
+            return run_here(folder, capsys, model, *more, **how)
+
+        return server, run
+
+    yield make
+    for server in servers:
+        server.close()
+        assert server.wrong == [] or hasattr(server, "may_be_wrong")
+
+
+def both(test):
+    return pytest.mark.parametrize("model", ["openai", "anthropic"])(test)
+
+
+def plain(rows):
+    """Rows without what they cost."""
+    return {key: {k: v for k, v in row.items() if k != "usage"} for key, row in rows.items()}
+
+
+def sizes(server):
+    return [len(batch.requests) for batch in server.batches.values()]
+
+
+@both
+def test_a_job_goes_stage_by_stage_and_gives_what_it_gives_at_once(place, model):
+    server, run = place()
+    at_once = run(model, "--seed", "3", out="once", by_batch=False)
+    assert server.batches == {}
+    ended = run(model, "--seed", "3")
+    assert (at_once.code, ended.code) == (0, 0)
+    assert plain(ended.rows) == plain(at_once.rows)
+    assert sizes(server) == [N_ROWS * n for n in STAGES]
+    for key, row in ended.rows.items():
+        assert row["usage"]["cost_usd"] == pytest.approx(at_once.rows[key]["usage"]["cost_usd"] / 2)
+    assert "batch 3: 6 requests are submitted (batch_2)" in ended.err
+    assert "batch_2" not in ended.err.splitlines()[-1]
+
+
+def some(what, every=3, first_only=True):
+    """An outcome of each third request, of the first batch or of all."""
+
+    def outcome(batch, id, body):
+        is_first = batch.id == "batch_0" or not first_only
+        return what if is_first and [*batch.requests].index(id) % every == 0 else OK
+
+    return outcome
+
+
+@both
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (EXPIRED, "2 are asked again"),
+        (MISSING, "2 are asked again"),
+        (ODD, "2 are asked again"),
+        (Fault("status", 500, body={"error": {"message": "it broke"}}), "2 are asked again"),
+        pytest.param(DAMAGED, "2 lines of its results are damaged", marks=pytest.mark.slow),
+        pytest.param(TWICE, "2 results came twice; the first ones count", marks=pytest.mark.slow),
+        pytest.param("strange", "2 results were not asked for, such as 'never-",
+                     marks=pytest.mark.slow),
+    ],
+    ids=["expired", "missing", "odd", "500", "damaged", "twice", "strange"],
+)  # fmt: skip
+def test_what_a_batch_leaves_open_is_asked_again_and_told(place, model, what, words):
+    server, run = place(outcome=some(what))
+    ended = run(model)
+    assert (ended.code, len(ended.rows)) == (0, N_ROWS)
+    assert words in ended.err
+    n_again = 0 if what in (TWICE, "strange") else 2
+    assert sorted(server.submitted.values())[::-1][:3] == [2] * n_again + [1] * (3 - n_again)
+
+
+@both
+def test_a_request_that_fails_fails_its_row_alone(place, model):
+    said = {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}
+    server, run = place(outcome=some(Fault("status", 400, body=said)))
+    ended = run(model)
+    assert ended.code == 100
+    failed = [row["error"] for row in ended.rows.values() if "error" in row]
+    assert len(failed) == 2
+    assert {each["type"] for each in failed} == {"ContextExceeded"}
+    assert "prog.py:6" in str(failed[0]["message"])
+    assert max(server.submitted.values()) == 1
+    server.outcome = lambda batch, id, body: OK
+    again = run(model, "--retry-errors")
+    assert (again.code, len(again.rows)) == (0, N_ROWS)
+
+
+def test_what_always_expires_fails_after_three_batches(place):
+    server, run = place(outcome=some(EXPIRED, first_only=False, every=6))
+    ended = run("openai")
+    assert ended.code == 100
+    assert [row["error"]["type"] for row in ended.rows.values() if "error" in row] == [
+        "DeadlineExceeded"
+    ]
+    assert sorted(server.submitted.values())[-1] == 3
+
+
+def faults(step, *kinds):
+    """The faults of the first times that a step is made, before it or after it."""
+    left = list(kinds)
+
+    def fault(name, when):
+        if name == step and left and left[0][0] == when:
+            return left.pop(0)[1]
+        return None
+
+    return fault
+
+
+BUSY = Fault("status", 429, {"retry-after-ms": "20"})
+BROKEN, CUT = Fault("status", 500), Fault("cut")
+
+
+@pytest.mark.parametrize(
+    ("model", "step"),
+    [("openai", faults("create", ("after", CUT), ("before", BROKEN))),
+     *(pytest.param(model, faults(step, ("before", BUSY), ("before", BROKEN), ("before", CUT),
+                                  ("after", BROKEN), ("after", CUT)), marks=pytest.mark.slow)
+       for model, step in itertools.product(
+           ["openai", "anthropic"], ["upload", "create", "look", "content", "results", "list"]))],
+)  # fmt: skip
+def test_nothing_is_submitted_twice_whatever_fails(place, model, step):
+    server, run = place(step=step)
+    ended = run(model)
+    assert (ended.code, len(ended.rows)) == (0, N_ROWS)
+    assert sizes(server) == [N_ROWS * n for n in STAGES]
+    assert set(server.submitted.values()) == {1}
+
+
+@both
+def test_a_server_without_batches_is_told(place, model):
+    def step(name, when):
+        return Fault("status", 404, body={"error": {"message": "no such route"}})
+
+    _, run = place(step=step)
+    ended = run(model)
+    assert (ended.code, ended.rows) == (1, {})
+    assert "the provider takes no batch of requests" in ended.err
+    assert "Else run without --batch" in ended.err
+
+
+def test_lines_that_are_refused_fail_and_the_others_are_asked_again(place):
+    def refuse(batch):
+        bad = {"code": "invalid_request", "message": "a bad line", "line": 2}
+        return [bad] if batch.id == "batch_0" else []
+
+    server, run = place(refuse=refuse)
+    ended = run("openai")
+    assert ended.code == 100
+    failed = [row for row in ended.rows.values() if "error" in row]
+    assert ["a bad line" in row["error"]["message"] for row in failed] == [True]
+    assert sizes(server)[:2] == [N_ROWS, N_ROWS - 1]
+    assert len(ended.rows) == N_ROWS
+
+
+def test_a_full_queue_gets_smaller_batches(place):
+    def refuse(batch):
+        full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
+        return [full] if len(batch.requests) > 3 else []
+
+    server, run = place(refuse=refuse)
+    ended = run("openai")
+    assert (ended.code, len(ended.rows)) == (0, N_ROWS)
+    assert "Enqueued token limit reached; waits for room" in ended.err
+    assert set(server.submitted.values()) == {1}
+
+
+@both
+def test_batches_keep_within_the_limits(place, monkeypatch, model):
+    monkeypatch.setattr(stages, "MAX_BYTES", 900)
+    server, run = place(max_bytes=900)
+    ended = run(model)
+    assert (ended.code, len(ended.rows)) == (0, N_ROWS)
+    assert len(server.batches) > len(STAGES)
+    assert set(server.submitted.values()) == {1}
+
+
+def test_a_budget_holds_at_half_the_price_and_is_gone_on_with(place):
+    server, run = place(n_rows=8)
+    ended = run("openai", "--max-cost", "0.0004")
+    assert ended.code == 101
+    spent = [row["usage"]["cost_usd"] for row in ended.rows.values()]
+    assert len(ended.rows) < 8
+    assert sum(spent) <= 0.0004
+    again = run("openai", "--max-cost", "1")
+    assert (again.code, len(again.rows)) == (0, 8)
+    assert set(server.submitted.values()) == {1}
+
+
+@both
+def test_a_batch_that_somebody_cancels_ends_the_job_and_the_command_asks_anew(place, model):
+    server, run = place(outcome=some(CANCELLED, every=2))
+    ended = run(model)
+    assert ended.code == 1
+    assert "batch_0 was cancelled at the provider" in ended.err
+    assert not any("error" in row for row in ended.rows.values())
+    again = run(model)
+    assert (again.code, len(again.rows)) == (0, N_ROWS)
+    assert sorted(server.submitted.values())[-4:] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--cancel-batches"], "is for a job with --batch"),
+        (["--batch", "--rpm", "3"], "--rpm is for requests one by one"),
+        (["--batch", "--engine", "grpc://x:1"], "--batch is for model providers"),
+    ],
+)
+def test_a_wrong_command_is_told(place, argv, words):
+    _, run = place()
+    ended = run("openai", *argv, by_batch=False)
+    assert ended.code == 2
+    assert words in ended.err
