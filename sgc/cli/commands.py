@@ -35,7 +35,8 @@ _RUN_GROUPS = (
     Group.of(
         "Model",
         "model engine seed temperature max_tokens max_cost",
-        "weights kv adapter heal max_concurrency request_timeout rpm tpm prices",
+        "weights kv adapter heal max_concurrency request_timeout rpm tpm prices batch "
+        "cancel_batches",
     ),
     Group.of(
         "Results",

@@ -77,6 +77,11 @@ def test_an_estimate_of_a_provider_asks_for_no_key(command: Command) -> None:
     assert (found["requests"], told["prices"]) == (2, "prices.json")
     assert found["cost_usd"] == found["prompt_tokens"] + 2 * found["completion_tokens"]
     assert most["money"] == most["prompt_tokens"] + 2 * most["completion_tokens"]
+    by_batch = {"expected_usd": found["cost_usd"] / 2, "at_most_usd": most["money"] / 2}
+    assert told["by_batch"] == by_batch
+    _, out, _ = command(*arguments[:-1], "--prices", "prices.json")
+    halves = [f"${each / 2:.4g}" for each in (found["cost_usd"], most["money"])]
+    assert ["by", "batch", "(--batch)", *halves] in [line.split() for line in out.splitlines()]
     assert [each["line"] for each in found["by_generation"]] == ["note.py:8", "note.py:9"]
 
 

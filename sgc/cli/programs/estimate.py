@@ -65,6 +65,7 @@ def estimate(
     bound = math.inf if tool_tokens is None else tool_tokens
     most = at_most(graph, todo, target, options, bound)
     is_billed = isinstance(target, ProviderTarget)
+    share = target.facts.batch_price if isinstance(target, ProviderTarget) else 1.0
     if as_json:
         told = {
             "program": loaded.name,
@@ -74,20 +75,24 @@ def estimate(
             "at_most": _most_json(most),
             "assumed": assumed,
             "prices": target.prices_of if isinstance(target, ProviderTarget) else None,
+            "by_batch": _batch_json(found.total, most, share) if share < 1 else None,
         }
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     noun = "row" if len(todo) == 1 else "rows"
     priced = f", prices of {target.prices_of}" if isinstance(target, ProviderTarget) else ""
     click.echo(f"{loaded.name} on {target.name}, {len(todo)} {noun}{priced}")
-    click.echo("\n".join(table(list(_rows(found.total, most, is_billed)))))
+    click.echo("\n".join(table(list(_rows(found.total, most, is_billed, share)))))
     click.echo(assumed)
     if most.why:
         click.echo(f"no bound: {most.why}")
         click.echo(f"  {_hint(most.why)}")
 
 
-def _rows(found: Total, most: Cost, is_billed: bool) -> Iterator[tuple[str, str, str]]:
+def _rows(
+    found: Total, most: Cost, is_billed: bool, batch_share: float
+) -> Iterator[tuple[str, str, str]]:
+    """batch_share: of the price at once, what a request in a batch costs."""
     yield "", "expected", "at most"
     yield "requests", count(found.requests), count(most.requests)
     yield "prompt tokens", count(found.prompt_tokens), count(most.prompt_tokens)
@@ -101,6 +106,9 @@ def _rows(found: Total, most: Cost, is_billed: bool) -> Iterator[tuple[str, str,
     yield "generated tokens", count(found.completion_tokens), count(most.completion_tokens)
     if is_billed:
         yield "cost", dollars(found.cost_usd), dollars(most.money)
+        if batch_share < 1 and found.cost_usd is not None:
+            expected = dollars(found.cost_usd * batch_share)
+            yield "  by batch (--batch)", expected, dollars(most.money * batch_share)
 
 
 def _hint(why: str) -> str:
@@ -119,6 +127,15 @@ def totals_json(found: Totals) -> dict[str, Any]:
     ]
     told = {**asdict(found.total), "by_generation": by_generation}
     return told if found.wall_s is None else {**told, "wall_s": found.wall_s}
+
+
+def _batch_json(found: Total, most: Cost, share: float) -> dict[str, float | None]:
+    """The cost through the provider's batch API."""
+    bound = most.money * share
+    return {
+        "expected_usd": None if found.cost_usd is None else found.cost_usd * share,
+        "at_most_usd": None if math.isinf(bound) else bound,
+    }
 
 
 def _most_json(most: Cost) -> dict[str, Any]:

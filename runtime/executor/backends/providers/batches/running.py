@@ -9,7 +9,7 @@ from sgc.runtime.executor.backends.providers.batches.asks import MAX_TRIES, Ask
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, End, Result, Status
 from sgc.runtime.executor.backends.providers.batches.journal import Journal, Noted
 from sgc.runtime.executor.backends.providers.batches.lines import Reader
-from sgc.runtime.executor.backends.providers.batches.watching import until_over
+from sgc.runtime.executor.backends.providers.batches.watching import Away, until_over
 from sgc.runtime.executor.backends.providers.wire.errors import (
     KeyRefused,
     MalformedReply,
@@ -18,7 +18,7 @@ from sgc.runtime.executor.backends.providers.wire.errors import (
 )
 from sgc.runtime.executor.backends.providers.wire.limits import Clock
 
-MAX_READS = 3  # of results that were cut off or damaged
+MAX_READS = 3  # of results that are damaged
 WAIT_S = 10.0  # between them
 MAX_FULL = 50  # times that a batch waits for room in the provider's queue
 FULL_WAIT_S = 300.0
@@ -73,17 +73,23 @@ class Running:
         if not self.asks:
             return
         reader = Reader(self._api.result, set(self.noted.left))
-        for number in range(1, MAX_READS + 1):
-            reader.begin()
+        n_reads, away = 0, Away(self._clock)
+        while True:
+            wait_s = WAIT_S
             try:
+                reader.begin()
                 async for line in self._api.lines(self.noted.batch, status):
                     self._took(reader.read(line))
-                if not self.asks or not reader.n_damaged:
+                n_reads += 1
+                if not self.asks or not reader.n_damaged or n_reads >= MAX_READS:
                     break
-            except (RateLimited, ProviderUnavailable, MalformedReply) as error:
-                if number == MAX_READS:
+            except MalformedReply:
+                n_reads += 1
+                if n_reads >= MAX_READS:
                     raise
-                await self._clock.sleep(max(WAIT_S, error.retry_after_s or 0.0))
+            except (RateLimited, ProviderUnavailable) as error:
+                wait_s = away.wait_s(error, WAIT_S)
+            await self._clock.sleep(wait_s)
         if not self.noted.is_read:  # else requests are unknown whose results were taken before
             for said in reader.notes:
                 self._note(f"batch {self.noted.number}: {said}")

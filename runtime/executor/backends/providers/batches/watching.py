@@ -3,6 +3,7 @@ waited for."""
 
 from __future__ import annotations
 
+from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, Status
 from sgc.runtime.executor.backends.providers.wire.errors import (
     MalformedReply,
@@ -17,19 +18,37 @@ GROWTH = 1.5
 MAX_AWAY_S = 3600.0  # without an answer to a poll
 
 
+class Away:
+    """How long a provider has not answered."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: float | None = None
+
+    def answered(self) -> None:
+        self._since = None
+
+    def wait_s(self, error: BackendError, least_s: float) -> float:
+        """The seconds until it is asked again; raises the error if it is away for too long."""
+        wait_s = max(getattr(error, "retry_after_s", None) or 0.0, least_s)
+        now = self._clock.now()
+        self._since = now if self._since is None else self._since
+        if now + wait_s - self._since > MAX_AWAY_S:
+            raise error
+        return wait_s
+
+
 async def until_over(api: BatchApi, batch: str, clock: Clock) -> Status:
     """The status of a batch that has ended. Raises the provider's error if it is not answered."""
-    wait_s, away_since = FIRST_POLL_S, None
+    poll_s, away = FIRST_POLL_S, Away(clock)
     while True:
+        wait_s = poll_s
         try:
             status = await api.look(batch)
             if status.is_over:
                 return status
-            away_since, told_s = None, 0.0
+            away.answered()
         except (RateLimited, ProviderUnavailable, MalformedReply) as error:
-            away_since = clock.now() if away_since is None else away_since
-            told_s = error.retry_after_s or 0.0
-            if clock.now() + max(told_s, wait_s) - away_since > MAX_AWAY_S:
-                raise
-        await clock.sleep(max(told_s, wait_s))
-        wait_s = min(GROWTH * wait_s, LONGEST_POLL_S)
+            wait_s = away.wait_s(error, poll_s)
+        await clock.sleep(wait_s)
+        poll_s = min(GROWTH * poll_s, LONGEST_POLL_S)
