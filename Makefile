@@ -12,7 +12,7 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 # Collecting tests without kept bytecode takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pythons test-slow test-storms test-clients lint bench clean
+.PHONY: demo test test-pythons test-slow test-storms test-clients lint docs bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -46,6 +46,18 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site of docs/, in site/: no network is asked while it is built, nor by its pages.
+DOCS := .venv-docs
+docs: $(DOCS)/.installed
+	$(DOCS)/bin/codespell README.md CONTRIBUTING.md CHANGELOG.md docs
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	$(DOCS)/bin/python -P tools/site/check.py site
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt -e '.[docs]'
+	touch $@
+
 # The doctor compiles our own kernels, so that nothing else waits for them.
 # torch first and alone: left to be found as a dependency, it would bring its CUDA packages.
 $(STAMP): pyproject.toml constraints.txt
@@ -63,4 +75,4 @@ bench: $(STAMP)
 	$(BIN)/python -P benches/programs.py
 
 clean:
-	rm -rf $(VENV) .venv-pythons $(CLIENTS)
+	rm -rf $(VENV) .venv-pythons $(CLIENTS) $(DOCS) site

@@ -73,10 +73,10 @@ def sampling_parts(sampling: Sampling) -> Json:
 
 def _given(record: Any) -> Json:
     """Returns the fields that differ from their defaults, so that a new field changes no
-    fingerprint.
+    fingerprint. A number is a float where its default is one: 0 and 0.0 ask for the same.
     """
     return {
-        name: value
+        name: float(value) if isinstance(default, float) else value
         for name, default in _compared(record.__class__)
         if (value := getattr(record, name)) != default
     }
