@@ -17,12 +17,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from page_blocks import Block, blocks_of, fits, shortened, typed_in
 
 import sgc
 from sgc.cli import main
-from sgc.runs.endpoints import Runtime
+from sgc.cli.running import run as run_command
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import RemoteEngine, Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_S = 120.0
@@ -95,7 +98,7 @@ def _execute(text: str, path: Path, names: dict[str, Any], where: str) -> None:
 
 
 def _commands(script: str) -> Iterator[str]:
-    """The commands of a script: a line each, unless it goes on, or opens what a later line closes."""
+    """The commands of a script: a line each, unless it goes on or opens what a later one closes."""
     waiting = ""
     for line in script.splitlines():
         waiting += line
@@ -130,9 +133,6 @@ class Within:
         return in_shell(printed)(rest, folder) if pipe else (code, printed)
 
     def _inside(self, words: list[str]) -> tuple[int, str]:
-        if words[:2] == ["sgc", "run"] and not {"--engine", "--model", "--replay"} & set(words):
-            words = [*words, "--engine", self.engine._engine.uri]
-            self.engine.flush_cache()  # as one that has just been started
         written = io.BytesIO()
         stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
         code: Any = 0
@@ -140,7 +140,8 @@ class Within:
         with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
             try:
                 if words[0] == "sgc":
-                    main(words[1:])
+                    with mock.patch.object(run_command, "Runtime", self._started):
+                        main(words[1:])
                 else:
                     self._script(words[1:])
             except SystemExit as ended:
@@ -149,6 +150,13 @@ class Within:
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(Path.cwd())):
                 del sys.modules[name]
         return code, written.getvalue().decode("utf-8")
+
+    def _started(self, model: str | None, **how: Any) -> Endpoint:
+        """The engine, in place of a new one of the same model."""
+        if model is not None or any(how.values()):
+            return Runtime(model, **how)
+        self.engine.flush_cache()
+        return RemoteEngine(self.engine._engine.uri)
 
     def _script(self, words: list[str]) -> None:
         before, path = sys.argv, list(sys.path)

@@ -295,3 +295,15 @@ def test_the_command_tells_what_was_not_asked_for(command, fake_engine, tmp_path
     code, _, err = command(*replayed)
     assert (code, "2 of 4 recorded replies were not asked for" in err) == (0, True)
     assert "not asked for" not in command(*replayed, "-q")[2]
+
+
+def test_a_whole_number_asks_for_the_same_as_its_float(path):
+    """`--temperature 0` records 0.0, and a test says `temperature=0`."""
+
+    @sgc.function
+    def ask(s):
+        s += "Q: " + sgc.gen("a")
+
+    with sgc.record(Endpoint(Counting()), path) as endpoint:
+        ask.run(temperature=0.0, backend=endpoint).text()
+    assert ask.run(temperature=0, backend=sgc.replay(path))["a"] == "r1"
