@@ -12,7 +12,7 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 # Collecting tests without kept bytecode takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pythons test-slow test-storms test-clients lint docs bench clean
+.PHONY: demo test test-pythons test-slow test-storms test-clients test-ray lint docs bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -40,6 +40,14 @@ test-clients: $(STAMP)
 	$(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip --disable-pip-version-check -q install -r tests/engine/http/quickstarts/requirements.txt
 	SGC_CLIENTS_PYTHON=$(abspath $(CLIENTS)/bin/python) $(BIN)/pytest -m slow tests/engine/http/test_clients.py
+
+# Engines and datasets on a Ray of two workers, from an environment of their own.
+RAY := .venv-ray
+test-ray:
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip --disable-pip-version-check -q install $(CPU_INDEX) $(TORCH)
+	$(RAY)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt -e '.[test,ray]'
+	$(RAY)/bin/python -m pytest -m slow tests/on_ray
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -75,4 +83,4 @@ bench: $(STAMP)
 	$(BIN)/python -P benches/programs.py
 
 clean:
-	rm -rf $(VENV) .venv-pythons $(CLIENTS) $(DOCS) site
+	rm -rf $(VENV) .venv-pythons $(CLIENTS) $(RAY) $(DOCS) site

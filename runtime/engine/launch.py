@@ -1,4 +1,5 @@
-"""Starts an engine as a child process on a private Unix socket, and stops it.
+"""Starts an engine as a child process, on a private Unix socket if nothing else is asked for, and
+stops it.
 
     with EmbeddedEngine("fake") as engine:
         backend = EngineBackend(engine.uri)
@@ -31,7 +32,7 @@ from sgc.runtime.engine.process import child
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 5.0
-READY_LINE = b"listening on "
+READY_LINE, HTTP_LINE = b"listening on ", b"HTTP on "
 TAIL_LINES = 30
 _PASSED_ON = (COMPILING, NO_KERNELS, IN_EIGHT_BITS)  # in lines that the user is to see
 
@@ -39,8 +40,10 @@ _PASSED_ON = (COMPILING, NO_KERNELS, IN_EIGHT_BITS)  # in lines that the user is
 class EmbeddedEngine:
     """A server of this process's own; a context manager, plain or async.
 
-    model: as for `serve --model`; arguments: further arguments of `serve`. `uri` is set by `start`.
-    Startup failures raise `EngineUnavailable` with the end of the child's stderr.
+    model: as for `serve --model`; arguments: further arguments of `serve`. listen: HOST:PORT in
+    place of a private socket, port 0 for any free one. `uri` is set by `start`, and `http_url` if
+    the arguments ask for HTTP. Startup failures raise `EngineUnavailable` with the end of the
+    child's stderr.
     """
 
     def __init__(
@@ -48,22 +51,23 @@ class EmbeddedEngine:
         model: str | None = None,
         arguments: Sequence[str] = (),
         start_timeout_s: float = START_TIMEOUT_S,
+        listen: str | None = None,
     ) -> None:
         self._model = model
+        self._listen = listen
         self._arguments = list(arguments)
         self._timeout_s = start_timeout_s
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.uri = ""
+        self.uri = self.http_url = ""
 
     def start(self, meanwhile: Callable[[], object] | None = None) -> EmbeddedEngine:
         """Starts the child and waits until it serves. meanwhile: called while the child starts."""
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
-            uri = f"unix:{self._folder / 'engine.sock'}"
+            listen = self._listen or self._private_socket()
             model = [] if self._model is None else ["--model", self._model]
-            options = [*model, "--listen", uri, "--exit-with-parent", *self._arguments]
+            options = [*model, "--listen", listen, "--exit-with-parent", *self._arguments]
             self._process = subprocess.Popen(
                 [*child.python_module("sgc.runtime.engine.serve"), *options],
                 stdin=subprocess.PIPE,
@@ -80,8 +84,21 @@ class EmbeddedEngine:
                 self._process.kill()  # no orderly stop is needed; its step process ends with it
             self.stop()
             raise
-        self.uri = uri
+        self.uri = listen if self._listen is None else f"grpc://{self._told(READY_LINE)}"
+        self.http_url = self._told(HTTP_LINE)
         return self
+
+    def wait(self) -> int:
+        """Waits until the child has ended; returns its exit status."""
+        assert self._process is not None
+        return self._process.wait()
+
+    def drain(self, timeout_s: float) -> None:
+        """Tells the child to end once what is under way has ended, and waits for that so long."""
+        if self._process is not None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout_s)
 
     def stop(self) -> None:
         """Ends the child and removes its folder; may be called again."""
@@ -90,7 +107,7 @@ class EmbeddedEngine:
             _end(process)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder, self.uri = None, ""
+        self._folder, self.uri, self.http_url = None, "", ""
 
     @property
     def is_running(self) -> bool:
@@ -136,13 +153,25 @@ class EmbeddedEngine:
     ) -> None:
         await asyncio.to_thread(self.stop)
 
+    def _private_socket(self) -> str:
+        self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
+        return f"unix:{self._folder / 'engine.sock'}"
+
+    def _told(self, beginning: bytes) -> str:
+        """The rest of a line that the child wrote; "" if it wrote none that begins so."""
+        beginnings = beginning.decode()
+        for line in self._tail:
+            if line.startswith(beginnings):
+                return line.removeprefix(beginnings).strip()
+        return ""
+
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
         """Reads stderr up to READY_LINE; after that a thread keeps reading."""
         assert process.stderr is not None
         deadline = time.monotonic() + self._timeout_s
         descriptor = process.stderr.fileno()
         data, n_told = b"", 0
-        while READY_LINE not in data:
+        while b"\n" not in data[data.find(READY_LINE) :] or READY_LINE not in data:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
                 self._keep(data)

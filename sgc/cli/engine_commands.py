@@ -43,6 +43,7 @@ _SERVE_GROUPS = (
     Group.of("Memory and batches", "pool_tokens max_running kv_dir",
              "kv_dir_bytes chunk_tokens max_waiting policy shares_in_batch check"),
     Group.of("Look", "metrics log_format", "access_log log_prompts otlp"),
+    Group.of("Many engines", "ray", "ray_address ray_cpus ray_gpus"),
 )
 
 
@@ -144,6 +145,14 @@ _SERVE_GROUPS = (
 @option("--max-programs", type=click.IntRange(min=1), metavar="N", default=256, show_default=True,
         help="Most programs that run at once; more are told to retry later.")
 @option("--check", is_flag=True, help="Check the engine's invariants after every step.")
+@option("--ray", metavar="N|FILE", help="So many engines, on actors of Ray. Behind the address of "
+        "--http; or a file that has the number, read again when it changes. Needs sgc[ray].")
+@option("--ray-address", metavar="ADDR", help="Of a Ray cluster; auto: of one that runs here. "
+        "Without it RAY_ADDRESS, else one is started here.")
+@option("--ray-cpus", type=click.FloatRange(0), metavar="X", help="CPUs that Ray sets aside for "
+        "each engine; without it, 1.")
+@option("--ray-gpus", type=click.FloatRange(0), metavar="X", help="GPUs, likewise; without it, "
+        "none.")
 @common_options
 def serve_command(**options: Any) -> None:
     """Serves a model over gRPC, and HTTP, until it is stopped."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import hdrs
 
 from sgc.errors import EngineUnavailable, UsageError
 from sgc.runtime.executor.routing.blocks import CHARACTERS, MOST_HELD, POOL
@@ -45,10 +46,12 @@ def read_engines(urls: Sequence[str], file: Path | None) -> list[str]:
 
 
 class Engines:
-    """Engines by their URLs, each of the same model."""
+    """Engines by their URLs, each of the same model. token: the router's own, for what it asks
+    itself and for requests that come without one."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, token: str = "") -> None:
         self.session = session
+        self.own_headers = {hdrs.AUTHORIZATION: f"Bearer {token}"} if token else {}
         self.router = Router(BLOCK / CHARACTERS)
         self.model = ""
         self._members: dict[str, Member] = {}
@@ -104,7 +107,8 @@ class Engines:
 
     async def _asked(self, url: str) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(ASK_S), self.session.get(url) as response:
+            asked = self.session.get(url, headers=self.own_headers)
+            async with asyncio.timeout(ASK_S), asked as response:
                 found = await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise EngineUnavailable(f"{url} does not answer: {error}") from error

@@ -123,12 +123,19 @@ class Proxy:
         try:
             return await self._engines.session.request(
                 request.method, engine + request.path_qs, data=data or None,
-                headers=_passed(request.headers), allow_redirects=False, skip_auto_headers=_ADDED,
+                headers=self._headers(request), allow_redirects=False, skip_auto_headers=_ADDED,
             )  # fmt: skip
         except aiohttp.ClientConnectorError as error:
             raise _Failed(str(error), was_sent=False) from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _Failed(str(error), was_sent=True) from error
+
+    def _headers(self, request: web.Request) -> list[tuple[str, str]]:
+        """The client's own; the router's token, if the client has none."""
+        passed = _passed(request.headers)
+        if hdrs.AUTHORIZATION not in request.headers:
+            passed += self._engines.own_headers.items()
+        return passed
 
     async def _streamed(
         self,

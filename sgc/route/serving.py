@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import aiohttp
 
@@ -25,27 +26,46 @@ from sgc.runtime.engine.server.listen import (
 )
 
 OPEN_PATHS = frozenset({"/health"})
-LOOK_S = 1.0  # how often the file of engines is looked at
+LOOK_S = 1.0  # how often it is asked which engines there are
 CONNECT_S = 5.0
+
+
+class Source(Protocol):
+    """Says which engines there are. `look` blocks, and may be called again and again; it raises
+    UsageError for what cannot be read."""
+
+    def look(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Engines by their URLs, and those of a file, one a line, which is read each time."""
+
+    engines: tuple[str, ...]
+    file: Path | None = None
+
+    def look(self) -> list[str]:
+        return read_engines(self.engines, self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
-    """engines: URLs; file: more of them, one a line, read again when it changes."""
+    """source: of the engines, which is asked again and again. token: the router's own, for engines
+    that want one."""
 
-    engines: tuple[str, ...]
-    file: Path | None
+    source: Source
     listen: str
     token_file: str | None
+    token: str = field(default="", repr=False)
 
 
 def route(config: RouteConfig, tell: Callable[[str], None]) -> None:
     """Routes until SIGINT or SIGTERM. Raises UsageError, or EngineUnavailable if none answers."""
-    urls = read_engines(config.engines, config.file)
     address, security = parse_address(config.listen), read_security(config.token_file, None, None)
     if address.path is not None:
         raise UsageError("`sgc route` listens on HOST:PORT")
     check_exposure(address, security)
+    urls = config.source.look()
     asyncio.run(_serve(config, urls, address, security, tell))
 
 
@@ -64,7 +84,7 @@ async def _serve(
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, auto_decompress=False
     ) as session:
-        engines, connections = Engines(session), Connections()
+        engines, connections = Engines(session, config.token), Connections()
         engines.set(urls)
         await engines.meet()
         proxy = Proxy(engines, BodyReader(connections))
@@ -78,12 +98,12 @@ async def _serve(
 
 
 async def _watch(config: RouteConfig, engines: Engines, tell: Callable[[str], None]) -> None:
-    """Takes the engines that the file names from now on, whenever it has changed."""
+    """Takes the engines that the source names from now on, whenever they are others."""
     seen, wrong = engines.urls, ""
-    while config.file is not None:
+    while True:
         await asyncio.sleep(LOOK_S)
         try:
-            urls = await asyncio.to_thread(read_engines, config.engines, config.file)
+            urls = await asyncio.to_thread(config.source.look)
         except UsageError as error:
             if str(error) != wrong:
                 tell(f"the engines stay as they are: {error}")

@@ -174,7 +174,7 @@ class Runtime(Endpoint):
         require_engine()
         from sgc.runtime.engine.launch import EmbeddedEngine
 
-        self._engine = EmbeddedEngine(model_path, _serve_arguments(settings))
+        self._engine = EmbeddedEngine(model_path, serve_arguments(settings))
         self._engine.start(meanwhile=_import_client)
         try:
             super().__init__(_connect(self._engine.uri, None))
@@ -232,7 +232,7 @@ async def _made(kind: Callable[..., Backend], *args: Any, **settings: Any) -> Ba
     return kind(*args, **settings)
 
 
-def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
+def serve_arguments(settings: Mapping[str, Any]) -> list[str]:
     """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`, and
     `adapter={"sql": folder}` is `--adapter sql=FOLDER`."""
     arguments: list[str] = []

@@ -22,7 +22,17 @@ ALLOWED = {
     "runtime/engine": ("sgc.runtime.engine", "sgc.kernels", "sgc.proto", "sgc.runtime.telemetry"),
     "runtime/executor": ("sgc.runtime.executor", "sgc.ir", "sgc.proto", "sgc.runtime.telemetry"),
 }
-HEAVY = ("torch", "transformers", "grpc", "aiohttp", "pydantic", "openai", "anthropic", "networkx")
+HEAVY = (
+    "torch",
+    "transformers",
+    "grpc",
+    "aiohttp",
+    "pydantic",
+    "openai",
+    "anthropic",
+    "ray",
+    "networkx",
+)
 FORBIDDEN = {"pickle", "dill", "marshal", "cloudpickle", "shelve"}
 
 

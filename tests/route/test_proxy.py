@@ -18,7 +18,7 @@ from sgc.route import proxy
 from sgc.route.engines import Engines, read_engines
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.route.proxy import Proxy
-from sgc.route.serving import RouteConfig, _watch
+from sgc.route.serving import Named, RouteConfig, _watch
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
@@ -31,13 +31,18 @@ LOCAL = Address("127.0.0.1", 0)
 class Engine:
     """An HTTP engine that says who it is. ends: how it fails; status: of its answers."""
 
-    def __init__(self, name: str, model: str = "m", ends: str = "", status: int = 200) -> None:
+    def __init__(
+        self, name: str, model: str = "m", ends: str = "", status: int = 200, token: str = ""
+    ) -> None:
         self.name, self.model, self.ends, self.status = name, model, ends, status
+        self.token = token
         self.asked: list[dict] = []
         self.headers: list[dict] = []
         self.url = ""
 
     async def _models(self, request: web.Request) -> web.Response:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            return web.json_response({"error": {}}, status=401)
         return web.json_response({"data": [{"id": self.model}]})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -79,12 +84,12 @@ class Engine:
 
 
 @contextlib.asynccontextmanager
-async def routed(*engines: Engine, tokens: tuple[str, ...] = ()) -> AsyncIterator:
+async def routed(*engines: Engine, tokens: tuple[str, ...] = (), own: str = "") -> AsyncIterator:
     async with contextlib.AsyncExitStack() as stack:
         for engine in engines:
             await stack.enter_async_context(engine.serving())
         session = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
-        behind, connections = Engines(session), Connections()
+        behind, connections = Engines(session, own), Connections()
         behind.set([engine.url for engine in engines])
         await behind.meet()
         routing = Proxy(behind, BodyReader(connections))
@@ -264,6 +269,18 @@ def test_engines_of_two_models_are_refused_and_none_is_an_error():
         asyncio.run(nobody())
 
 
+def test_the_router_has_a_token_of_its_own_and_passes_on_that_of_clients():
+    async def run() -> None:
+        engine = Engine("a", token="inner")
+        async with routed(engine, own="inner") as (url, session, _):
+            await post(session, url, chat("x"))
+            await post(session, url, chat("x"), Authorization="Bearer theirs")
+        told = [each.get("Authorization") for each in engine.headers]
+        assert told == ["Bearer inner", "Bearer theirs"]
+
+    asyncio.run(run())
+
+
 def test_a_file_of_engines_is_read_again(tmp_path: Path):
     async def run() -> None:
         first, second = Engine("a"), Engine("b")
@@ -271,7 +288,7 @@ def test_a_file_of_engines_is_read_again(tmp_path: Path):
             file = tmp_path / "engines"
             file.write_text(f"# all\n{first.url}\n")
             told: list[str] = []
-            config = RouteConfig((), file, "", None)
+            config = RouteConfig(Named((), file), "", None)
             watching = asyncio.create_task(_watch(config, behind, told.append))
             file.write_text(f"{second.url}/\n")
             while behind.urls != [second.url]:

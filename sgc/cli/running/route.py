@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -14,8 +15,23 @@ def route(
 ) -> None:
     """Routes requests to engines until it is stopped."""
     require(("aiohttp", "numpy"), "routing HTTP requests", "engine")
-    from sgc.route.serving import RouteConfig
+    from sgc.route.serving import Named, RouteConfig
     from sgc.route.serving import route as run
 
-    token = None if token_file is None else str(token_file.expanduser())
-    run(RouteConfig(engines, file, listen, token), lambda line: click.echo(line, err=True))
+    tokens = None if token_file is None else str(token_file.expanduser())
+    config = RouteConfig(Named(engines, file), listen, tokens, first_token(tokens))
+    run(config, lambda line: click.echo(line, err=True))
+
+
+def first_token(token_file: str | None) -> str:
+    """A token that the engines take too, for what the router asks itself; "" for none. The tokens
+    of a TOML file may be known by their digests alone."""
+    if token_file is None:
+        return os.environ.get("SGC_TOKEN", "")
+    if token_file.endswith(".toml"):
+        return ""
+    try:
+        lines = Path(token_file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""  # what reads the tokens next tells it
+    return next((w for each in lines if (w := each.strip()) and not w.startswith("#")), "")

@@ -27,6 +27,10 @@ def serve(
     named_model: str | None = None,
     host: str | None = None,
     port: int | None = None,
+    ray: str | None = None,
+    ray_address: str | None = None,
+    ray_cpus: float | None = None,
+    ray_gpus: float | None = None,
     **options: Any,
 ) -> None:
     """Runs an engine's server in this process until it is stopped; exits with its code."""
@@ -35,6 +39,15 @@ def serve(
             raise UsageError(f"--model {options['model']} and the argument {named_model}: name one")
         options["model"] = named_model
     options["http"] = _http(options["http"], host, port)
+    if ray is not None:
+        from sgc.cli.running.serve_ray import RayAsked, serve_on_ray
+
+        cpus = 1.0 if ray_cpus is None else ray_cpus
+        served = RayAsked(ray, ray_address, cpus, ray_gpus or 0.0)
+        serve_on_ray(served, options["model"], options["http"], options["token_file"])
+        return
+    if ray_address is not None or ray_cpus is not None or ray_gpus is not None:
+        raise UsageError("--ray-address, --ray-cpus and --ray-gpus are for --ray N")
     require_engine()
     if program and options["http"] == "off":
         raise UsageError("--program serves programs over HTTP", hint="add --http PORT")

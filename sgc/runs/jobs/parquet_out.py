@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,14 +62,13 @@ class ParquetOut(JsonlOut):
         """Writes the Parquet file, at once or not at all, and removes the lines."""
         super().finish()
         arrow, parquet = require_pyarrow()
-        schema = arrow.schema([(name, _type(arrow, name)) for name in COLUMNS])
+        schema = schema_of(arrow)
         target = self._parquet.resolve()
         new = target.with_name(target.name + ".written")
         try:
             with parquet.ParquetWriter(new, schema) as writer:
                 for group in self._groups():
-                    columns = {name: [_cell(row.get(name)) for row in group] for name in COLUMNS}
-                    writer.write_table(arrow.table(columns, schema=schema))
+                    writer.write_table(table_of(arrow, group, schema))
             with new.open("rb") as file:
                 os.fsync(file.fileno())
             if target.exists():
@@ -87,6 +86,17 @@ class ParquetOut(JsonlOut):
             file.seek(0)
             while lines := list(islice(file, _GROUP)):
                 yield [flat(json.loads(line)) for line in lines]
+
+
+def schema_of(arrow: Any) -> Any:
+    """The columns of results and their types."""
+    return arrow.schema([(name, _type(arrow, name)) for name in COLUMNS])
+
+
+def table_of(arrow: Any, rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
+    """Flat records as a table of this schema; what a record lacks is null."""
+    columns = {name: [_cell(row.get(name)) for row in rows] for name in schema.names}
+    return arrow.table(columns, schema=schema)
 
 
 def _cell(value: Any) -> Any:

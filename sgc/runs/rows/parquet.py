@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,14 @@ def read(path: Path) -> Iterator[Raw]:
 
 def _raw(number: int, row: dict[str, Any]) -> Raw:
     try:
-        return Raw(number, {k: _plain(v) for k, v in row.items() if v is not None})
+        return Raw(number, arguments_of(row))
     except TypeError as error:
         return Raw(number, why=str(error))
+
+
+def arguments_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells of a row as arguments; raises TypeError for a value that JSON has not."""
+    return {name: _plain(value) for name, value in row.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

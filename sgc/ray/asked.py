@@ -1,0 +1,34 @@
+"""What actors are told: plain data, for neither programs nor tools travel as code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAsked:
+    """The engine of an actor: one that runs at `uri`, else one of its own. settings: the options of
+    `sgc serve`, with underscores. The token is in no text of it."""
+
+    uri: str | None = None
+    token: str | None = field(default=None, repr=False)
+    model: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAsked:
+    """The rows of a program. program: its `.sgir` file; options: of the runs, with a seed; key: the
+    column of keys; keep: columns that results have too; tools: modules, and `module:name`."""
+
+    program: bytes = field(repr=False)
+    options: Mapping[str, Any]
+    engine: EngineAsked
+    key: str
+    order: str = "plan"
+    keep: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    max_concurrency: int = 1024
+    max_errors: int | None = None

@@ -1,0 +1,198 @@
+"""`map_batches`: a program on the rows of a Ray dataset.
+
+By the plan, the dataset is sorted by what rows' prompts begin with (`planning/sort_key.py`), so
+that a batch, which goes to one actor as a whole, has rows that begin alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import ray
+from ray.data import ActorPoolStrategy, Dataset
+
+from sgc.errors import UsageError
+from sgc.planning.sort_key import SortKeys
+from sgc.programs.program import Program
+from sgc.ray.asked import EngineAsked, RowsAsked
+from sgc.ray.loading import bytes_of, program_of
+from sgc.ray.rows import FailedRows, ProgramRows
+from sgc.runs.batch import MAX_CONCURRENCY
+from sgc.runs.endpoints import require_engine
+from sgc.runs.jobs.records import COLUMNS
+from sgc.runs.options import known_options, make_options
+from sgc.runs.planned_batch import has_effects
+from sgc.runs.rows.parquet import arguments_of, require_pyarrow
+
+ORDERS = ("plan", "batch", "given")
+KEY, NUMBER, ORDER = "custom_id", "__sgc_number", "__sgc_order"
+# A batch is what an actor is given at once, and what is run again if it is lost.
+BATCH_SIZE = 256
+IN_FLIGHT = 2  # batches at an actor: one runs, and the next is there when it ends
+_NOT_HERE = ("allow_tools", "log", "row")  # options that are no data
+
+
+def map_batches(
+    program: Any,
+    dataset: Dataset,
+    *,
+    engine: str | None = None,
+    token: str | None = None,
+    model: str | None = None,
+    serve: Mapping[str, Any] | None = None,
+    concurrency: int | tuple[int, int] = 1,
+    batch_size: int = BATCH_SIZE,
+    order: str = "plan",
+    key: str = KEY,
+    keep: Sequence[str] = (),
+    tools: Sequence[str] = (),
+    max_concurrency: int = MAX_CONCURRENCY,
+    max_errors: int | None = None,
+    num_cpus: float = 1,
+    num_gpus: float | None = None,
+    ray_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Dataset:
+    """Runs a program once for each row, on actors with an engine each; lazy, as Ray's own.
+
+    program: a `.sgir` file, a compiled program, or a function that compiles. Columns named as its
+    parameters are its arguments; results have the columns of `sgc run --rows --out X.parquet`, and
+    those in `keep`. engine: addresses as `sgc run --engine` takes them, else each actor starts one:
+    `model`, and `serve`, the options of `sgc serve` with underscores. concurrency: actors, or the
+    least and the most of them. batch_size: rows that an actor gets at once. order: "plan" sorts
+    rows by how their prompts begin, "batch" does so within each batch only, and "given" not at all.
+    key: the column of keys, by which rows sample; without such a column, rows are numbered, for
+    which the dataset is computed first. tools: modules with the program's tools. max_errors: more
+    failed rows end the dataset's run. num_cpus, num_gpus: of an actor; ray_options: others of its
+    actors. Other options are those of a run: seed, temperature, max_tokens.
+    """
+    data = bytes_of(program)
+    loaded = program_of(data, tuple(tools))
+    chosen = _options(loaded, options)
+    if order not in ORDERS:
+        raise UsageError(f"order must be one of {', '.join(ORDERS)}, found {order!r}")
+    names = [param.value.name for param in loaded.graph.params]
+    _check_columns(loaded, dataset, keep)
+    if engine is None:
+        require_engine()
+    settings = {"threads": int(num_cpus) or None, **(serve or {})}
+    has_keys = key in (_known_columns(dataset) or [])
+    asked = RowsAsked(
+        data, chosen, EngineAsked(engine, token, model, settings), key if has_keys else NUMBER,
+        order, tuple(keep), tuple(tools), max_concurrency, max_errors,
+    )  # fmt: skip
+    if not has_keys:
+        dataset = numbered(dataset)
+    if order == "plan":
+        needed = (*dict.fromkeys((*names, asked.key, *keep)),)
+        dataset = dataset.map_batches(
+            with_order, batch_format="pyarrow", fn_args=(data, needed), batch_size=None
+        ).sort(ORDER)
+    errors = None if max_errors is None else _counter(max_errors)
+    least, most = concurrency if isinstance(concurrency, tuple) else (concurrency, concurrency)
+    return dataset.repartition(target_num_rows_per_block=batch_size).map_batches(
+        ProgramRows,
+        batch_size=batch_size,
+        batch_format="pyarrow",
+        fn_constructor_args=(asked, errors),
+        compute=ActorPoolStrategy(
+            min_size=least, max_size=most, max_tasks_in_flight_per_actor=IN_FLIGHT
+        ),
+        num_cpus=num_cpus,
+        num_gpus=num_gpus,
+        **(ray_options or {}),
+    )
+
+
+def _options(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the runs, with a seed: all actors draw from the same one."""
+    for name in _NOT_HERE:
+        if name in given:
+            raise UsageError(
+                f"{name} cannot be sent to other machines",
+                hint="tools=[MODULE] names tools; a run's log is for `sgc run --rows`",
+            )
+    chosen = make_options(known_options(given))
+    if chosen.n > 1:
+        raise UsageError(f"n={chosen.n} cannot be given to a compiled program")
+    program.check_tools(chosen)
+    if has_effects(program.graph):
+        raise UsageError(
+            f"{program.name} calls a tool that has effects, and rows of a lost actor run again",
+            hint='if that does no harm, declare it so: @sgc.tool(effect="idempotent"); '
+            "else `sgc run --rows` has a log",
+        )
+    return {**given, "seed": chosen.seed}
+
+
+def _known_columns(dataset: Dataset) -> list[str] | None:
+    """The columns of a dataset; None if they are known only when it runs."""
+    schema = dataset.schema()
+    return None if schema is None else list(schema.names)
+
+
+def _check_columns(program: Program, dataset: Dataset, keep: Sequence[str]) -> None:
+    columns = _known_columns(dataset)
+    if columns is None:
+        return
+    told = f"the dataset has {', '.join(columns) or 'none'}"
+    needed = [param.value.name for param in program.graph.params if param.default is None]
+    if missing := [name for name in needed if name not in columns]:
+        raise UsageError(
+            f"{program.name} takes {missing[0]}, of which the dataset has no column; {told}",
+            hint="dataset.rename_columns({...}) names columns as the program's parameters",
+        )
+    for name in keep:
+        if name not in columns:
+            raise UsageError(f"keep: there is no column {name!r}; {told}")
+        if name in COLUMNS:
+            raise UsageError(f"keep: the results have a column {name!r} of their own")
+
+
+def _counter(max_errors: int) -> Any:
+    return ray.remote(FailedRows).options(num_cpus=0).remote(max_errors)
+
+
+def with_order(table: Any, program: bytes, needed: Sequence[str]) -> Any:
+    """A table's needed columns, and one to sort by: how a row's prompts begin."""
+    arrow, _ = require_pyarrow()
+    graph = program_of(program).graph
+    keys, params = SortKeys(graph), {param.value.name for param in graph.params}
+    table = table.select([name for name in needed if name in table.column_names])
+    given = table.select([name for name in table.column_names if name in params]).to_pylist()
+    texts = [_order(keys, cells) for cells in given]
+    return table.append_column(ORDER, arrow.array(texts, arrow.string()))
+
+
+def _order(keys: SortKeys, cells: Mapping[str, Any]) -> str:
+    try:
+        text = keys.of(arguments_of(cells))
+    except TypeError:
+        return ""  # its run says what is wrong with it
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def numbered(dataset: Dataset) -> Dataset:
+    """The dataset with the numbers of its rows, from 0 in its order, for which it is computed."""
+    how = dataset.context.execution_options
+    before, how.preserve_order = how.preserve_order, True
+    try:
+        refs = dataset.to_arrow_refs()
+    finally:
+        how.preserve_order = before
+    counts = ray.get([ray.remote(_n_rows).remote(ref) for ref in refs])
+    starts = accumulate(counts, initial=0)
+    add = ray.remote(_with_numbers)
+    return ray.data.from_arrow_refs([add.remote(*each) for each in zip(refs, starts, strict=False)])
+
+
+def _n_rows(table: Any) -> int:
+    return int(table.num_rows)
+
+
+def _with_numbers(table: Any, start: int) -> Any:
+    arrow, _ = require_pyarrow()
+    numbers = arrow.array(range(start, start + table.num_rows), arrow.int64())
+    return table.append_column(NUMBER, numbers)
