@@ -174,7 +174,7 @@ def serve_command(**options: Any) -> None:
 @common_options
 def route_command(**options: Any) -> None:
     """Serves several engines of one model at one HTTP address."""
-    from sgc.cli.running.route import route
+    from sgc.cli.serving.route import route
 
     route(**options)
 

@@ -40,7 +40,7 @@ def serve(
         options["model"] = named_model
     options["http"] = _http(options["http"], host, port)
     if ray is not None:
-        from sgc.cli.running.serve_ray import RayAsked, serve_on_ray
+        from sgc.cli.serving.on_ray import RayAsked, serve_on_ray
 
         cpus = 1.0 if ray_cpus is None else ray_cpus
         served = RayAsked(ray, ray_address, cpus, ray_gpus or 0.0)
