@@ -83,7 +83,7 @@ class Commands(click.Group):
 
 
 _PROGRAMS, _ENGINES = "sgc.cli.commands", "sgc.cli.engine_commands"
-_COMPILING = "sgc.cli.compile_commands"
+_COMPILING, _PROJECTS = "sgc.cli.compile_commands", "sgc.cli.project_commands"
 
 
 def _of(module: str, names: str) -> dict[str, str]:
@@ -91,7 +91,7 @@ def _of(module: str, names: str) -> dict[str, str]:
 
 
 SECTIONS = {
-    "Run": _of(_PROGRAMS, "run replay"),
+    "Run": _of(_PROGRAMS, "run") | _of(_PROJECTS, "test new") | _of(_PROGRAMS, "replay"),
     "Compile": _of(_COMPILING, "compile opt explain estimate stubs"),
     "Serve": _of(_ENGINES, "serve route"),
     "Look": _of(_PROGRAMS, "dump verify trace")

@@ -163,7 +163,7 @@ def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) 
         if name in found:
             raise UsageError(f"{option} {name} is given twice")
         text = text_of(text, f"{option} {name}")
-        found[name] = _parse_value(text, types.get(name), f"{option} {name}")
+        found[name] = parsed_value(text, types.get(name), f"{option} {name}")
     return found
 
 
@@ -182,7 +182,8 @@ def text_of(given: str, what: str) -> str:
     return _read_text(path)
 
 
-def _parse_value(text: str, type_: Type | None, what: str) -> Any:
+def parsed_value(text: str, type_: Type | None, what: str) -> Any:
+    """A text as a value of a type; what: where it is from, for errors."""
     if type_ is None or type_.kind in (Kind.TEXT, Kind.CHOICE):
         return text
     try:

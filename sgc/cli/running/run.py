@@ -25,6 +25,7 @@ from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
 from sgc.cli.programs.source import load_tools
 from sgc.cli.running.batching import batching, cancel_batches, check_batching
+from sgc.cli.running.asking import DEMO, DEMO_NOTE
 from sgc.cli.running.job import JobRun
 from sgc.cli.running.job_files import LogAsked, job_source, open_files
 from sgc.cli.running.job_options import JobAsked
@@ -48,8 +49,6 @@ from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.telemetry.otlp import check_otlp
 
 NO_JOB = JobAsked()
-DEMO = "sgc-tiny"
-DEMO_NOTE = f"sgc: a demo model answers, {DEMO}: name a real one with --model or --engine"
 
 
 def run_program(

@@ -1,0 +1,265 @@
+"""`sgc test`: runs the rows of a file of tests as a batch, and says which are as expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+
+from sgc.cli.main import EXIT_ERROR, EXIT_SOME_FAILED
+from sgc.cli.output.verbose import tell, timed
+from sgc.cli.programs.arguments import checked
+from sgc.cli.programs.source import is_source, load_function, load_tools, parsed_value
+from sgc.cli.running.asking import Asked
+from sgc.cli.testing.cases import Assertion, Case, Outcome, Suite, Verdict
+from sgc.cli.testing.judging import Functions, by_judge
+from sgc.cli.testing.kinds import Looked, judged
+from sgc.cli.testing.reading import find_suites, read_suite
+from sgc.cli.testing.recordings import Recordings
+from sgc.cli.testing.report import Report, write_junit
+from sgc.errors import NotRecorded, UsageError
+from sgc.ir.types import JSON, Kind, Type
+from sgc.programs.function import Function
+from sgc.programs.program import Program, load
+from sgc.runs.options import make_options
+from sgc.runs.rows.records import InputRow
+from sgc.runtime.executor.interface.backend import sum_costs
+from sgc.runtime.executor.run.record import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class TestsAsked:
+    """The options of `sgc test` beside those of who is asked."""
+
+    __test__ = False  # pytest takes names that begin with Test for its own
+
+    files: tuple[Path, ...]
+    program: str | None
+    keyword: str | None
+    limit: int | None
+    tools: tuple[str, ...]
+    asserts: Path | None
+    judge: str | None
+    junit: Path | None
+    as_json: bool
+    quiet: bool
+    run_options: Mapping[str, Any]
+
+
+def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path | None) -> None:
+    """Runs the tests; exits with 100 if some fail, with 1 if a recording does not fit."""
+    suites = [_chosen(read_suite(path), asked) for path in find_suites(asked.files)]
+    programs = [_program_of(suite, asked.program) for suite in suites]
+    functions = Functions(asked.asserts)
+    tools = load_tools(asked.tools)
+    for suite in suites:
+        for each in _asserts(suite, "python"):
+            functions.check(each)
+    needs_judge = any(True for suite in suites for _ in _asserts(suite, "llm-rubric"))
+    with ExitStack() as held:
+        files = held.enter_context(Recordings(record, replay))
+        seed = asked.run_options.get("seed", files.seed)
+        options = make_options({**asked.run_options, "seed": seed})
+        given = {**asked.run_options, "seed": options.seed, "allow_tools": tools or None}
+        run = _Run(asked, functions, {k: v for k, v in given.items() if v is not None})
+        ready = [_ready(suite, target, run) for suite, target in zip(suites, programs, strict=True)]
+        with timed("engine is ready"):
+            endpoint = held.enter_context(files.endpoint(model.open, options.seed))
+            judge = endpoint
+            if needs_judge and asked.judge is not None:
+                other = Asked.of(asked.judge)
+                judge = held.enter_context(files.judge(other.open, options.seed))
+        reports = [run.report(each, endpoint, judge) for each in ready]
+        files.keeps = not any(each.error for report in reports for each in report.outcomes)
+    _show(reports, asked)
+    outcomes = [each for report in reports for each in report.outcomes]
+    if any(each.is_not_recorded for each in outcomes):
+        again = f"sgc test {' '.join(str(each) for each in asked.files)}".strip()
+        click.echo(
+            f"sgc: {replay} does not fit these tests any more; to record it anew, from a model:\n"
+            f"  {again} --record {replay} --model MODEL",
+            err=True,
+        )
+        raise click.exceptions.Exit(EXIT_ERROR)
+    if not all(each.passed for each in outcomes):
+        raise click.exceptions.Exit(EXIT_SOME_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A suite whose rows fit its program."""
+
+    suite: Suite
+    target: str
+    program: Program | Function
+    rows: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    asked: TestsAsked
+    functions: Functions
+    options: Mapping[str, Any]
+
+    def report(self, ready: _Ready, endpoint: Any, judge: Any) -> Report:
+        start_s = perf_counter()
+        tell(f"{ready.suite.path}: {len(ready.rows)} tests of {ready.target}")
+        states = ready.program.run_batch([*ready.rows], backend=endpoint, **self.options)
+        outcomes = [
+            self._outcome(case, state)
+            for case, state in zip(ready.suite.cases, states, strict=True)
+        ]
+        outcomes = _with_judge(outcomes, judge, self.options["seed"])
+        seconds = perf_counter() - start_s
+        return Report(ready.suite, ready.target, outcomes, seconds, self.options["seed"])
+
+    def _outcome(self, case: Case, state: Any) -> Outcome:
+        error = state.error()
+        if error is not None:
+            if not isinstance(error, Exception):
+                raise error
+            return Outcome(case, error=str(error), is_not_recorded=isinstance(error, NotRecorded))
+        result: RunResult = state.result()
+        stats = result.stats
+        looked = _looked(case, result, "")
+        found = Outcome(
+            case, looked.text, seconds=looked.seconds, cost_usd=looked.cost_usd,
+            tokens=looked.tokens, requests=stats.requests,
+            variables=dict(result.variables),
+        )  # fmt: skip
+        try:
+            verdicts = [self._verdict(each, case, result) for each in case.asserts]
+        except UsageError as error:
+            return replace(found, error=str(error))
+        return replace(found, verdicts=tuple(verdicts))
+
+    def _verdict(self, assertion: Assertion, case: Case, result: RunResult) -> Verdict:
+        looked = _looked(case, result, assertion.of, assertion.place)
+        if assertion.type == "llm-rubric":
+            return Verdict(assertion, False, looked.text)  # the judge is asked for all at once
+        if assertion.type == "python":
+            context = {"vars": dict(case.vars), "variables": dict(result.variables),
+                       "text": result.text(), "returned": result.ret_value}  # fmt: skip
+            return self.functions.verdict(assertion, looked.value, context)
+        return judged(assertion, looked)
+
+
+def _with_judge(outcomes: list[Outcome], judge: Any, seed: int) -> list[Outcome]:
+    """The outcomes with the verdicts of the judge, who is asked for all at once."""
+    asked = [(v.assertion, v.reason) for each in outcomes for v in each.verdicts
+             if v.assertion.type == "llm-rubric"]  # fmt: skip
+    if not asked:
+        return outcomes
+    found = iter(by_judge(asked, judge, seed))
+    return [
+        replace(
+            each,
+            verdicts=tuple(
+                next(found) if v.assertion.type == "llm-rubric" else v for v in each.verdicts
+            ),
+        )
+        for each in outcomes
+    ]
+
+
+def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
+    """What an assertion looks at: the variable that it names, else what the program returns, else
+    its last variable, else its text."""
+    variables = result.variables
+    if of == "return":
+        value = result.ret_value
+    elif of == "text":
+        value = result.text()
+    elif of:
+        if of not in variables:
+            raise UsageError(
+                f"{place}: of: the program set no {of!r}; there are: "
+                f"{', '.join((*variables, 'return', 'text'))}"
+            )
+        value = variables[of]
+    elif result.ret_value is not None:
+        value = result.ret_value
+    else:
+        value = list(variables.values())[-1] if variables else result.text()
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    # What the row takes alone: a reply that it shares with another row counts for both.
+    usages = [request.usage for request in result.requests if request.kind != "commit"]
+    tokens = sum(each.prompt_tokens + each.completion_tokens for each in usages)
+    cost = sum_costs([each.cost_usd for each in usages])
+    return Looked(text, value, result.stats.wall_s, tokens, cost)
+
+
+def _asserts(suite: Suite, kind: str) -> list[Assertion]:
+    return [each for case in suite.cases for each in case.asserts if each.type == kind]
+
+
+def _chosen(suite: Suite, asked: TestsAsked) -> Suite:
+    """The tests that -k and --limit leave."""
+    word = (asked.keyword or "").casefold()
+    cases = [case for case in suite.cases if word in case.name.casefold()][: asked.limit]
+    if not cases:
+        why = f"none is named like {asked.keyword!r}" if suite.cases else "it has none"
+        raise UsageError(f"{suite.path}: no tests: {why}")
+    return replace(suite, cases=tuple(cases))
+
+
+def _program_of(suite: Suite, given: str | None) -> str:
+    if given is None and suite.program is None:
+        raise UsageError(
+            f"{suite.path}: which program is tested?",
+            hint="--program PROG.py, or program: PROG.py in the file",
+        )
+    return given or suite.program or ""
+
+
+def _ready(suite: Suite, target: str, run: _Run) -> _Ready:
+    """Loads a program, and checks that every row fits. Raises UsageError that names the row."""
+    program: Program | Function = load_function(target) if is_source(target) else load(target)
+    types = _types_of(program)
+    rows = [_row(case, types if suite.has_texts else {}) for case in suite.cases]
+    inputs = [
+        InputRow(str(index), row, case.line, file=case.place.partition(": ")[0].rpartition(":")[0])
+        for index, (row, case) in enumerate(zip(rows, suite.cases, strict=True))
+    ]
+    fitting = checked(inputs, suite.path, program)
+    if isinstance(program, Program):
+        program.check_tools(make_options(run.options))
+    return _Ready(suite, target, program, [row.arguments for row in fitting])
+
+
+def _types_of(program: Program | Function) -> dict[str, Type]:
+    if isinstance(program, Program):
+        return {param.value.name: param.value.type for param in program.graph.params}
+    parameters = program.signature.parameters
+    return {p.name: JSON if p.is_static else p.type for p in parameters}
+
+
+def _row(case: Case, types: Mapping[str, Type]) -> dict[str, Any]:
+    """The arguments. types: of cells that are to be read as them."""
+    row = {}
+    for name, value in case.vars.items():
+        type_ = types.get(name)
+        if type_ is None or type_.kind in (Kind.TEXT, Kind.CHOICE):
+            row[name] = value
+        elif value:  # an empty cell is no argument
+            row[name] = parsed_value(value, type_, f"{case.place}: {name}")
+    return row
+
+
+def _show(reports: Sequence[Report], asked: TestsAsked) -> None:
+    if asked.junit is not None:
+        write_junit(asked.junit, reports)
+    if asked.as_json:
+        found = [report.to_json() for report in reports]
+        click.echo(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False,
+                              default=str, indent=2))  # fmt: skip
+        return
+    for report in reports:
+        report.show(asked.quiet)
+        click.echo(report.summary())

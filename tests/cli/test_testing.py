@@ -1,0 +1,245 @@
+"""`sgc test`: what is expected of rows, files that are none, recordings, reports; `sgc new`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from conftest import prompt_text
+
+from sgc.cli.running.asking import Asked
+from sgc.runs.endpoint import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+
+PROGRAM = """import sgc
+
+@sgc.function
+def p(s, q: str, n: int = 1):
+    s += "Question: " + q + "\\nAnswer:" + sgc.gen("answer", max_tokens=20) + "\\n"
+    s += "Again:" + sgc.gen("again", max_tokens=20)
+    return s["answer"]
+"""
+VERDICT = {"reason": "it is rude", "pass": False, "score": 0.25}
+
+
+def reply(prompt, sampling):
+    text = prompt_text(prompt)
+    if "rubric" in text:
+        kind = {**VERDICT, "pass": True} if "Rubric: kind" in text else VERDICT
+        return json.dumps(kind)
+    return "green tea" if text.endswith("Answer:") and "tea" in text else '{"a": 1}'
+
+
+class Counting(ScriptedBackend):
+    """Scripted replies of ten tokens each."""
+
+    async def generate(self, prompt, sampling, on_delta=None):
+        found = await super().generate(prompt, sampling, on_delta)
+        return replace(found, usage=replace(found.usage, completion_tokens=10))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A program and tests, asked of scripted replies."""
+    monkeypatch.setattr(Asked, "open", lambda self: Endpoint(Counting(reply, None)))
+    (tmp_path / "p.py").write_text(PROGRAM)
+
+    def write(tests, **more):
+        (tmp_path / "tests.yaml").write_text(
+            json.dumps({"program": "p.py", "tests": tests, **more})
+        )
+
+    return write
+
+
+def case(*asserts, q="tea", **more):
+    return {"vars": {"q": q}, "assert": [*asserts], **more}
+
+
+HOLDS = [
+    {"type": "equals", "value": "green tea"},
+    {"type": "equals", "value": {"a": 1}, "of": "again"},
+    {"type": "contains", "value": "een"},
+    {"type": "icontains", "value": "GREEN"},
+    {"type": "contains-any", "value": ["x", "tea"]},
+    {"type": "icontains-all", "value": ["TEA", "Green"]},
+    {"type": "starts-with", "value": "green"},
+    {"type": "ends-with", "value": "{{q}}"},
+    {"type": "regex", "value": "^g.* tea$"},
+    {"type": "is-json", "of": "again"},
+    {"type": "is-json", "of": "again", "value": {"type": "object", "required": ["a"]}},
+    {"type": "contains-json", "of": "text", "value": {"required": ["a"]}},
+    {"type": "latency", "threshold": 60_000},
+    {"type": "cost", "threshold": 0},
+    {"type": "tokens", "threshold": 1000},
+    {"type": "llm-rubric", "value": "kind"},
+    {"type": "python", "value": "is_short"},
+]
+FAILS = [
+    ({"type": "equals", "value": "tea"}, 'expected to equal "tea", found "green tea"'),
+    ({"type": "is-json"}, 'JSON that fits, found "green tea"'),
+    ({"type": "is-json", "of": "again", "value": {"required": ["b"]}}, "JSON that fits"),
+    ({"type": "not-contains", "value": "tea"}, 'expected not to contain "tea"'),
+    ({"type": "tokens", "threshold": 1}, "expected at most 1 tokens, used 20"),
+    ({"type": "llm-rubric", "value": "polite"}, "it is rude"),
+    ({"type": "llm-rubric", "value": "kind", "threshold": 0.5}, "it is rude"),
+    ({"type": "python", "value": "fails"}, "ZeroDivisionError"),
+    ({"type": "python", "value": "scored", "threshold": 0.9}, "scored 0.5"),
+]  # fmt: skip
+ASSERTS = """
+def is_short(output, context):
+    return len(output) < 100 and context["vars"]["q"] == "tea"
+def fails(output, context):
+    return 1 / 0
+def scored(output, context):
+    return 0.5
+"""
+
+
+def test_each_type_holds_and_fails_with_a_reason(sgc_command, project, tmp_path):
+    (tmp_path / "asserts.py").write_text(ASSERTS)
+    negated = [{**each, "type": f"not-{each['type']}"} for each, _ in FAILS[:3]]
+    project([case(*HOLDS, *negated, description="all"), *[case(each) for each, _ in FAILS]])
+    code, out, err = sgc_command("test", "--asserts", "asserts.py", "--json", "--junit", "j.xml")
+    assert code == 100, err
+    found = json.loads(out)
+    assert [each for each in found["tests"][0]["asserts"] if not each["pass"]] == []
+    for test, (_, reason) in zip(found["tests"][1:], FAILS, strict=True):
+        assert reason in (test["asserts"][0]["reason"] or "it passed")
+    assert (found["passed"], found["failed"], found["errors"]) == (1, len(FAILS), 0)
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == (str(1 + len(FAILS)), str(len(FAILS)))
+    code, out, _ = sgc_command("test", "--asserts", "asserts.py", "-k", "ALL")
+    assert (code, out.startswith("PASS  all")) == (0, True)
+    assert "1 passed, 0 failed" in out
+
+
+def test_a_score_may_be_enough_and_a_row_may_fail(sgc_command, project):
+    good, poor = {"type": "contains", "value": "tea"}, {"type": "contains", "value": "x"}
+    heavy = {**good, "weight": 3}
+    unset = {"type": "contains", "value": "x", "of": "nobody"}
+    project([case(heavy, poor, threshold=0.7), case(good, poor, threshold=0.7), case(unset)])
+    code, out, _ = sgc_command("test")
+    assert code == 100
+    assert [line[:5].strip() for line in out.splitlines() if line[0] != " "][:3] == [
+        "PASS", "FAIL", "ERROR",
+    ]  # fmt: skip
+    assert "the program set no 'nobody'; there are: answer, again, return, text" in out
+
+
+BAD = {
+    "no tests": ("", "expected a list of tests"),
+    "no YAML": ("tests: [", "t.yaml:1: not valid YAML"),
+    "twice": ("tests:\n  - vars: {q: a}\n    vars: {q: b}", "t.yaml:3: not valid YAML: 'vars' comes twice"),
+    "a key": ("tests:\n  - var: {q: a}", "t.yaml:2: test 1: 'var' is not known here; there are: description, vars, assert, threshold, metadata. Did you mean 'vars'?"),
+    "a type": ("tests:\n  - vars: {q: a}\n    assert:\n    - type: contain\n      value: x", "t.yaml:4: assert: there is no type 'contain'. Did you mean 'contains'?"),
+    "code": ("tests:\n  - assert: [{type: javascript, value: 'output > 1'}]", "JavaScript is not run here"),
+    "python": ("tests:\n  - vars: {q: a}\n    assert: [{type: python, value: 'import os'}]", "a file of tests names no code"),
+    "tags": ("tests: !!python/object/apply:os.system ['echo']", "could not determine a constructor"),
+    "a value": ("tests:\n  - assert: [{type: contains}]", "contains: expected a text as value, found None"),
+    "a list": ("tests:\n  - assert: [{type: contains-any, value: x}]", "expected a list of texts"),
+    "a pattern": ("tests:\n  - assert: [{type: regex, value: '('}]", "is no pattern of RE2"),
+    "a schema": ("tests:\n  - assert: [{type: is-json, value: {type: nonsense}}]", "JSON schema is invalid"),
+    "a threshold": ("tests:\n  - assert: [{type: latency}]", "latency: expected a threshold"),
+    "prompts": ("prompts: [x]\ntests: []", "the program is the prompt"),
+    "an argument": ("tests:\n  - vars: {qq: a}", "t.yaml:2: "),
+    "a type of one": ("tests:\n  - vars: {q: 3}", "argument 'q' must be text, found int"),
+    "a program elsewhere": ("program: ../../p.py\ntests: [{vars: {q: a}}]", "is outside of the folder"),
+    "a variable": ("tests:\n  - vars: {q: a}\n    assert: [{type: equals, value: '{{x}}'}]", "{{x}} is no variable of this test"),
+    "a bomb": ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(f"{n}: &{n} [{','.join(['*' + p] * 10)}]\n" for p, n in zip("abcdef", "bcdefg", strict=True)), "more than 1,000,000 values"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_is_none_names_file_line_and_test(sgc_command, project, tmp_path, case):
+    text, message = BAD[case]
+    (tmp_path / "t.yaml").write_text(text)
+    program = [] if "program:" in text else ["--program", "p.py"]
+    code, out, err = sgc_command("test", "t.yaml", *program)
+    assert message in err
+    assert (code, out) == (2, "")
+    assert "t.yaml" in err
+
+
+def test_words_are_texts_as_in_yaml_1_2(sgc_command, project, tmp_path):
+    (tmp_path / "t.yaml").write_text(
+        "- vars: {q: no}\n- vars: {q: 12:30}\n- vars: {q: 2024-01-02}\n- vars: {q: 'x', n: 2}\n"
+    )
+    code, out, err = sgc_command("test", "t.yaml", "--program", "p.py", "--json")
+    assert code == 0, err
+    given = [each["vars"] for each in json.loads(out)["tests"]]
+    assert given == [{"q": "no"}, {"q": "12:30"}, {"q": "2024-01-02"}, {"q": "x", "n": 2}]
+
+
+def test_rows_of_csv_and_json_lines(sgc_command, project, tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "q,n,__expected,__expected2,__description\n"
+        'tea,2,contains: {{q}},tokens(900),one\nx,,"is-json","not-contains-any: b, c",\nx,1,{},,three\n'
+    )
+    code, out, err = sgc_command("test", "t.csv", "--program", "p.py", "--json")
+    assert code == 100, err
+    tests = json.loads(out)["tests"]
+    assert [each["status"] for each in tests] == ["passed", "passed", "failed"]
+    assert tests[0]["asserts"][1]["type"] == "tokens"
+    assert tests[1]["asserts"][1]["value"] == ["b", "c"]
+    (tmp_path / "t.jsonl").write_text('{"vars": {"q": "tea"}}\n\n{"vars": 1}\n')
+    err = sgc_command("test", "t.jsonl", "--program", "p.py")[2]
+    assert "t.jsonl:3: test 2: vars: expected variables by name, found int" in err
+
+
+def test_a_recording_needs_no_model_and_says_what_changed(
+    sgc_command, project, tmp_path, monkeypatch
+):
+    rubric = {"type": "llm-rubric", "value": "kind"}
+    project([case({"type": "contains", "value": "tea"}, rubric, description="one")])
+    assert sgc_command("test", "--record", "t.rec", "--seed", "1")[0] == 0
+    first = (tmp_path / "t.rec").read_bytes()
+    assert (
+        sgc_command("test", "--record", "t.rec", "--seed", "2")[0] == 0
+    )  # takes the place of the old one
+    assert len((tmp_path / "t.rec").read_bytes()) == len(first)
+
+    def refuse(self):
+        raise AssertionError("a model is asked")
+
+    monkeypatch.setattr(Asked, "open", refuse)
+    code, out, _ = sgc_command("test", "--replay", "t.rec")
+    assert (code, "PASS  one" in out) == (0, True)
+    (tmp_path / "p.py").write_text(PROGRAM.replace("Question", "Ask"))
+    code, out, err = sgc_command("test", "--replay", "t.rec")
+    assert code == 1
+    assert "differs from character 0 of its prompt on: recorded 'Question: tea" in out
+    assert "--record t.rec --model MODEL" in err
+    code, _, err = sgc_command("test", "--replay", "t.rec", "--model", "x")
+    assert (code, "--replay asks no model" in err) == (2, True)
+
+
+def test_there_are_no_tests(sgc_command, project):
+    assert "there are no tests here" in sgc_command("test")[2]
+    project([case(description="one")])
+    code, _, err = sgc_command("test", "-k", "two")
+    assert (code, "none is named like 'two'" in err) == (2, True)
+
+
+def test_a_new_project_runs_and_overwrites_nothing(sgc_command, tmp_path, monkeypatch):
+    code, out, _ = sgc_command("new", "mine")
+    assert code == 0
+    assert "cd mine; sgc run program.py" in out
+    assert len((tmp_path / "mine" / "README.md").read_text().splitlines()) <= 10
+    for name in ("mine", "mine/README.md"):
+        code, _, err = sgc_command("new", name)
+        assert code == 2, err
+    assert sgc_command("new", "no/where")[0] == 2
+
+    def first(prompt, choices):
+        return 0 if "kind" in prompt_text(prompt) else 1
+
+    monkeypatch.setattr(Asked, "open", lambda self: Endpoint(ScriptedBackend(reply, first)))
+    monkeypatch.chdir(tmp_path / "mine")
+    from sgc.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["test"])
+    assert not ended.value.code
