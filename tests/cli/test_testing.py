@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from conftest import prompt_text
 
-from sgc.cli.running.asking import Asked
+from sgc.cli.settings.asking import Asked
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 

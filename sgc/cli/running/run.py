@@ -24,13 +24,13 @@ from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
 from sgc.cli.programs.source import load_tools
-from sgc.cli.running.asking import DEMO, DEMO_NOTE
 from sgc.cli.running.batching import batching, cancel_batches, check_batching
 from sgc.cli.running.job import JobRun
 from sgc.cli.running.job_files import LogAsked, job_source, open_files
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
+from sgc.cli.settings.asking import DEMO, DEMO_NOTE
 from sgc.errors import UsageError
 from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt

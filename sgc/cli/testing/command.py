@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sgc.cli.running.asking import Asked
+from sgc.cli.settings.asking import Asked
 from sgc.cli.testing.running import TestsAsked, run_tests
 from sgc.errors import UsageError
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDERS

@@ -16,7 +16,7 @@ from sgc.cli.main import EXIT_ERROR, EXIT_SOME_FAILED
 from sgc.cli.output.verbose import tell, timed
 from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.source import is_source, load_function, load_tools, parsed_value
-from sgc.cli.running.asking import Asked
+from sgc.cli.settings.asking import Asked
 from sgc.cli.testing.cases import Assertion, Case, Outcome, Suite, Verdict
 from sgc.cli.testing.judging import Functions, by_judge
 from sgc.cli.testing.kinds import Looked, judged
