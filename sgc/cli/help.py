@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sgc.cli.output.verbose import be_verbose
 from sgc.cli.settings.defaults import ConfiguredContext, settle
 from sgc.errors import closest
 
@@ -99,15 +100,17 @@ class GroupedCommand(click.Command):
         self.configured = configured
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if {"-v", "--verbose"} & {*args}:
+            be_verbose(ctx)  # before what other options have to tell, which are in any order
         rest = super().parse_args(ctx, args)
         settle(ctx)
         return rest
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), _help_all()]
+        return [*super().get_params(ctx), help_all()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        shows_all = bool(ctx.meta.get(_SHOWS_ALL))
+        shows_all = bool(ctx.meta.get(SHOWS_ALL))
         groups = [
             (title, [r for each in options if (r := _record(each, ctx, shows_all)) is not None])
             for title, options in self._grouped(ctx, shows_all)
@@ -124,7 +127,7 @@ class GroupedCommand(click.Command):
         super().format_epilog(ctx, formatter)
         codes = sorted(self.codes.items())
         formatter.write_paragraph()
-        if ctx.meta.get(_SHOWS_ALL):
+        if ctx.meta.get(SHOWS_ALL):
             with formatter.section(heading("Exit codes")):
                 formatter.write_dl([(str(code), text) for code, text in codes])
         else:
@@ -152,7 +155,7 @@ class GroupedCommand(click.Command):
         yield _GENERAL, [each for each in general if shows_all or each.name in usual]
 
 
-_SHOWS_ALL = "sgc.help_all"
+SHOWS_ALL = "sgc.help_all"
 # Options of every command, in the order in which help shows them.
 COMMON = ("quiet", "verbose", "env_file", "config", "no_config", "debug")
 
@@ -163,10 +166,10 @@ def _record(option: click.Parameter, ctx: click.Context, shows_all: bool) -> tup
     return option.get_help_record(ctx)
 
 
-def _help_all() -> click.Option:
+def help_all() -> click.Option:
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
-            ctx.meta[_SHOWS_ALL] = True
+            ctx.meta[SHOWS_ALL] = True
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
 

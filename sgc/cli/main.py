@@ -16,7 +16,7 @@ import click
 
 from sgc.cli.common import DEBUG, common_options
 from sgc.cli.completion import VARIABLE, answer
-from sgc.cli.help import heading, names_shown
+from sgc.cli.help import SHOWS_ALL, heading, help_all, names_shown
 from sgc.cli.output.colours import bad, wanted, warning
 from sgc.errors import SgcError, SgcWarning, UsageError, closest
 
@@ -54,6 +54,9 @@ class Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(module), function)
         return command
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), help_all()]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -65,7 +68,12 @@ class Commands(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
         shown = ("version", "verbose", "help")
-        usual = [p for p in self.get_params(ctx) if p.opts[-1].removeprefix("--") in shown]
+        everything = bool(ctx.meta.get(SHOWS_ALL))
+        usual = [
+            param
+            for param in self.get_params(ctx)
+            if everything or param.opts[-1].removeprefix("--") in shown
+        ]
         with formatter.section(heading("Options, also after the command")):
             rows = [row for each in usual if (row := each.get_help_record(ctx)) is not None]
             formatter.write_dl([(names_shown(names), text) for names, text in rows])

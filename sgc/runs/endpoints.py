@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgc.core.session import current_session
-from sgc.errors import UsageError
+from sgc.errors import UsageError, closest
 from sgc.runs.endpoint import Endpoint, require
 from sgc.runs.providers import connect_provider
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
+from sgc.runtime.executor.backends.providers.wire.addresses import VENDORS
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 
@@ -40,7 +41,7 @@ class RemoteEngine(Endpoint):
         engine that is gone is waited for; what it did not answer is then asked again."""
         if not uri.startswith(SCHEMES):
             raise UsageError(
-                f"unknown engine address {uri!r}",
+                f"unknown engine address {uri!r}{_meant(uri)}",
                 hint="use grpc://HOST:PORT or unix:PATH, or leave it out for an embedded engine",
             )
         limits = {"request_timeout_s": request_timeout_s, "reconnect_s": reconnect_s}
@@ -155,11 +156,16 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
     raise UsageError(
-        f"unknown engine address {uri!r}",
+        f"unknown engine address {uri!r}{_meant(uri)}",
         hint="use grpc://HOST:PORT, unix:PATH, sglang+http://HOST:PORT, openai:MODEL, "
         "anthropic:MODEL or openai+http://HOST:PORT/v1#MODEL, or leave it out for an embedded "
         "engine",
     )
+
+
+def _meant(uri: str) -> str:
+    """The scheme that may have been meant: `opnai:gpt-4o`."""
+    return closest(uri.partition(":")[0] + ":", [*VENDORS, "grpc:", "grpcs:", "unix:"])
 
 
 class Runtime(Endpoint):

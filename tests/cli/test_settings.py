@@ -116,7 +116,7 @@ def test_variables_come_from_a_file_that_is_named(sgc_command, tmp_path, monkeyp
     )
     sgc_command("version")
     assert "SGC_T_A" not in os.environ  # never unasked
-    _, _, err = sgc_command("-v", "verify", "nothing.sgir", "--env-file", ".env")
+    _, _, err = sgc_command("verify", "nothing.sgir", "--env-file", ".env", "-v")
     values = [os.environ[f"SGC_T_{name}"] for name in ("A", "B", "C", "HAD")]
     assert values == ["one", "a #b", "x\ny", "mine"]
     assert ".env sets SGC_T_A, SGC_T_B, SGC_T_C, SGC_T_BASE_URL" in err

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import click
 
-from sgc.cli.output.colours import faint
+from sgc.cli.output.colours import faint, warning
 
 _KEY = "sgc.verbose"
 
@@ -26,6 +26,10 @@ def tell(line: str) -> None:
     """Prints a line with -v."""
     if is_verbose():
         click.echo(faint(f"sgc: {line}"), err=True)
+
+
+def warn(line: str) -> None:
+    click.echo(f"sgc: {warning('warning:')} {line}", err=True)
 
 
 @contextmanager

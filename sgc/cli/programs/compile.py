@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.output.verbose import warn
 from sgc.cli.programs.loading import Given, signature_types
 from sgc.cli.programs.source import load_function, parse_pairs
 from sgc.errors import UsageError
@@ -81,16 +82,16 @@ def compile_program(
     )
     for name in fixed_in(program, function, {**function.bind_arguments, **values}):
         value = function.signature.defaults[name]
-        click.echo(f"sgc: warning: {fixed_note(function.name, name, value)}", err=True)
+        warn(fixed_note(function.name, name, value))
     left = left_of(program.graph)
     if left is not None:
         told = f"{program.name} has {left}; {GO_ON}; --full-graph says what to write instead"
-        click.echo(f"sgc: warning: {left.lines[0]}: {told}", err=True)
+        warn(f"{left.lines[0]}: {told}")
     pieces = told_pieces(program.graph)
     if pieces:
         where = next(node.loc for node in pieces_in_python(program.graph))
         told = f"{program.name} runs {pieces}; {GO_ON}; --full-graph says what to write instead"
-        click.echo(f"sgc: warning: {where}: {told}", err=True)
+        warn(f"{where}: {told}")
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
+from sgc.cli.output.verbose import warn
 from sgc.ir.types import JSON, Kind, Type
 from sgc.programs.function import Function
 from sgc.programs.program import Program
@@ -44,7 +43,7 @@ class GivenRows:
             self._types = fit.types
             self._survey = survey(
                 self.source, fit.types, fit.check, self._asked,
-                lambda line: click.echo(f"sgc: warning: {line}", err=True), fit.is_by_type,
+                warn, fit.is_by_type,
             )  # fmt: skip
         return self._survey
 

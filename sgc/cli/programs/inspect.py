@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.output.colours import good
 from sgc.cli.programs.compile import GO_ON
 from sgc.ir.analysis.dump import to_dot, to_json, to_mermaid
 from sgc.ir.analysis.host_calls import told_pieces
@@ -29,7 +30,7 @@ def dump_program(path: Path, form: str) -> None:
 def verify_program(path: Path) -> None:
     """Loads a program, which verifies it, and reports success."""
     graph = load(path)
-    click.echo(f"{path}: ok, {graph.name}, {graph.n_nodes} nodes")
+    click.echo(f"{path}: {good('ok')}, {graph.name}, {graph.n_nodes} nodes")
     left = left_of(graph)
     if left is not None:
         nothing = ", and what is compiled asks a model for nothing" if left.is_all else ""

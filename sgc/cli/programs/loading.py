@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
+from sgc.cli.output.verbose import warn
 from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
@@ -191,7 +190,7 @@ def load_to_run(
         except SgcError as error:
             if is_full or function.full_graph:
                 raise
-            click.echo(f"sgc: warning: {_interpreted(error, function)}", err=True)
+            warn(_interpreted(error, function))
             return Loaded(function)
     if interpret:
         raise UsageError("--interpret needs the Python source, not a compiled program")

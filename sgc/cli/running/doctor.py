@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.output.colours import warning
 from sgc.cli.running.doctor_gpu import GpuFacts, gpu_findings, look_at_gpus, unprepared
 from sgc.cli.running.findings import Finding
 from sgc.kernels.cpu import build, library
@@ -32,7 +33,7 @@ def doctor(as_json: bool, measures: bool, prepares: bool) -> None:
     for finding in findings:
         click.echo(f"{finding.what:<{width}}  {finding.found}")
         if finding.advice:
-            click.echo(f"{'':<{width}}  -> {finding.advice}")
+            click.echo(f"{'':<{width}}  {warning('->')} {finding.advice}")
 
 
 def look(measures: bool, prepares: bool) -> Iterator[Finding]:

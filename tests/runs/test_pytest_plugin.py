@@ -1,0 +1,56 @@
+"""`sgc_recording`: recorded with --sgc-record, replayed without, kept by a test that fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST = """
+import sgc
+
+@sgc.function
+def p(s, q):
+    s += q + sgc.gen("a", max_tokens=4)
+
+def test_it(sgc_recording):
+    one, two = p.run(q="{}", temperature=0), p.run(q="{}", temperature=0, backend=sgc_recording)
+    assert one["a"] == two["a"]
+    assert {}
+"""
+
+
+RUN = (sys.executable, "-m", "pytest", "-q", "-p", "sgc.pytest_plugin", "-p", "no:cacheprovider")
+
+
+def pytest_in(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    there = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    return subprocess.run(
+        [*RUN, *argv, "."], cwd=folder, capture_output=True, text=True, timeout=90, env=there
+    )
+
+
+def write(folder: Path, asked: str, holds: bool) -> None:
+    (folder / "test_p.py").write_text(TEST.format(asked, asked, holds))
+
+
+@pytest.mark.slow
+def test_a_test_runs_on_its_recording(tmp_path, fake_engine):
+    write(tmp_path, "one", True)
+    done = pytest_in(tmp_path)
+    assert "there is no recording" in done.stdout
+    assert "pytest --sgc-record" in done.stdout
+    record = ("--sgc-record", "--sgc-engine", fake_engine._engine.uri)
+    assert pytest_in(tmp_path, *record).returncode == 0
+    recording = tmp_path / "recordings" / "test_p.test_it.rec"
+    first = recording.read_bytes()
+    assert pytest_in(tmp_path).returncode == 0
+    write(tmp_path, "two", True)
+    assert "differs from character 0 of its prompt" in pytest_in(tmp_path).stdout
+    write(tmp_path, "two", False)
+    assert pytest_in(tmp_path, *record).returncode == 1
+    assert [*recording.parent.iterdir()] == [recording]
+    assert recording.read_bytes() == first
