@@ -2,7 +2,7 @@
 
 `import sgc as sgl` works like SGLang's front end. Importing it loads almost nothing, so that the
 command line starts quickly: the names come with the first that is used, torch, transformers and
-gRPC with an engine, the compiler with `Program` and `load`.
+gRPC with an engine, the compiler with `Program`, `load` and `view`.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sgc.face import *
     from sgc.face import map as map  # not in __all__: `import *` would hide Python's `map`
     from sgc.programs.program import Program, load
+    from sgc.viewer.view import View, view
 
 __version__ = "0.1.0"
 
@@ -22,8 +23,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> object:
     if name in _COMPILER:
         from sgc.programs import program
+        from sgc.viewer import view
 
-        return getattr(program, name)
+        return getattr(view if name in ("View", "view") else program, name)
     if name in __all__ or name == "map":
         from sgc import face
 
@@ -35,7 +37,7 @@ def __getattr__(name: str) -> object:
     )
 
 
-_COMPILER = ("Program", "load")
+_COMPILER = ("Program", "View", "load", "view")
 
 __all__ = [
     "Anthropic",
@@ -58,6 +60,7 @@ __all__ = [
     "StreamedText",
     "Tool",
     "ToolError",
+    "View",
     "assistant",
     "assistant_begin",
     "assistant_end",
@@ -92,4 +95,5 @@ __all__ = [
     "user_begin",
     "user_end",
     "video",
+    "view",
 ]

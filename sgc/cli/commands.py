@@ -178,6 +178,32 @@ def trace_command(log: Path, output: Path) -> None:
     trace(log, output)
 
 
+@command("view")
+@click.argument("things", metavar="FILE…", nargs=-1, required=True)
+@option("-o", "--output", type=click.Path(path_type=Path), metavar="PAGE.html",
+        help="Where to write the page. Without it here, named as the first file.")  # fmt: skip
+@option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@option("--args", "json_args", metavar="JSON|@FILE", help="Of a PROG.py: arguments by which it is "
+        "compiled, if it needs their values.")  # fmt: skip
+@option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
+        help="One of them. Repeatable.")  # fmt: skip
+@option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+        help="Optimization level for a PROG.py, whose passes are shown.")  # fmt: skip
+@common_options
+def view_command(**options: Any) -> None:
+    """Writes a page to look at: one HTML file, which needs no network.
+
+    FILE is a program (PROG.py[:FUNCTION] or PROG.sgir), the log of a run or a job, or a job's
+    results in JSON lines; of several, one page on all.
+
+    \b
+    sgc view run.log prog.py
+    """
+    from sgc.cli.programs.view import view
+
+    view(**options)
+
+
 @command("dump")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @option("--format", "form", type=Choice(["text", "json", "dot", "mermaid"]),

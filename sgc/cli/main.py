@@ -102,7 +102,7 @@ SECTIONS = {
     "Run": _of(_PROGRAMS, "run") | _of(_PROJECTS, "test new") | _of(_PROGRAMS, "replay"),
     "Compile": _of(_COMPILING, "compile opt explain estimate stubs"),
     "Serve": _of(_ENGINES, "serve route"),
-    "Look": _of(_PROGRAMS, "dump verify trace")
+    "Look": _of(_PROGRAMS, "view dump verify trace")
     | _of(_ENGINES, "top kv doctor")
     | _of(_PROGRAMS, "completion version"),
 }

@@ -1,0 +1,1 @@
+"""A page on a program, a run or a job."""
