@@ -12,7 +12,7 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 # Collecting tests without kept bytecode takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pythons test-slow test-storms test-clients test-ray lint docs bench clean
+.PHONY: demo test test-pythons test-slow test-storms test-clients test-ray test-browser lint docs bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -49,6 +49,13 @@ test-ray:
 	$(RAY)/bin/python -m pip --disable-pip-version-check -q install -c constraints.txt -e '.[test,ray]'
 	$(RAY)/bin/python -m pytest -m slow tests/on_ray
 
+# The pages of `sgc view` in a real browser: Chromium of the system, or SGC_CHROMIUM.
+BROWSER := .venv-browser
+test-browser: $(STAMP)
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip --disable-pip-version-check -q install -r tests/viewer/browser/requirements.txt
+	SGC_BROWSER_PYTHON=$(abspath $(BROWSER)/bin/python) $(BIN)/pytest -m slow -s tests/viewer/test_browser.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -83,4 +90,4 @@ bench: $(STAMP)
 	$(BIN)/python -P benches/programs.py
 
 clean:
-	rm -rf $(VENV) .venv-pythons $(CLIENTS) $(RAY) $(DOCS) site
+	rm -rf $(VENV) .venv-pythons $(CLIENTS) $(RAY) $(BROWSER) $(DOCS) site

@@ -152,7 +152,8 @@ _MAX_ENDS = 256
 
 
 def _spans_of(prompt: str, ends: list[tuple[str, tuple[Span, ...]]]) -> tuple[Span, ...]:
-    longest, spans = 0, ()
+    longest = 0
+    spans: tuple[Span, ...] = ()
     for text, of_text in ends:
         if longest < len(text) <= len(prompt) and prompt.startswith(text):
             longest, spans = len(text), of_text

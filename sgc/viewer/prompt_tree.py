@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PromptTree:
-    """parts: parents first, the root is number 0; ends: the part where each request's prompt ends."""
+    """parts: parents first, the root is number 0; ends: where each request's prompt ends."""
 
     parts: tuple[Part, ...]
     ends: tuple[int, ...]

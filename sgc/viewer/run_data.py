@@ -19,7 +19,7 @@ _MAX_PART = 20_000
 
 @dataclass(slots=True)
 class Collected:
-    """What a page is made of: at most MAX_REQUESTS requests and calls; n_left_out: of the others."""
+    """At most MAX_REQUESTS requests and calls; n_left_out: how many others there are."""
 
     requests: list[Asked] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
@@ -38,7 +38,8 @@ class Collected:
 def run_data(found: Collected, about: Mapping[str, Any]) -> dict[str, Any]:
     """about: what is told of the whole run: its program, model, seed, options."""
     requests, spans = _with_spans(found.requests)
-    begin_s = min([each.start_s for each in (*requests, *found.calls)], default=0.0)
+    starts = [each.start_s for each in requests] + [each.start_s for each in found.calls]
+    begin_s = min(starts, default=0.0)
     tree = prompt_tree(requests)
     texts, settings = _Texts(), _Settings()
     shown = [
@@ -113,7 +114,9 @@ def _request(
         "from": _from(asked),
         "is_cut": asked.is_cut,
     }
-    return found | {name: value for name, value in more.items() if value not in (None, "", [], False)}
+    return found | {
+        name: value for name, value in more.items() if value not in (None, "", [], False)
+    }
 
 
 class _Settings:

@@ -192,7 +192,9 @@ class PageMaker:
             return {"rows": self.own_rows, "all": self.n_rows, "failed": failed, "is_log": True}
         done = {row["key"] for row in self.rows.rows}
         is_whole = len(self.rows.rows) == self.rows.n_all
-        begun = [row | {"begun": True} for row in self.own_rows if is_whole and row["key"] not in done]
+        begun = [
+            row | {"begun": True} for row in self.own_rows if is_whole and row["key"] not in done
+        ]
         return {
             "rows": [*self.rows.rows, *begun],
             "all": self.rows.n_all + len(begun),

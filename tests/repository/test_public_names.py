@@ -12,11 +12,11 @@ from sgc import face
 PUBLIC = """
 Anthropic BatchFailed ChoicesDecision ChoicesSamplingMethod Function MappedStates OpenAI Program
 ProgramState ProgramStateGroup RemoteEngine RunLog RunResult RunState Runtime RuntimeEndpoint
-SgcError StreamedText Tool ToolError assistant assistant_begin assistant_end cached connect
+SgcError StreamedText Tool ToolError View assistant assistant_begin assistant_end cached connect
 flush_cache function gen gen_int gen_string get_server_info greedy_token_selection image join joint
 load record replay role select separate_reasoning set_default_backend system system_begin
 system_end table token_length_normalized tool turns unconditional_likelihood_normalized user
-user_begin user_end video
+user_begin user_end video view
 """
 ERRORS = """
 ArgumentError BackendError BudgetExceeded CacheError ContextExceeded CutOff DeadlineExceeded
@@ -41,7 +41,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_the_face_has_what_is_promised() -> None:
-    assert sorted([*face.__all__, "Program", "load"]) == sorted(sgc.__all__)
+    assert sorted([*face.__all__, "Program", "View", "load", "view"]) == sorted(sgc.__all__)
 
 
 @pytest.mark.parametrize("name", ERRORS.split())

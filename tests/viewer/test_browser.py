@@ -30,7 +30,9 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium: apt install chromium"),
 ]
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b><i>bold</i></b>\u202egnol"
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)><b><i>bold</i></b>\u202egnol"
+)
 PROMPT = f"Answer.\n{HOSTILE}\nQuestion: "
 
 
@@ -63,7 +65,9 @@ def write_job(folder: Path, n_rows: int, text: str) -> tuple[Path, Path]:
         file.write('{"sgc_run_log":1}\n')
         file.writelines(json.dumps(each) + "\n" for each in header)
         for row in range(n_rows):
-            file.write(json.dumps({"kind": "row", "row": str(row), "arguments": {"q": text}}) + "\n")
+            file.write(
+                json.dumps({"kind": "row", "row": str(row), "arguments": {"q": text}}) + "\n"
+            )
             for ordinal, name in enumerate(("first", "second")):
                 file.write(json.dumps(request(row, ordinal, name, text)) + "\n")
     with out.open("w") as file:
@@ -112,7 +116,13 @@ def test_a_megabyte_of_text(tmp_path: Path) -> None:
 
 
 def test_two_thousand_nodes(tmp_path: Path) -> None:
-    lines = ["sgir 1", "program @p(%x: text) {", "^entry:", '  %s0 = stream "p" path="p"', '  jump "b0" args=[%s0]']
+    lines = [
+        "sgir 1",
+        "program @p(%x: text) {",
+        "^entry:",
+        '  %s0 = stream "p" path="p"',
+        '  jump "b0" args=[%s0]',
+    ]
     for number in range(400):
         lines += [
             f"^b{number}(%s{number}.1: stream):",

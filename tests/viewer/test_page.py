@@ -61,7 +61,9 @@ def test_our_scripts_parse_no_html() -> None:
 
     for script in (Path(module.__file__).parent / "assets").glob("*.js"):
         text = script.read_text(encoding="utf-8")
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text), script
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text
+        ), script
 
 
 @given(st.text(max_size=300), st.integers(20, 100))

@@ -72,7 +72,9 @@ def test_what_was_shared_is_not_counted() -> None:
 def test_common_length(one: str, other: str) -> None:
     length = common_length(one, other)
     assert one[:length] == other[:length]
-    assert one[length : length + 1] != other[length : length + 1] or length == len(one) == len(other)
+    assert one[length : length + 1] != other[length : length + 1] or length == len(one) == len(
+        other
+    )
 
 
 def test_spans_are_what_models_wrote() -> None:

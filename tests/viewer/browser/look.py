@@ -1,4 +1,6 @@
-"""Opens a page in a real browser and says as JSON what is seen: `look.py PAGE.html CHROMIUM FOLDER`.
+"""Opens a page in a real browser and says as JSON what is seen.
+
+`look.py PAGE.html CHROMIUM FOLDER`, where FOLDER is for screenshots.
 
 It runs in an environment that has playwright (`make test-browser`).
 """
@@ -63,7 +65,9 @@ def look(page: Page, scheme: str, found: dict[str, Any], folder: Path) -> None:
         page.screenshot(path=str(folder / f"{name}_{scheme}.png"))
     found[f"background {scheme}"] = page.evaluate("getComputedStyle(document.body).backgroundColor")
     found["scripts"] = page.evaluate("document.scripts.length")
-    found["elements"] = page.evaluate("document.querySelectorAll('img, iframe, b > i, marquee').length")
+    found["elements"] = page.evaluate(
+        "document.querySelectorAll('img, iframe, b > i, marquee').length"
+    )
     by_keyboard(page, found, names)
 
 
@@ -83,7 +87,9 @@ def by_keyboard(page: Page, found: dict[str, Any], names: list[str]) -> None:
         found["row"] = page.inner_text("#rows .side")
         page.locator("#rows .tabulator-header-filter input").nth(1).press_sequentially("failed")
         page.wait_for_timeout(600)
-        found["failed_rows"] = page.evaluate("document.querySelectorAll('#rows .tabulator-row').length")
+        found["failed_rows"] = page.evaluate(
+            "document.querySelectorAll('#rows .tabulator-row').length"
+        )
 
 
 main(*sys.argv[1:])
