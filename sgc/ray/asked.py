@@ -18,6 +18,11 @@ class EngineAsked:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def settings_of(settings: Mapping[str, Any], num_cpus: float) -> dict[str, Any]:
+    """An engine's settings, with as many threads as Ray sets CPUs aside for it."""
+    return {"threads": max(1, int(num_cpus)) if num_cpus else None, **settings}
+
+
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
     """The rows of a program. program: its `.sgir` file; options: of the runs, with a seed; key: the

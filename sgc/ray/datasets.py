@@ -16,7 +16,7 @@ from ray.data import ActorPoolStrategy, Dataset
 from sgc.errors import UsageError
 from sgc.planning.sort_key import SortKeys
 from sgc.programs.program import Program
-from sgc.ray.asked import EngineAsked, RowsAsked
+from sgc.ray.asked import EngineAsked, RowsAsked, settings_of
 from sgc.ray.loading import bytes_of, program_of
 from sgc.ray.rows import FailedRows, ProgramRows
 from sgc.runs.batch import MAX_CONCURRENCY
@@ -74,11 +74,14 @@ def map_batches(
     if order not in ORDERS:
         raise UsageError(f"order must be one of {', '.join(ORDERS)}, found {order!r}")
     names = [param.value.name for param in loaded.graph.params]
-    _check_columns(loaded, dataset, keep)
+    columns = _columns(dataset)
+    _check_columns(loaded, columns, [*keep, *([key] if key != KEY else [])])
+    if own := [name for name in keep if name in COLUMNS]:
+        raise UsageError(f"keep: the results have a column {own[0]!r} of their own")
     if engine is None:
         require_engine()
-    settings = {"threads": int(num_cpus) or None, **(serve or {})}
-    has_keys = key in (_known_columns(dataset) or [])
+    settings = settings_of(serve or {}, num_cpus)
+    has_keys = key in columns
     asked = RowsAsked(
         data, chosen, EngineAsked(engine, token, model, settings), key if has_keys else NUMBER,
         order, tuple(keep), tuple(tools), max_concurrency, max_errors,
@@ -127,16 +130,15 @@ def _options(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "seed": chosen.seed}
 
 
-def _known_columns(dataset: Dataset) -> list[str] | None:
-    """The columns of a dataset; None if they are known only when it runs."""
+def _columns(dataset: Dataset) -> list[str]:
+    """The columns of a dataset. Raises UsageError if it has none, as one without rows does."""
     schema = dataset.schema()
-    return None if schema is None else list(schema.names)
+    if schema is None or not schema.names:
+        raise UsageError("the dataset has no rows, or no columns")
+    return list(schema.names)
 
 
-def _check_columns(program: Program, dataset: Dataset, keep: Sequence[str]) -> None:
-    columns = _known_columns(dataset)
-    if columns is None:
-        return
+def _check_columns(program: Program, columns: Sequence[str], wanted: Sequence[str]) -> None:
     told = f"the dataset has {', '.join(columns) or 'none'}"
     needed = [param.value.name for param in program.graph.params if param.default is None]
     if missing := [name for name in needed if name not in columns]:
@@ -144,11 +146,9 @@ def _check_columns(program: Program, dataset: Dataset, keep: Sequence[str]) -> N
             f"{program.name} takes {missing[0]}, of which the dataset has no column; {told}",
             hint="dataset.rename_columns({...}) names columns as the program's parameters",
         )
-    for name in keep:
+    for name in wanted:
         if name not in columns:
-            raise UsageError(f"keep: there is no column {name!r}; {told}")
-        if name in COLUMNS:
-            raise UsageError(f"keep: the results have a column {name!r} of their own")
+            raise UsageError(f"there is no column {name!r}; {told}")
 
 
 def _counter(max_errors: int) -> Any:

@@ -16,6 +16,7 @@ import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from sgc.errors import EngineUnavailable, SgcError, UsageError
+from sgc.ray.asked import settings_of
 from sgc.ray.engine_actor import STOP_MARGIN_S, EngineActor, FleetAsked
 from sgc.runs.endpoints import require_engine, serve_arguments
 
@@ -47,7 +48,7 @@ class _Slot:
     asked: Any = None
     asked_since: float = 0.0
     served: Served | None = None
-    n_failed: int = 0
+    wait_s: float = FIRST_WAIT_S  # after the next failure
     starts_at: float = 0.0
     is_told: bool = False
     error: SgcError | None = None
@@ -85,7 +86,7 @@ class Fleet:
         **settings: Any,
     ) -> None:
         require_engine()
-        settings = {"threads": int(num_cpus) or None, **settings}
+        settings = settings_of(settings, num_cpus)
         self._drain_s = float(settings.get("drain_seconds", DRAIN_S))
         self.token = secrets.token_urlsafe(32)
         tokens, name, is_open = _tokens(token_file, self.token)
@@ -190,14 +191,14 @@ class Fleet:
             self._failed(slot, error)
         else:
             slot.served = Served(found["grpc"], found["http"])
-            slot.n_failed, slot.error, slot.is_told = 0, None, False
+            slot.wait_s, slot.error, slot.is_told = FIRST_WAIT_S, None, False
 
     def _failed(self, slot: _Slot, error: Exception) -> None:
         slot.served = None
         told = error if isinstance(error, SgcError) else EngineUnavailable(_first_line(error))
         slot.error = told
-        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**slot.n_failed)
-        slot.n_failed += 1
+        wait_s = slot.wait_s
+        slot.wait_s = min(LONGEST_WAIT_S, 2 * wait_s)
         slot.starts_at = time.monotonic() + wait_s
         ray.kill(slot.actor)
         slot.actor = None

@@ -164,6 +164,8 @@ def test_an_engine_that_runs_already_serves_all_actors(ray, compiled):
         ({"items": [{"custom_id": "1", "document": "x"}]}, "takes question"),
         ({"keep": ["labels"]}, "there is no column 'labels'"),
         ({"keep": ["text"], "items": [{**rows(1)[0], "text": "x"}]}, "'text' of their own"),
+        ({"key": "id"}, "there is no column 'id'"),
+        ({"items": []}, "no rows"),
         ({"order": "best"}, "order must be one of plan, batch, given"),
         ({"log": "x"}, "log cannot be sent"),
         ({"topic": "x"}, "unknown option 'topic'"),

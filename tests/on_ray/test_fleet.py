@@ -23,6 +23,8 @@ from on_ray.programs_on_ray import answer, rows
 
 import sgc
 from sgc.ray import Fleet
+from sgc.ray.fleet import _tokens
+from sgc.runtime.engine.server.accounts.token_files import read_tokens
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -61,7 +63,8 @@ def test_engines_move_and_come_and_go(ray):
         assert fleet.look() == [found[0]]
         with sgc.connect(found[0].uri) as engine:
             assert texts(engine) == alone
-    assert not [c for c in children(os.getpid()).values() if "engine.serve" in c]
+    served = "engine.serve --model fake --listen 127.0.0.1:0"  # those of datasets have sockets
+    until(lambda: not [told for told in children(os.getpid()).values() if served in told])
 
 
 def test_engines_elsewhere_want_a_token(ray, monkeypatch):
@@ -87,6 +90,20 @@ def test_an_engine_that_cannot_start_is_told(ray):
     assert "is tried again in 1 s" in told[0]
     with Fleet(1, "fake", num_cpus=64) as fleet, pytest.raises(sgc.SgcError, match="0 of 1"):
         fleet.wait(timeout_s=2)
+
+
+@pytest.mark.parametrize("name", ["tokens", "tokens.toml"])
+def test_engines_take_the_tokens_of_clients_and_of_the_router(tmp_path, name):
+    file = tmp_path / name
+    is_toml = name.endswith("toml")
+    file.write_text('[[token]]\nname = "a"\ntoken = "theirs-0123456789"' if is_toml
+                    else "# clients\ntheirs-0123456789")  # fmt: skip
+    text, written, is_open = _tokens(file, "own-0123456789-0123456789")
+    tokens = read_tokens(text.encode(), written)
+    assert len(tokens) == 2
+    assert not is_open
+    for each in ("theirs-0123456789", "own-0123456789-0123456789"):
+        assert tokens.caller_of(f"Bearer {each}".encode())
 
 
 class Command:

@@ -135,6 +135,7 @@ class Router:
         member, now = ticket.member, self._clock()
         member.held.clear()
         if member.tried_at <= now:
-            wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**member.n_failed)
+            doubled = min(member.n_failed, 16)  # more is longer than the longest wait
+            wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**doubled)
             member.n_failed += 1
             member.tried_at = now + wait_s

@@ -145,3 +145,14 @@ def test_requests_that_fail_together_are_one_failure():
         made.failed(ticket)
     (member,) = made.members
     assert (member.n_failed, member.tried_at, member.n_running) == (1, 0.5, 0)
+
+
+def test_an_engine_may_be_gone_for_days():
+    """Doubling the wait each time it fails came to the end of what a number holds."""
+    now = [0.0]
+    made = Router(8.0, clock=lambda: now[0])
+    made.add("only", 100)
+    for _ in range(1100):
+        made.failed(made.send(prompt("a"), 1))
+        now[0] += 16.0
+    assert made.members[0].tried_at <= now[0]
