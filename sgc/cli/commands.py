@@ -22,7 +22,13 @@ class RunCommand(GroupedCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_interspersed_args = "--as-sglang" not in args
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            how = f"An argument of the program is given as --arg {name}=VALUE."
+            error.message = f"{error.message.rstrip('.')}. {how}"
+            raise
 
 
 _RUN_GROUPS = (

@@ -56,6 +56,10 @@ def test_an_argument_is_a_files_text(sgc_command, on_fake, tmp_path):
 
 
 def test_what_may_have_been_meant(sgc_command, on_fake):
+    _, _, err = sgc_command("run", TIP, "--topic", "tea")
+    assert (
+        "No such option '--topic'. An argument of the program is given as --arg topic=VALUE." in err
+    )
     _, _, err = sgc_command("run", TIP, "-a", "topic=tea", "-e", "opnai:gpt-4o")
     assert "unknown engine address 'opnai:gpt-4o'. Did you mean 'openai:'?" in err
     _, _, err = sgc_command("run", TIP, "-a", "topc=tea", *on_fake)

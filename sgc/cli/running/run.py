@@ -205,7 +205,8 @@ def run_program(
                 return
         asked = f"replies of {replay}" if replay else engine or f"the model {model or DEMO}, here"
         tell(f"engine: {asked}")
-        if asked.endswith(f"{DEMO}, here") and not (quiet or as_json):
+        is_demo = engine is None and model is None and replay is None
+        if is_demo and not (quiet or as_json):
             click.echo(DEMO_NOTE, err=True)
         with timed("engine is ready"):
             endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))

@@ -59,7 +59,8 @@ def settle(ctx: click.Context) -> None:
         from_file.discard(name)
     if from_file:
         tell(f"config: {', '.join(f'{name}={params[name]}' for name in sorted(from_file))}")
-    if "engine" in from_file and not params.get("quiet"):
+    asks = ctx.command.name in ("run", "test")
+    if asks and "engine" in from_file and not params.get("quiet"):
         click.echo(f"sgc: asks {params['engine']}, as {config.place('engine')} says", err=True)
 
 
