@@ -27,8 +27,10 @@ class RunCommand(GroupedCommand):
         except click.NoSuchOption as error:
             name = error.option_name.lstrip("-")
             how = f"An argument of the program is given as --arg {name}=VALUE."
-            error.message = f"{error.message.rstrip('.')}. {how}"
-            raise
+            message = f"{error.message.rstrip('.')}. {how}"
+            raise click.NoSuchOption(
+                error.option_name, message, error.possibilities, error.ctx
+            ) from error
 
 
 _RUN_GROUPS = (

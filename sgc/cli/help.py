@@ -193,7 +193,7 @@ def command(name: str, **kwargs: Any) -> Callable[[Callable[..., Any]], click.Co
 
 
 def option(*names: str, **kwargs: Any) -> Callable[[F], F]:
-    """`click.option` for an option that may have aliases; a number is shown as N, not by its type."""
+    """`click.option` for an option that may have aliases; a number is shown as N."""
     if isinstance(kwargs.get("type"), click.IntRange | click.FloatRange):
         kwargs.setdefault("metavar", "N")
     return click.option(*names, **{"cls": Option, **kwargs})

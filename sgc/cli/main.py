@@ -20,7 +20,6 @@ from sgc.cli.help import SHOWS_ALL, heading, help_all, names_shown
 from sgc.cli.output.colours import bad, wanted, warning
 from sgc.errors import SgcError, SgcWarning, UsageError, closest
 
-
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 EXIT_SOME_FAILED, EXIT_BUDGET = 100, 101  # of `sgc run --rows`
 
