@@ -14,7 +14,7 @@ from sgc.runs.endpoints import Runtime
 
 DOCS = ROOT / "docs"
 TUTORIAL = sorted((DOCS / "tutorial").glob("*.md"))
-PAGES = [DOCS / "index.md", *(p for part in ("tutorial", "cookbook", "concepts")
+PAGES = [ROOT / "README.md", DOCS / "index.md", *(p for part in ("tutorial", "cookbook", "concepts")
                               for p in sorted((DOCS / part).glob("*.md")))]  # fmt: skip
 NOT_RUN = Path(__file__).parent / "not_run.txt"
 
@@ -39,11 +39,11 @@ def servers() -> Iterator[Servers]:
     servers.close()
 
 
-QUICK = [page for page in TUTORIAL if has_blocks(page) and not has_servers(page)]
+QUICK = [page for page in (ROOT / "README.md", *TUTORIAL) if has_blocks(page) and not has_servers(page)]
 
 
 @pytest.mark.parametrize("page", QUICK, ids=name_of)
-def test_the_tutorial_runs(
+def test_the_readme_and_the_tutorial_run(
     page: Path, default_engine: Runtime, servers: Servers, tmp_path: Path
 ) -> None:
     """Within this process, on one engine, so that it takes a moment."""

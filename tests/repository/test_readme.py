@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands, and its commands exist."""
+"""The README's commands exist, and links of pages lead somewhere; tests/pages runs its blocks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
-
-
-def test_the_python_runs(default_engine, tmp_path, monkeypatch, capsys):
-    import sgc
-
-    # The source of a traced function must be found in a file.
-    path = tmp_path / "readme.py"
-    path.write_text("\n".join(blocks("python")), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    sgc.set_default_backend(default_engine)
-    try:
-        names: dict[str, object] = {"__name__": "readme"}
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
-    finally:
-        sgc.set_default_backend(None)
-    assert names["state"].text() == names["result"].text()
-    assert names["again"].text().startswith("Here are 2 concise tips for tea.\n1.")
-    assert capsys.readouterr().out
 
 
 def test_the_commands_exist():
