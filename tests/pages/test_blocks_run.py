@@ -39,7 +39,9 @@ def servers() -> Iterator[Servers]:
     servers.close()
 
 
-QUICK = [page for page in (ROOT / "README.md", *TUTORIAL) if has_blocks(page) and not has_servers(page)]
+QUICK = [
+    page for page in (ROOT / "README.md", *TUTORIAL) if has_blocks(page) and not has_servers(page)
+]
 
 
 @pytest.mark.parametrize("page", QUICK, ids=name_of)
