@@ -68,8 +68,10 @@ class Folder:
         assert len({each["key"] for each in found}) == len(found), "a row came twice"
         return {each["key"]: each for each in found}
 
-    def child(self, server: BatchServer, model: str, *more: str) -> subprocess.Popen[str]:
-        environ = {**os.environ, **environ_of(server)}
+    def child(
+        self, server: BatchServer, model: str, *more: str, **environ: str
+    ) -> subprocess.Popen[str]:
+        environ = {**os.environ, **environ_of(server), **environ}
         return subprocess.Popen(
             [sys.executable, str(CHILD), *self.argv(model, "--batch", *more)],
             env=environ, stderr=subprocess.PIPE, text=True,

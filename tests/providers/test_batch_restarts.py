@@ -91,6 +91,25 @@ def texts_of(row):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("model", ["openai", "anthropic"])
+@pytest.mark.parametrize("n_replies", [1, 3, N_ROWS + 4])
+def test_a_job_killed_among_the_results_takes_each_once(place, model, n_replies):
+    server, folder = place(reply=Numbered())
+    child = folder.child(server, model, KILL_AFTER=str(n_replies))
+    child.communicate(timeout=WAIT_S)
+    assert child.returncode == -signal.SIGKILL
+    # Fewer rows at once: results that nobody waits for yet stay at the provider.
+    child = folder.child(server, model, "-j", "2")
+    _, err = child.communicate(timeout=WAIT_S)
+    assert child.returncode == 0, err
+    rows = folder.results()
+    assert set(server.submitted.values()) == {1}
+    assert "not asked for" not in err
+    drawn = [text for row in rows.values() for text in texts_of(row)]
+    assert len(set(drawn)) == len(drawn) == N_ROWS * sum(STAGES)
+
+
+@pytest.mark.slow
 def test_many_kills_lose_nothing(place):
     server, folder = place(reply=Numbered(), n_polls=4)
     kills = [("create", "after"), ("look", "after"), ("content", "before"), ("upload", "after"),

@@ -48,6 +48,7 @@ def place(tmp_path, monkeypatch, capsys):
         def run(model, *more, **how):
             return run_here(folder, capsys, model, *more, **how)
 
+        run.folder = folder
         return server, run
 
     yield make
@@ -56,8 +57,14 @@ def place(tmp_path, monkeypatch, capsys):
         assert server.wrong == [] or hasattr(server, "may_be_wrong")
 
 
-def both(test):
-    return pytest.mark.parametrize("model", ["openai", "anthropic"])(test)
+SLOW = pytest.mark.slow
+of_openai_first = pytest.mark.parametrize(
+    "model", ["openai", pytest.param("anthropic", marks=SLOW)]
+)
+of_anthropic_first = pytest.mark.parametrize(
+    "model", [pytest.param("openai", marks=SLOW), "anthropic"]
+)
+both = pytest.mark.parametrize("model", ["openai", "anthropic"])
 
 
 def plain(rows):
@@ -69,7 +76,7 @@ def sizes(server):
     return [len(batch.requests) for batch in server.batches.values()]
 
 
-@both
+@of_openai_first
 def test_a_job_goes_stage_by_stage_and_gives_what_it_gives_at_once(place, model):
     server, run = place()
     at_once = run(model, "--seed", "3", out="once", by_batch=False)
@@ -94,18 +101,19 @@ def some(what, every=3, first_only=True):
     return outcome
 
 
-@both
+@of_anthropic_first
 @pytest.mark.parametrize(
     ("what", "words"),
     [
         (EXPIRED, "2 are asked again"),
-        (MISSING, "2 are asked again"),
-        (ODD, "2 are asked again"),
-        (Fault("status", 500, body={"error": {"message": "it broke"}}), "2 are asked again"),
-        pytest.param(DAMAGED, "2 lines of its results are damaged", marks=pytest.mark.slow),
-        pytest.param(TWICE, "2 results came twice; the first ones count", marks=pytest.mark.slow),
+        pytest.param(MISSING, "2 are asked again", marks=SLOW),
+        pytest.param(ODD, "2 are asked again", marks=SLOW),
+        pytest.param(Fault("status", 500, body={"error": {"message": "it broke"}}),
+                     "2 are asked again", marks=SLOW),
+        pytest.param(DAMAGED, "2 lines of its results are damaged", marks=SLOW),
+        pytest.param(TWICE, "2 results came twice; the first ones count", marks=SLOW),
         pytest.param("strange", "2 results were not asked for, such as 'never-",
-                     marks=pytest.mark.slow),
+                     marks=SLOW),
     ],
     ids=["expired", "missing", "odd", "500", "damaged", "twice", "strange"],
 )  # fmt: skip
@@ -118,7 +126,7 @@ def test_what_a_batch_leaves_open_is_asked_again_and_told(place, model, what, wo
     assert sorted(server.submitted.values())[::-1][:3] == [2] * n_again + [1] * (3 - n_again)
 
 
-@both
+@of_anthropic_first
 def test_a_request_that_fails_fails_its_row_alone(place, model):
     said = {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}
     server, run = place(outcome=some(Fault("status", 400, body=said)))
@@ -134,6 +142,7 @@ def test_a_request_that_fails_fails_its_row_alone(place, model):
     assert (again.code, len(again.rows)) == (0, N_ROWS)
 
 
+@SLOW
 def test_what_always_expires_fails_after_three_batches(place):
     server, run = place(outcome=some(EXPIRED, first_only=False, every=6))
     ended = run("openai")
@@ -164,7 +173,7 @@ BROKEN, CUT = Fault("status", 500), Fault("cut")
     ("model", "step"),
     [("openai", faults("create", ("after", CUT), ("before", BROKEN))),
      *(pytest.param(model, faults(step, ("before", BUSY), ("before", BROKEN), ("before", CUT),
-                                  ("after", BROKEN), ("after", CUT)), marks=pytest.mark.slow)
+                                  ("after", BROKEN), ("after", CUT)), marks=SLOW)
        for model, step in itertools.product(
            ["openai", "anthropic"], ["upload", "create", "look", "content", "results", "list"]))],
 )  # fmt: skip
@@ -176,7 +185,7 @@ def test_nothing_is_submitted_twice_whatever_fails(place, model, step):
     assert set(server.submitted.values()) == {1}
 
 
-@both
+@of_openai_first
 def test_a_server_without_batches_is_told(place, model):
     def step(name, when):
         return Fault("status", 404, body={"error": {"message": "no such route"}})
@@ -202,6 +211,7 @@ def test_lines_that_are_refused_fail_and_the_others_are_asked_again(place):
     assert len(ended.rows) == N_ROWS
 
 
+@SLOW
 def test_a_full_queue_gets_smaller_batches(place):
     def refuse(batch):
         full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
@@ -214,6 +224,7 @@ def test_a_full_queue_gets_smaller_batches(place):
     assert set(server.submitted.values()) == {1}
 
 
+@SLOW
 @both
 def test_batches_keep_within_the_limits(place, monkeypatch, model):
     monkeypatch.setattr(stages, "MAX_BYTES", 900)
@@ -236,6 +247,7 @@ def test_a_budget_holds_at_half_the_price_and_is_gone_on_with(place):
     assert set(server.submitted.values()) == {1}
 
 
+@SLOW
 @both
 def test_a_batch_that_somebody_cancels_ends_the_job_and_the_command_asks_anew(place, model):
     server, run = place(outcome=some(CANCELLED, every=2))
@@ -246,6 +258,65 @@ def test_a_batch_that_somebody_cancels_ends_the_job_and_the_command_asks_anew(pl
     again = run(model)
     assert (again.code, len(again.rows)) == (0, N_ROWS)
     assert sorted(server.submitted.values())[-4:] == [1, 2, 2, 2]
+
+
+TOOLS = """
+import sgc
+
+@sgc.tool
+def lookup(word: str) -> str:
+    return word.upper()
+
+@sgc.function
+def tri(s, topic: str):
+    s += sgc.user("A word for " + topic) + sgc.assistant(sgc.gen("word", max_tokens=8))
+    s += sgc.user("So: " + lookup(s["word"])) + sgc.assistant(sgc.gen("end", max_tokens=8))
+    kind = sgc.select("kind", ["hot", "cold"])
+    s += sgc.user("Which?") + sgc.assistant(kind)
+"""
+
+
+@SLOW
+@pytest.mark.parametrize("more", [(), ("--interpret",), ("--ordered", "-j", "3")])
+@both
+def test_tools_threads_and_order_change_no_result(place, model, more):
+    server, run = place(program=TOOLS)
+    tools = ("--tools", str(run.folder.path / "prog.py"), "--seed", "3")
+    at_once = run(model, *tools, *more, out="once", by_batch=False)
+    ended = run(model, *tools, *more)
+    assert (at_once.code, ended.code) == (0, 0)
+    assert plain(ended.rows) == plain(at_once.rows)
+    if not more:
+        assert sizes(server) == [N_ROWS] * 3
+
+
+LONG = """
+import sgc
+
+@sgc.function
+def tri(s, topic: str):
+    s += sgc.system("All that is known is told here. " * 700) + sgc.user("Of " + topic)
+    s += sgc.assistant(sgc.gen("title", max_tokens=8))
+    s += sgc.user("And?") + sgc.assistant(sgc.gen("end", max_tokens=8))
+"""
+
+
+@SLOW
+@both
+def test_cache_marks_are_sent_and_a_job_with_fewer_rows_finds_its_requests(place, model):
+    """Where marks go depends on the rows that are left, and names of requests must not."""
+    server, run = place(program=LONG)
+    assert run(model, "--limit", "3", "--seed", "3").code == 0
+    marked = [batch.requests for batch in server.batches.values()]
+    if model == "anthropic":
+        assert all("cache_control" in str(body) for each in marked for body in each.values())
+    digests = {id.partition("-")[0] for id in server.submitted}
+    (run.folder.path / "out.jsonl").unlink()
+    (run.folder.path / "out.log").unlink()
+    (run.folder.path / "out.log.batches").unlink()
+    server.submitted.clear()
+    assert run(model, "--limit", "2", "--seed", "3").code == 0
+    assert {id.partition("-")[0] for id in server.submitted} < digests
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ Ts = TypeVarTuple("Ts")
 
 Watcher = Callable[[bool], bool]
 """Called when the loop would wait, on its thread, with whether anything is under way elsewhere that
-will come back. Must not raise; returns whether it gave the loop something to do."""
+will come back. Must not raise; returns whether it gave the loop something to do, were it a timer,
+of which the loop's wait does not know yet."""
 
 
 class Idle:

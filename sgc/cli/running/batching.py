@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sgc.runtime.executor.run.loop import shared
 if TYPE_CHECKING:
     from sgc.runtime.executor.backends.providers.batched import Batching
 
-# Rows at once: a batch has no more requests than rows wait. A row that waits takes some 30 KB.
+# Rows at once: a batch has no more requests than rows ask. A row that waits takes some 55 KB.
 BATCHED_ROWS = 8192
 BATCHED_THREADS = 512  # for rows that are interpreted
 SUFFIX = ".batches"
@@ -50,7 +51,8 @@ def batching(log: RunLog, asks_errors_again: bool, quiet: bool) -> Batching:
 
     def note(line: str) -> None:
         if not quiet:
-            click.echo(line, err=True)
+            with suppress(OSError):  # nobody reads it any more: that is no error of a row
+                click.echo(line, err=True)
 
     shared.idle.count_also(n_running)
     journal = Path(log.path + SUFFIX)

@@ -68,7 +68,7 @@ class BatchedBackend(ProviderBackend):
         super().__init__(api, facts, settings, reduced, clock, settings_digest)
         self._body_api = api
         self.leaders = Leaders(None, self.limits.clock)
-        journal = Journal(batching.journal, self.scope)
+        journal = Journal(batching.journal, f"{facts.model} {self.scope}")
         self.stages = Stages(
             batches,
             Surroundings(

@@ -29,7 +29,7 @@ class Wanted:
 class Ask:
     """A request on its way. n_tries: batches that it was in; n_refusals: batches that the provider
     had no room for; is_held: whether its ceiling is
-    reserved of the budget."""
+    reserved of the budget; lost_usd: what replies may have cost that were of no use."""
 
     id: str
     wanted: Wanted
@@ -37,6 +37,7 @@ class Ask:
     n_tries: int = 0
     n_refusals: int = 0
     is_held: bool = False
+    lost_usd: float = 0.0
 
     def take(self, body: Json) -> BackendError | None:
         """Takes the body of a reply; returns the error if another try may help."""

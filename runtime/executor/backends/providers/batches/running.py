@@ -22,7 +22,7 @@ MAX_READS = 3  # of results that are damaged
 WAIT_S = 10.0  # between them
 MAX_FULL = 50  # times that a batch waits for room in the provider's queue
 FULL_WAIT_S = 300.0
-AGAIN = "the same command submits it again"
+AGAIN = "the same command goes on"
 
 
 class Running:
@@ -103,6 +103,7 @@ class Running:
             return
         if result.end is End.REPLIED:
             if (malformed := ask.take(result.body)) is not None:
+                ask.lost_usd += ask.wanted.ceiling_usd  # it was billed, nobody knows how much
                 self._retry(ask, malformed)
                 return
             self._n_replies += 1
@@ -126,10 +127,11 @@ class Running:
         elif end is not End.CANCELLED:
             self._retry(ask, MalformedReply("the batch's results have nothing of the request"))
         elif self.noted.was_over:
-            self._retry(ask, BatchStopped("the batch was cancelled", hint=AGAIN))
+            self._retry(ask, BatchStopped("the batch was cancelled"))
         else:
             error = f"batch {self.noted.batch} was cancelled at the provider"
-            self._fail(ask, BatchStopped(error, hint=AGAIN), is_taken=False)
+            hint = "the same command submits the rest of it again"
+            self._fail(ask, BatchStopped(error, hint=hint), is_taken=False)
 
     def _retry(self, ask: Ask, error: BackendError) -> None:
         """Puts a request into another batch, unless it was in enough."""
@@ -185,7 +187,7 @@ class Running:
 
     def _stop(self, why: str, error: BaseException) -> None:
         """Nothing is known of the batch now; a later run may read its results."""
-        hint = getattr(error, "hint", "") or "the same command goes on with it"
+        hint = getattr(error, "hint", "") or AGAIN
         stopped = error if isinstance(error, BatchStopped) else BatchStopped(why, hint=hint)
         for ask in tuple(self.asks.values()):
             self._fail(ask, stopped, is_taken=False)

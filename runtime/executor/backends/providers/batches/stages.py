@@ -15,7 +15,7 @@ from sgc.errors import BackendError, BatchStopped, BudgetExceeded, SgcError
 from sgc.runtime.executor.backends.providers.batches.asks import Ask, Wanted
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, Entry
 from sgc.runtime.executor.backends.providers.batches.journal import Journal, Noted
-from sgc.runtime.executor.backends.providers.batches.running import Running
+from sgc.runtime.executor.backends.providers.batches.running import AGAIN, Running
 from sgc.runtime.executor.backends.providers.batches.submitting import Submitting
 from sgc.runtime.executor.backends.providers.wire.limits import Budget, Clock
 from sgc.runtime.executor.backends.providers.wire.reply import Replies
@@ -83,7 +83,7 @@ class Stages:
             self._put_off.pop(id, None)
             self._leave_batch(id)
             if ask.is_held:
-                self._around.budget.settle(wanted.ceiling_usd, cost)
+                self._around.budget.settle(wanted.ceiling_usd, cost + ask.lost_usd)
 
     def _leave_batch(self, id: str) -> None:
         """Nobody waits for a request: its row has ended. A later run may ask for its result."""
@@ -100,14 +100,14 @@ class Stages:
     # -- when a stage is over -------------------------------------------------------------
 
     def _on_idle(self, is_busy: bool) -> bool:
-        self._forget_ended()
-        if not self._waiting or self._flushing is not None:
+        if self._flushing is not None or not (self._waiting or self._ended):
             return False
-        if is_busy and len(self._waiting) < self._most and (wait_s := self._linger_s()) > 0:
-            if self._timer is None:
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(wait_s, self._woken)
-            return False
+        is_whole = not self._waiting or len(self._waiting) >= self._most
+        if is_busy and not is_whole and (wait_s := self._linger_s()) > 0:
+            if self._timer is not None:
+                return False
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._woken)
+            return True
         self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return True
 
@@ -132,6 +132,7 @@ class Stages:
         asks = [ask for ask in self._waiting.values() if not ask.reply.done()]
         self._waiting.clear()
         try:
+            self._forget_ended()
             await self._submitting.settle_doubts(self._around.note)
             rest = self._attached(asks)
             for part, entries in self._parts(self._affordable(rest)):
@@ -159,6 +160,8 @@ class Stages:
             if noted is None:
                 rest.append(ask)
                 continue
+            if not noted.batch:
+                raise BatchStopped("it is not known whether a batch was submitted", hint=AGAIN)
             if not ask.is_held:  # it is paid for, whatever the budget says
                 self._around.budget.take(ask.wanted.ceiling_usd, at_any_rate=True)
                 ask.is_held = True
