@@ -2,9 +2,9 @@
 
     python -P benches/batch_jobs.py [-n 1000 8192 20000] [--out benches/results/batch_jobs.json]
 
-Each row makes five requests in three stages (of 1, 2 and 1 requests, and rows end). The provider is
-the tests' scripted server, which answers at the second look, with waits of tenths of a second: what
-is measured is the client, `sgc run --rows … --batch`. CPU seconds and peak memory are those of the
+Each row makes four requests in three stages: 1, 2 and 1. The provider is the tests' scripted
+server, which answers at the second look, with waits of tenths of a second: what is measured is the
+client, `sgc run --rows … --batch`. CPU seconds and peak memory are those of the
 client's process, by wait4.
 """
 
