@@ -111,7 +111,7 @@ def test_each_type_holds_and_fails_with_a_reason(sgc_command, project, tmp_path)
     assert (found["passed"], found["failed"], found["errors"]) == (1, len(FAILS), 0)
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == (str(1 + len(FAILS)), str(len(FAILS)))
-    code, out, _ = sgc_command("test", "--asserts", "asserts.py", "-k", "ALL")
+    code, out, _ = sgc_command("test", "--asserts", "asserts.py", "-k", "ALL", "-j", "2", "-t", "0")
     assert (code, out.startswith("PASS  all")) == (0, True)
     assert "1 passed, 0 failed" in out
 
@@ -212,6 +212,12 @@ def test_a_recording_needs_no_model_and_says_what_changed(
     assert code == 1
     assert "differs from character 0 of its prompt on: recorded 'Question: tea" in out
     assert "--record t.rec --model MODEL" in err
+    (tmp_path / "p.py").write_text(PROGRAM)
+    project([case({**rubric, "value": "polite"}, description="two")])
+    code, out, _ = sgc_command("test", "--replay", "t.rec")
+    assert code == 1
+    assert "the judge: " in out
+    assert "recorded 'Rubric: kind" in out or "does not have a generation" in out
     code, _, err = sgc_command("test", "--replay", "t.rec", "--model", "x")
     assert (code, "--replay asks no model" in err) == (2, True)
 

@@ -45,16 +45,18 @@ def judge(s: ProgramState, output: str, rubric: str) -> None:
 
 def by_judge(
     asked: Sequence[tuple[Assertion, str]], endpoint: Endpoint, seed: int
-) -> list[Verdict]:
-    """The verdicts on outputs, in one batch."""
+) -> list[Verdict | Exception]:
+    """The verdicts on outputs, in one batch; the error where the judge could not be asked."""
     rows = [{"output": text[:MAX_JUDGED], "rubric": each.value} for each, text in asked]
     states = judge.run_batch(rows, backend=endpoint, seed=seed)
     return [_of_judge(each, state) for (each, _), state in zip(asked, states, strict=True)]
 
 
-def _of_judge(assertion: Assertion, state: Any) -> Verdict:
+def _of_judge(assertion: Assertion, state: Any) -> Verdict | Exception:
     if (error := state.error()) is not None:
-        raise error
+        if not isinstance(error, Exception):
+            raise error
+        return error
     try:
         found = json.loads(state["verdict"])
         passed, reason, score = found["pass"], str(found["reason"]), float(found["score"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from sgc.runs.rows.records import InputRow
 from sgc.runtime.executor.interface.backend import sum_costs
 from sgc.runtime.executor.run.record import RunResult
 
+RUBRIC = "llm-rubric"
+
 
 @dataclass(frozen=True, slots=True)
 class TestsAsked:
@@ -55,35 +58,42 @@ class TestsAsked:
 def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path | None) -> None:
     """Runs the tests; exits with 100 if some fail, with 1 if a recording does not fit."""
     suites = [_chosen(read_suite(path), asked) for path in find_suites(asked.files)]
-    programs = [_program_of(suite, asked.program) for suite in suites]
-    functions = Functions(asked.asserts)
+    functions = _functions(suites, asked.asserts)
     tools = load_tools(asked.tools)
-    for suite in suites:
-        for each in _asserts(suite, "python"):
-            functions.check(each)
-    needs_judge = any(True for suite in suites for _ in _asserts(suite, "llm-rubric"))
     with ExitStack() as held:
         files = held.enter_context(Recordings(record, replay))
-        seed = asked.run_options.get("seed", files.seed)
-        options = make_options({**asked.run_options, "seed": seed})
-        given = {**asked.run_options, "seed": options.seed, "allow_tools": tools or None}
+        seed = make_options({"seed": asked.run_options.get("seed", files.seed)}).seed
+        given = {**asked.run_options, "seed": seed, "allow_tools": tools or None}
         run = _Run(asked, functions, {k: v for k, v in given.items() if v is not None})
-        ready = [_ready(suite, target, run) for suite, target in zip(suites, programs, strict=True)]
+        ready = [run.ready(suite) for suite in suites]
         with timed("engine is ready"):
-            endpoint = held.enter_context(files.endpoint(model.open, options.seed))
+            endpoint = held.enter_context(files.endpoint(model.open, seed))
             judge = endpoint
-            if needs_judge and asked.judge is not None:
-                other = Asked.of(asked.judge)
-                judge = held.enter_context(files.judge(other.open, options.seed))
+            if asked.judge is not None and any(_asserts(suite, RUBRIC) for suite in suites):
+                judge = held.enter_context(files.judge(Asked.of(asked.judge).open, seed))
         reports = [run.report(each, endpoint, judge) for each in ready]
         files.keeps = not any(each.error for report in reports for each in report.outcomes)
     _show(reports, asked)
-    outcomes = [each for report in reports for each in report.outcomes]
+    if record is not None and not files.keeps:
+        click.echo(f"sgc: {record} is not written: rows ended with errors", err=True)
+    _exit_with([each for report in reports for each in report.outcomes], asked, replay)
+
+
+def _functions(suites: Sequence[Suite], path: Path | None) -> Functions:
+    """The functions of --asserts; raises UsageError for an assertion that names none of them."""
+    functions = Functions(path)
+    for suite in suites:
+        for each in _asserts(suite, "python"):
+            functions.check(each)
+    return functions
+
+
+def _exit_with(outcomes: Sequence[Outcome], asked: TestsAsked, replay: Path | None) -> None:
     if any(each.is_not_recorded for each in outcomes):
-        again = f"sgc test {' '.join(str(each) for each in asked.files)}".strip()
+        again = shlex.join(["sgc", "test", *map(str, asked.files), "--record", str(replay)])
         click.echo(
             f"sgc: {replay} does not fit these tests any more; to record it anew, from a model:\n"
-            f"  {again} --record {replay} --model MODEL",
+            f"  {again} --model MODEL",
             err=True,
         )
         raise click.exceptions.Exit(EXIT_ERROR)
@@ -106,6 +116,20 @@ class _Run:
     asked: TestsAsked
     functions: Functions
     options: Mapping[str, Any]
+
+    def ready(self, suite: Suite) -> _Ready:
+        """Loads a program, and checks that every row fits. Raises UsageError that names the row."""
+        target = _program_of(suite, self.asked.program)
+        program: Program | Function = load_function(target) if is_source(target) else load(target)
+        types = _types_of(program) if suite.has_texts else {}
+        inputs = [
+            InputRow(str(index), _row(case, types), case.line, _file_of(case))
+            for index, case in enumerate(suite.cases)
+        ]
+        fitting = checked(inputs, suite.path, program)
+        if isinstance(program, Program):
+            program.check_tools(make_options({"allow_tools": self.options.get("allow_tools")}))
+        return _Ready(suite, target, program, [row.arguments for row in fitting])
 
     def report(self, ready: _Ready, endpoint: Any, judge: Any) -> Report:
         start_s = perf_counter()
@@ -141,7 +165,7 @@ class _Run:
 
     def _verdict(self, assertion: Assertion, case: Case, result: RunResult) -> Verdict:
         looked = _looked(case, result, assertion.of, assertion.place)
-        if assertion.type == "llm-rubric":
+        if assertion.type == RUBRIC:
             return Verdict(assertion, False, looked.text)  # the judge is asked for all at once
         if assertion.type == "python":
             context = {"vars": dict(case.vars), "variables": dict(result.variables),
@@ -153,19 +177,25 @@ class _Run:
 def _with_judge(outcomes: list[Outcome], judge: Any, seed: int) -> list[Outcome]:
     """The outcomes with the verdicts of the judge, who is asked for all at once."""
     asked = [(v.assertion, v.reason) for each in outcomes for v in each.verdicts
-             if v.assertion.type == "llm-rubric"]  # fmt: skip
+             if v.assertion.type == RUBRIC]  # fmt: skip
     if not asked:
         return outcomes
     found = iter(by_judge(asked, judge, seed))
-    return [
-        replace(
-            each,
-            verdicts=tuple(
-                next(found) if v.assertion.type == "llm-rubric" else v for v in each.verdicts
-            ),
-        )
-        for each in outcomes
-    ]
+    return [_judged(each, found) for each in outcomes]
+
+
+def _judged(outcome: Outcome, found: Iterator[Verdict | Exception]) -> Outcome:
+    """An outcome with its verdicts of the judge, the next of those found."""
+    verdicts = []
+    for each in outcome.verdicts:
+        verdict = next(found) if each.assertion.type == RUBRIC else each
+        if isinstance(verdict, Exception):
+            is_not_recorded = outcome.is_not_recorded or isinstance(verdict, NotRecorded)
+            told = f"{each.assertion.place}: the judge: {verdict}"
+            outcome = replace(outcome, error=told, is_not_recorded=is_not_recorded)
+        else:
+            verdicts.append(verdict)
+    return replace(outcome, verdicts=tuple(verdicts))
 
 
 def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
@@ -218,19 +248,8 @@ def _program_of(suite: Suite, given: str | None) -> str:
     return given or suite.program or ""
 
 
-def _ready(suite: Suite, target: str, run: _Run) -> _Ready:
-    """Loads a program, and checks that every row fits. Raises UsageError that names the row."""
-    program: Program | Function = load_function(target) if is_source(target) else load(target)
-    types = _types_of(program)
-    rows = [_row(case, types if suite.has_texts else {}) for case in suite.cases]
-    inputs = [
-        InputRow(str(index), row, case.line, file=case.place.partition(": ")[0].rpartition(":")[0])
-        for index, (row, case) in enumerate(zip(rows, suite.cases, strict=True))
-    ]
-    fitting = checked(inputs, suite.path, program)
-    if isinstance(program, Program):
-        program.check_tools(make_options(run.options))
-    return _Ready(suite, target, program, [row.arguments for row in fitting])
+def _file_of(case: Case) -> str:
+    return case.place.partition(": ")[0].rpartition(":")[0]
 
 
 def _types_of(program: Program | Function) -> dict[str, Type]:
