@@ -12,6 +12,7 @@ from sgc.cli.common import common_options
 from sgc.cli.completion import SHELLS, engines, program_files, script
 from sgc.cli.help import Choice, Group, GroupedCommand, command, option
 from sgc.cli.running.job_options import JobAsked, job_options
+from sgc.cli.settings.config import PARAMETERS
 from sgc.runtime.engine.names import HELD_AS
 
 _TARGET = "PROG.py[:FUNCTION]"
@@ -66,7 +67,7 @@ _RUN_CODES = {
 
 
 # fmt: off
-@command("run", cls=RunCommand, configured=True, groups=_RUN_GROUPS, codes=_RUN_CODES)
+@command("run", cls=RunCommand, configured=PARAMETERS, groups=_RUN_GROUPS, codes=_RUN_CODES)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET, shell_complete=program_files)
 @click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
 @option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang. It is run unmodified "

@@ -11,6 +11,7 @@ import click
 from sgc.cli.common import common_options
 from sgc.cli.completion import program_files
 from sgc.cli.help import Choice, Group, command, option
+from sgc.cli.settings.config import PARAMETERS
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -55,7 +56,7 @@ _ESTIMATE_GROUPS = (
 )
 
 
-@command("compile", configured=True, groups=_COMPILE_GROUPS)
+@command("compile", configured=("level",), groups=_COMPILE_GROUPS)
 @click.argument("source", metavar=_TARGET, shell_complete=program_files)
 @option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.sgir",
         help="Where to write the program. Without it nothing is written.")  # fmt: skip
@@ -130,7 +131,7 @@ def opt_command(**options: Any) -> None:
     opt_program(**options)
 
 
-@command("explain", configured=True, groups=_EXPLAIN_GROUPS)
+@command("explain", configured=PARAMETERS, groups=_EXPLAIN_GROUPS)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET, shell_complete=program_files)
 @option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
         help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
@@ -163,7 +164,7 @@ def explain_command(**options: Any) -> None:
     explain_program(**options)
 
 
-@command("estimate", configured=True, groups=_ESTIMATE_GROUPS)
+@command("estimate", configured=PARAMETERS, groups=_ESTIMATE_GROUPS)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET, shell_complete=program_files)
 @option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
 @option("-a", "--arg", "single_args", multiple=True, metavar="NAME=VALUE",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -82,7 +82,7 @@ class Choice(click.Choice[str]):
 
 class GroupedCommand(click.Command):
     """A command with groups of options. codes: its exit codes that are its own; what follows a
-    comma is said by `--help-all`. configured: whether `sgc.toml` has defaults of its options."""
+    comma is said by `--help-all`. configured: the parameters of which `sgc.toml` has defaults."""
 
     context_class = ConfiguredContext
 
@@ -91,13 +91,13 @@ class GroupedCommand(click.Command):
         *args: Any,
         groups: Sequence[Group] = (),
         codes: Mapping[int, str] | None = None,
-        configured: bool = False,
+        configured: Collection[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.groups = tuple(groups)
         self.codes = {**EXIT_CODES, **(codes or {})}
-        self.configured = configured
+        self.configured = frozenset(configured)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if {"-v", "--verbose"} & {*args}:

@@ -10,6 +10,7 @@ import click
 from sgc.cli.common import common_options
 from sgc.cli.completion import engines, program_files
 from sgc.cli.help import Group, command, option
+from sgc.cli.settings.config import PARAMETERS
 
 _TEST_GROUPS = (
     Group.of("Tests", "program keyword limit asserts", "tools"),
@@ -43,7 +44,7 @@ def new_command(folder: Path) -> None:
 
 
 # fmt: off
-@command("test", groups=_TEST_GROUPS, codes=_TEST_CODES, configured=True)
+@command("test", groups=_TEST_GROUPS, codes=_TEST_CODES, configured=PARAMETERS)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @option("--program", metavar="PROG.py|PROG.sgir", shell_complete=program_files, help="The program "
         "that is tested. Else the one that the file names.")

@@ -99,6 +99,14 @@ def test_settings_are_defaults_and_are_told_of(sgc_command, tmp_path, on_fake):
     assert "seed 9" in sgc_command("--config", "other.toml", *run, *on_fake)[2]
 
 
+def test_a_compiler_takes_the_level_alone(sgc_command, tmp_path):
+    """Its --for is a parameter called model, too."""
+    (tmp_path / "sgc.toml").write_text('model = "nobody/has-this"\nopt-level = 0\n')
+    code, _, err = sgc_command("compile", TIP, "-v", "-o", "t.sgir")
+    assert code == 0, err
+    assert "sgc: config: level=0\n" in err
+
+
 def test_a_provider_of_a_file_is_told_of(sgc_command, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "sgc.toml").write_text('engine = "openai:gpt-4o"\n')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,20 @@ class ConfiguredContext(click.Context):
     """A context whose options have the defaults of `sgc.toml`, if its command is `configured`."""
 
     def lookup_default(self, name: str, call: bool = True) -> Any:
-        if name in PARAMETERS and not self.resilient_parsing:
+        if name in self.configured and not self.resilient_parsing:
             config = self.config()
             if config is not None and name in config.values:
                 return config.values[name]
         return super().lookup_default(name, call)  # type: ignore[call-overload]
 
+    @property
+    def configured(self) -> Collection[str]:
+        """The parameters of the command that a file may set."""
+        found: Collection[str] = getattr(self.command, "configured", ())
+        return found
+
     def config(self) -> Config | None:
-        if not getattr(self.command, "configured", False) or self.meta.get(NO_CONFIG):
+        if not self.configured or self.meta.get(NO_CONFIG):
             return None
         if _FOUND not in self.meta:
             given: Path | None = self.meta.get(CONFIG)
