@@ -14,8 +14,7 @@ from sgc.runs.endpoints import Runtime
 
 DOCS = ROOT / "docs"
 TUTORIAL = sorted((DOCS / "tutorial").glob("*.md"))
-PAGES = [ROOT / "README.md", DOCS / "index.md", *(p for part in ("tutorial", "cookbook", "concepts")
-                              for p in sorted((DOCS / part).glob("*.md")))]  # fmt: skip
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 NOT_RUN = Path(__file__).parent / "not_run.txt"
 
 

@@ -31,8 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_S = 120.0
 BLESS = os.environ.get("SGC_BLESS") == "1"
 _SERVER = re.compile(r"^(sgc|python -m sgc) (serve|route)\b")
-_SHELL = re.compile(r"[|<>;&*$`]")
-_PORT = re.compile(r"\b(?:30\d{3}|80\d\d)\b(?=/|#| |\"|,|\)|$|\n|`)")
+_READY = re.compile(r"listening on| routes to ")
+_SHELL = re.compile(r"[|<>;&*$`~]")
+_PORT = re.compile(r"\b(?:30\d{3}|80\d\d|9464)\b(?=[/#\s\",)`]|$)")
+_COMMENT = re.compile(r"\s+# .*$")
 
 # Runs a command in a folder: its exit code, and what it printed.
 Run = Callable[[str, Path], tuple[int, str]]
@@ -59,7 +61,7 @@ def run_page(page: Path, folder: Path, run: Run, servers: Servers) -> None:
         else:
             for command in _commands(text):
                 if _SERVER.match(command):
-                    servers.start(command, folder, where)
+                    servers.start(command, folder, where, ports.mapped("127.0.0.1:30100"))
                     continue
                 code, printed = run(command, folder)
                 assert code == block.exits, f"{where}: {command}\nexit code {code}\n{printed}"
@@ -101,7 +103,7 @@ def _commands(script: str) -> Iterator[str]:
     """The commands of a script: a line each, unless it goes on or opens what a later one closes."""
     waiting = ""
     for line in script.splitlines():
-        waiting += line
+        waiting += _COMMENT.sub("", line)
         if waiting.endswith("\\") or _is_open(waiting):
             waiting += "\n"
             continue
@@ -228,10 +230,12 @@ class Servers:
     def __init__(self) -> None:
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, command: str, folder: Path, where: str) -> None:
-        """Starts a server, and waits until it says where it listens."""
+    def start(self, command: str, folder: Path, where: str, listen: str) -> None:
+        """Starts a server, and waits until it is ready. listen: where, if it names nothing."""
         log = folder.parent / f"server_{len(self._running)}.log"
-        command = command.split("  #")[0].rstrip().removesuffix("&")
+        command = command.rstrip().removesuffix("&")
+        if "serve" in command and "--listen" not in command:
+            command += f" --listen {listen if not self._running else 'unix:another.sock'}"
         with log.open("wb") as out:
             server = subprocess.Popen(
                 ["bash", "-c", f"exec {command}"], cwd=folder, env=_surroundings(folder),
@@ -239,7 +243,7 @@ class Servers:
             )  # fmt: skip
         self._running.append(server)
         deadline = time.monotonic() + MOST_S
-        while "listening on" not in (said := log.read_text("utf-8", "replace")):
+        while not _READY.search(said := log.read_text("utf-8", "replace")):
             assert server.poll() is None, f"{where}: {command} ended:\n{said}"
             assert time.monotonic() < deadline, f"{where}: {command} does not listen:\n{said}"
             time.sleep(0.05)
