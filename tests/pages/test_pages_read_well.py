@@ -14,7 +14,7 @@ import sgc
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-SHORT = [DOCS / "index.md", *(p for part in ("tutorial", "cookbook", "concepts")
+SHORT = [ROOT / "README.md", DOCS / "index.md", *(p for part in ("tutorial", "cookbook", "concepts")
                               for p in sorted((DOCS / part).glob("*.md")))]  # fmt: skip
 MOST_WORDS = 35
 
