@@ -28,6 +28,7 @@ def test_a_chat_is_a_dialogue_with_what_it_returns(sgc_command, on_fake):
     assert set(json.loads(returned)) == {"answers", "food"}
     assert "\x1b" not in out
     assert "<|" not in messages
+    assert sgc_command(*ASK, *on_fake, "--stream")[1] == out
 
 
 def test_colours_are_for_terminals(sgc_command, on_fake, monkeypatch):

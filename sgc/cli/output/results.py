@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,23 +27,44 @@ def check_writable(path: Path, option: str) -> None:
 
 
 class StreamPrinter:
-    """Writes the main stream's text as it appears."""
+    """Writes the main stream's text as it appears, and roles in place of what a chat template
+    writes for them. A provider's messages have no template, and so no roles here.
+    """
 
     def __init__(self, main: str, out: Any) -> None:
         self._main = main
         self._out = out
         self._is_coloured = are_shown_on(out)
+        self._last: Node | None = None
+        self._is_fresh = False  # nothing of the message is written yet
         self._broken: BrokenPipeError | None = None
 
     def show(self, node: Node, path: str, text: str) -> None:
         """Called from the run; `end` raises a broken pipe, which is not the program's error."""
         if path == self._main and self._broken is None:
             try:
-                is_generated = self._is_coloured and node.op in ("gen", "select", "share")
-                self._out.write(generated(text) if is_generated else text)
+                self._out.write(self._shown(node, text))
                 self._out.flush()
             except BrokenPipeError as error:
                 self._broken = error
+
+    def _shown(self, node: Node, text: str) -> str:
+        before, self._last = self._last, node
+        if node.op == "role_end":
+            return ""
+        if node.op == "role_begin":
+            if before is node:  # a template may begin a message with several texts
+                return ""
+            self._is_fresh = True
+            name = node.text("role") + ":"
+            return ("\n\n" if before is not None else "") + f"{self._in(role, name)} "
+        if self._is_fresh:
+            text = text.lstrip()
+            self._is_fresh = not text
+        return self._in(generated, text) if node.op in ("gen", "select", "share") else text
+
+    def _in(self, colour: Callable[[str], str], text: str) -> str:
+        return colour(text) if self._is_coloured and text else text
 
     def end(self) -> None:
         """Ends the line; raises the error that kept text from being written."""
