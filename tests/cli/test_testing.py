@@ -222,6 +222,20 @@ def test_a_recording_needs_no_model_and_says_what_changed(
     assert (code, "--replay asks no model" in err) == (2, True)
 
 
+def test_texts_do_not_steer_the_terminal(sgc_command, project, tmp_path, monkeypatch):
+    verdict = json.dumps({**VERDICT, "reason": "a\x1b[2Jb\u202ec"})
+    told = ScriptedBackend(
+        lambda prompt, _: verdict if "rubric" in prompt_text(prompt) else "x", None
+    )
+    monkeypatch.setattr(Asked, "open", lambda self: Endpoint(told))
+    project([case({"type": "llm-rubric", "value": "kind"}, description="n\x1b]0;t\x07")])
+    code, out, _ = sgc_command("test", "--junit", "j.xml")
+    assert code == 100
+    assert not {"\x1b", "\x07", "\u202e"} & {*out}
+    assert "a�[2Jb�c" in out
+    assert ElementTree.parse(tmp_path / "j.xml").getroot()[0].get("failures") == "1"
+
+
 def test_there_are_no_tests(sgc_command, project):
     assert "there are no tests here" in sgc_command("test")[2]
     project([case(description="one")])

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-IMPORTED = ("sgc", "sgc.cli", "sgc.cli.commands", "sgc.cli.running", "grpc.aio", "asyncio")
+IMPORTED = ("sgc.face", "sgc.cli", "sgc.cli.commands", "sgc.cli.running", "grpc.aio", "asyncio")
 
 
 def child(stderr: str, arguments: list[str]) -> None:

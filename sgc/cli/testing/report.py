@@ -38,7 +38,9 @@ class Report:
         for each in self.outcomes:
             if each.passed and not lists_all:
                 continue
-            click.echo(f"{_MARKS[each.status]}  {each.case.name}  {faint(_numbers(each))}")
+            click.echo(
+                f"{_MARKS[each.status]}  {_printable(each.case.name)}  {faint(_numbers(each))}"
+            )
             if each.error:
                 click.echo(_indented(f"{each.case.place}: {each.error}"))
             for verdict in each.verdicts if not each.passed else ():
@@ -110,7 +112,12 @@ def _legal(text: str) -> str:
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"      {line}" for line in text.splitlines())
+    return "\n".join(f"      {_printable(line)}" for line in text.splitlines())
+
+
+def _printable(text: str) -> str:
+    """A text of a model or of a file without what would steer a terminal."""
+    return "".join(each if each.isprintable() else "�" for each in text)
 
 
 def _numbers(outcome: Outcome) -> str:
