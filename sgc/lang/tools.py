@@ -309,12 +309,16 @@ def tool(
 ) -> Any:
     """Makes a Python function, sync or async, callable from programs.
 
-    effect: `pure` (only its result matters), `idempotent` (repeating it does no harm) or `effect`;
-    tools that are not pure run in the program's order. The result has the annotated type: str
-    (also without annotation), int, float, bool, list[str]; dict and Any are any JSON. A call that
-    raises or takes longer than timeout_s fails the run with a ToolError, unless on_error gives the
-    value that the program sees instead. A synchronous function runs on a thread, which cannot be
+    The result has the annotated type: str (also without annotation), int, float, bool, list[str];
+    dict and Any are any JSON. A call that raises fails the run with a ToolError, unless the program
+    handles it or `on_error` is given. A synchronous function runs on a thread, which cannot be
     stopped: after its timeout the function keeps running, and the run continues without it.
+
+    Args:
+        effect: `pure` (only its result matters), `idempotent` (repeating it does no harm) or
+            `effect`; tools that are not pure run in the program's order.
+        timeout_s: a call that takes longer has failed.
+        on_error: the value that the program sees if a call fails.
     """
 
     def make(python: Callable[..., Any]) -> Tool:

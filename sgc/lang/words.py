@@ -138,13 +138,25 @@ def gen(
 ) -> Expr:
     """Generates text from the prompt so far and appends it; `s[name]` is the text.
 
-    Parameters that are None take the run's default. Stop strings end the text and are not part of
-    it, unless `keep_stop`. n: above 1, `s[name]` is a list, and its first text is appended. dtype:
-    int, float, str or bool, or any type for JSON of it. json_schema: JSON text, a dict, a pydantic
-    model or a type. heal: if the prompt's text ends inside a possible token ("http:"), its last
-    tokens are generated anew together with the text. With `choices` it is a `select`, and
-    parameters that only concern generation are ignored. A parameter that the backend cannot
-    honour is an error when the program runs.
+    A parameter that is None takes the run's default. One that the backend cannot honour is an error
+    when the program runs.
+
+    Args:
+        name: what the text is called: `s[name]`.
+        max_tokens: the most tokens of the text.
+        n: how many texts are drawn; above 1, `s[name]` is a list, and its first text is appended.
+        stop: strings that end the text and are not part of it, unless `keep_stop`.
+        stop_regex: patterns that end the text in the same way.
+        temperature: 0 takes the likeliest token each time.
+        dtype: int, float, str or bool, or any type for JSON of it.
+        choices: makes it a `select`; what concerns only generation is then ignored.
+        regex: a pattern that the whole text matches.
+        json_schema: JSON text, a dict, a pydantic model or a type; the text is JSON that fits it.
+        ebnf: a grammar that the text fits.
+        seed: of this generation alone, in place of one that follows from the run's.
+        keep_stop: the stop string stays at the end of the text.
+        heal: if the prompt's text ends inside a possible token ("http:"), its last tokens are
+            generated anew together with the text.
     """
     given: dict[str, Any] = dict(locals())
     params = {key: value for key, value in given.items() if value is not None}
@@ -213,8 +225,14 @@ def select(
 ) -> Expr:
     """Appends the likeliest of `choices`; `s[name]` is the choice taken.
 
-    choices_method: token_length_normalized (default), greedy_token_selection,
-    unconditional_likelihood_normalized or "joint"; or a ChoicesSamplingMethod of your own.
+    Nothing is generated: the model scores each choice after the prompt, which is computed once.
+    `s.get_meta_info(name)["probabilities"]` says how likely each of them was.
+
+    Args:
+        name: what the choice is called: `s[name]`.
+        choices: the texts to choose from.
+        choices_method: token_length_normalized (default), greedy_token_selection,
+            unconditional_likelihood_normalized or "joint"; or a ChoicesSamplingMethod of your own.
     """
     params: dict[str, Any] = {"temperature": temperature} if temperature else {}
     if seed is not None:

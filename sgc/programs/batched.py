@@ -49,14 +49,19 @@ class Batched(ABC):
     ) -> Any:
         """Runs the program once for each row: a dict of arguments, or a tuple of them.
 
-        Returns their `RunState`s in order; a row that failed raises its error when it is read.
-        generator_style: returns an iterator of rows, in order; with ordered=False as they end.
-        max_errors: more failed rows end the batch with BatchFailed. num_threads: for interpreted
-        rows; max_concurrency: rows under way at a time. order="plan": compiled rows that begin
-        alike start one after another, unless a tool has effects; "given" keeps the given order;
-        None is "given" for a program compiled at -O0, else "plan". reorder_fields: also reorders
-        the fields of prompts that are tables, which changes the prompts (docs/batches.md). Other
-        options are those of `run`. Row i samples as a run with the row key i.
+        Returns their `RunState`s in order; a row that failed raises its error when it is read. Row
+        i samples as a run with the row key i. Options that are not named here are those of `run`.
+
+        Args:
+            generator_style: returns an iterator of rows, in order; with ordered=False as they end.
+            max_errors: more failed rows end the batch with BatchFailed.
+            num_threads: for interpreted rows.
+            max_concurrency: rows under way at a time.
+            order: "plan": compiled rows that begin alike start one after another, unless a tool has
+                effects; "given" keeps the given order; None is "given" for a program compiled at
+                -O0, else "plan".
+            reorder_fields: also reorders the fields of prompts that are tables, which changes the
+                prompts (docs/batches.md).
         """
         refuse_own_thread(shared.loop)
         how = BatchOptions(

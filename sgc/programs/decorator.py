@@ -47,12 +47,15 @@ def function(
 ) -> Any:
     """Makes a Python function whose first parameter is a stream into a program.
 
-    jit=False: calls are always interpreted; full_graph=True: a call that cannot be compiled is an
-    error. heal: the default of its generations (see `gen`); None is that of the calling program,
-    else the run's. max_turns: the bound of a compiled run on loops whose end depends on generated
-    text. allow_ambient: reads of clocks, random numbers, the environment and files do not prevent
-    compiling: their values become part of the program. num_api_spec_tokens: tokens to speculate
-    with on provider APIs.
+    Args:
+        jit: False interprets every call.
+        full_graph: a call that cannot be compiled is an error.
+        heal: the default of its generations (see `gen`); None is that of the calling program, else
+            the run's.
+        max_turns: the bound of a compiled run on loops whose end depends on generated text.
+        allow_ambient: reads of clocks, random numbers, the environment and files do not prevent
+            compiling: their values become part of the program.
+        num_api_spec_tokens: tokens to speculate with on provider APIs.
     """
 
     def make(python: Callable[..., Any]) -> Function:

@@ -116,12 +116,15 @@ class Function(Definition, Batched):
         """Interprets the program: its Python runs here, generations in the background.
 
         Takes the program's arguments, and a run's options unless the program has an argument of
-        that name: backend, seed, temperature, max_new_tokens, stop and the like, and on_text,
-        which the loop's thread calls with each text appended: a node, a stream's path and the
-        text. Returns when the body has ended; reading a name or the text waits for it.
-        stream=True: the body runs on a thread of its own, and the state is returned at once and
-        can be followed by `text_iter`. use_thread is SGLang's and changes nothing: generations
-        always run in the background.
+        that name. Returns when the body has ended; reading a name or the text waits for it.
+
+        The options are backend, seed, temperature, max_new_tokens, stop and the like, and these:
+
+        - `stream=True`: the body runs on a thread of its own, and the state is returned at once and
+          can be followed by `text_iter`.
+        - `on_text`: the loop's thread calls it with each text appended: a node, a stream's path and
+          the text.
+        - `use_thread` is SGLang's and changes nothing: generations always run in the background.
         """
         if current_session() is not None:
             return self._run_inside(args, kwargs)
@@ -298,9 +301,12 @@ class Function(Definition, Batched):
     ) -> Program:
         """The compiled program, with the arguments in `bind` fixed.
 
-        Raises TraceError at the line that cannot be traced. partial: what follows such a line is
-        left to the interpreter instead, with a warning. check: compare the trace with the
-        interpreter. backend: SGLang's, ignored; a program is compiled for any backend.
+        Raises TraceError at the line that cannot be traced.
+
+        Args:
+            partial: what follows such a line is left to the interpreter instead, with a warning.
+            check: compare the trace with the interpreter.
+            backend: SGLang's, ignored; a program is compiled for any backend.
         """
         from sgc.programs.compiling import compile_function, fixed_in, fixed_note
 
