@@ -1,4 +1,4 @@
-"""The parts of `make docs` that need no MkDocs: the page of commands, and the check of a built site."""
+"""The parts of `make docs` that need no MkDocs: the page of commands, the check of a site."""
 
 from __future__ import annotations
 
