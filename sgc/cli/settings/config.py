@@ -154,9 +154,12 @@ def _read(path: Path) -> str:
 
 
 def _is_strangers(path: Path) -> bool:
-    """Whether another user owns a file, who might have left it in a folder that all may write."""
-    mine = getattr(os, "getuid", None)
-    return mine is not None and path.stat().st_uid not in (mine(), 0)
+    """Whether another user owns a file, who might have left it in a folder that all may write.
+
+    Not for root: in a container the files of a checkout are another user's.
+    """
+    mine = getattr(os, "getuid", lambda: 0)()
+    return mine != 0 and path.stat().st_uid not in (mine, 0)
 
 
 def _checked(path: Path, found: Mapping[str, Any], lines: Mapping[str, int]) -> Config:
