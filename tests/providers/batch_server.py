@@ -71,6 +71,7 @@ class BatchServer(ProviderServer):
         self.submitted: Counter[str] = Counter()
         self.steps: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.results_at = ""  # another server, by its address
         super().__init__(**settings)
 
     def add_routes(self, app: web.Application) -> None:
@@ -190,7 +191,7 @@ class BatchServer(ProviderServer):
 
     def _told(self, batch: Batch) -> Json:
         if batch.kind == "messages":
-            return _message_batch(batch, self.url)
+            return _message_batch(batch, self.results_at or self.url)
         n = len(batch.requests)
         is_over = batch.status in ("completed", "expired", "cancelled")
         counts = {"total": n, "completed": len(batch.lines), "failed": len(batch.errors)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 from providers.batch_jobs import STAGES, Folder
-from providers.batch_server import BatchServer
+from providers.batch_server import Batch, BatchServer
 
 N_ROWS = 5
 WAIT_S = 120
@@ -107,6 +108,25 @@ def test_a_job_killed_among_the_results_takes_each_once(place, model, n_replies)
     assert "not asked for" not in err
     drawn = [text for row in rows.values() for text in texts_of(row)]
     assert len(set(drawn)) == len(drawn) == N_ROWS * sum(STAGES)
+
+
+@pytest.mark.slow
+def test_another_jobs_batch_is_not_taken_for_ours(place):
+    """Anthropic's batches have no names: one of the same time and size is read, and left."""
+    killer = Killer("create", "before", 1)
+    server, folder = place(reply=Numbered(), step=killer)
+    child = folder.child(server, "anthropic")
+    killer.pid = child.pid
+    child.communicate(timeout=WAIT_S)
+    other = {"model": "x", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
+    requests = {f"other-{n}": other for n in range(N_ROWS)}
+    server.batches["batch_x"] = Batch("batch_x", "messages", requests, {}, created=time.time())
+    child = folder.child(server, "anthropic")
+    _, err = child.communicate(timeout=WAIT_S)
+    assert child.returncode == 0, err
+    assert server.batches["batch_x"].n_looks
+    assert set(server.submitted.values()) == {1}
+    assert sum(server.submitted.values()) == N_ROWS * sum(STAGES)
 
 
 @pytest.mark.slow

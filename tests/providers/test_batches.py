@@ -211,6 +211,37 @@ def test_lines_that_are_refused_fail_and_the_others_are_asked_again(place):
     assert len(ended.rows) == N_ROWS
 
 
+def test_a_batch_that_is_refused_as_a_whole_ends_the_job(place):
+    def refuse(batch):
+        no_model = {"code": "model_not_found", "message": "no such model"}
+        return [{**no_model, "line": n + 1} for n in range(len(batch.requests))]
+
+    _, run = place(refuse=refuse)
+    ended = run("openai")
+    assert (ended.code, ended.rows) == (1, {})
+    assert "the provider refused a batch: no such model" in ended.err
+
+
+@SLOW
+def test_results_at_another_server_are_not_fetched(place):
+    """The key goes with the request for them."""
+    server, run = place()
+    server.results_at = "http://127.0.0.1:9"
+    ended = run("anthropic")
+    assert (ended.code, ended.rows) == (1, {})
+    assert "the results are at another server: http://127.0.0.1:9" in ended.err
+
+
+@SLOW
+def test_a_batch_that_the_provider_has_forgotten_is_submitted_again(place):
+    lost = Fault("status", 404, body={"error": {"message": "no such batch"}})
+    server, run = place(step=faults("look", ("before", lost)))
+    ended = run("openai")
+    assert (ended.code, len(ended.rows)) == (0, N_ROWS)
+    assert "cannot be read any more" in ended.err
+    assert sorted(set(server.submitted.values())) == [1, 2]
+
+
 @SLOW
 def test_a_full_queue_gets_smaller_batches(place):
     def refuse(batch):

@@ -22,6 +22,8 @@ MAX_READS = 3  # of results that are damaged
 WAIT_S = 10.0  # between them
 MAX_FULL = 50  # times that a batch waits for room in the provider's queue
 FULL_WAIT_S = 300.0
+# After these errors a later run may still read the batch's results.
+_LATER = (RateLimited, ProviderUnavailable, MalformedReply, KeyRefused, BatchStopped)
 AGAIN = "the same command goes on"
 
 
@@ -59,7 +61,7 @@ class Running:
                 await self._collect(status)
             self._tell(status)
         except BackendError as error:
-            if isinstance(error, RateLimited | ProviderUnavailable | MalformedReply | KeyRefused):
+            if isinstance(error, _LATER):
                 self._stop(f"batch {noted.batch} cannot be followed: {error.message}", error)
             else:
                 self._lost(error)
@@ -165,6 +167,8 @@ class Running:
             await self._clock.sleep(FULL_WAIT_S)
         ids = list(self.noted.left)
         wrong = {ids[n - 1]: said for n, said in status.lines.items() if 0 < n <= len(ids)}
+        if len(wrong) == len(ids) > 1:
+            wrong = {}  # no request of the model is taken: nothing that a row could help
         for ask in tuple(self.asks.values()):
             if ask.id in wrong and not status.is_full:
                 self._fail(ask, BackendError(f"the provider refused it: {wrong[ask.id]}"))

@@ -3,7 +3,7 @@ waited for."""
 
 from __future__ import annotations
 
-from sgc.errors import BackendError
+from sgc.errors import BackendError, BatchStopped
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, Status
 from sgc.runtime.executor.backends.providers.wire.errors import (
     MalformedReply,
@@ -16,6 +16,7 @@ FIRST_POLL_S = 5.0
 LONGEST_POLL_S = 120.0
 GROWTH = 1.5
 MAX_AWAY_S = 3600.0  # without an answer to a poll
+MAX_BATCH_S = 172_800.0  # providers promise a day
 
 
 class Away:
@@ -39,9 +40,10 @@ class Away:
 
 
 async def until_over(api: BatchApi, batch: str, clock: Clock) -> Status:
-    """The status of a batch that has ended. Raises the provider's error if it is not answered."""
-    poll_s, away = FIRST_POLL_S, Away(clock)
-    while True:
+    """The status of a batch that has ended. Raises the provider's error if it is not answered, and
+    BatchStopped if the batch does not end."""
+    poll_s, away, start_s = FIRST_POLL_S, Away(clock), clock.now()
+    while clock.now() - start_s < MAX_BATCH_S:
         wait_s = poll_s
         try:
             status = await api.look(batch)
@@ -52,3 +54,4 @@ async def until_over(api: BatchApi, batch: str, clock: Clock) -> Status:
             wait_s = away.wait_s(error, poll_s)
         await clock.sleep(wait_s)
         poll_s = min(GROWTH * poll_s, LONGEST_POLL_S)
+    raise BatchStopped(f"batch {batch} has not ended after {MAX_BATCH_S / 3600:.0f} hours")

@@ -80,19 +80,24 @@ class OpenAIBatches:
     async def discard(self, key: Key, file: str) -> None:
         """Deletes the file, also one whose id nobody heard of. A batch that is still to be made of
         it then fails."""
-        with self._api.typed_errors(""):
-            files = [file] if file else []
-            n_seen = 0
-            if not file:
-                async for each in self._client.files.list(purpose="batch", limit=100):
-                    n_seen += 1
-                    if each.filename == f"{key.name}.jsonl":
-                        files.append(each.id)
-                    if each.created_at < key.since - CLOCKS_APART_S or n_seen >= MAX_LISTED:
-                        break
+        files = [file] if file else []
+        if not file:
+            with suppress(BackendError):  # a server without a list has none to delete of it
+                files = await self._files_of(key)
         for each in files:
             with suppress(BackendError), self._api.typed_errors(""):
                 await self._client.files.delete(each)
+
+    async def _files_of(self, key: Key) -> list[str]:
+        found, n_seen = [], 0
+        with self._api.typed_errors(""):
+            async for each in self._client.files.list(purpose="batch", limit=100):
+                n_seen += 1
+                if each.filename == f"{key.name}.jsonl":
+                    found.append(str(each.id))
+                if each.created_at < key.since - CLOCKS_APART_S or n_seen >= MAX_LISTED:
+                    break
+        return found
 
     async def look(self, batch: str) -> Status:
         with self._api.typed_errors(""):
