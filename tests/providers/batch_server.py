@@ -7,12 +7,14 @@ each look at it; replies are those of `ProviderServer`. `outcome` says what beco
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -72,6 +74,7 @@ class BatchServer(ProviderServer):
         self.steps: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.results_at = ""  # another server, by its address
+        self.line_s = 0.0  # between two lines of results
         super().__init__(**settings)
 
     def add_routes(self, app: web.Application) -> None:
@@ -146,11 +149,22 @@ class BatchServer(ProviderServer):
             return self._refused("no such file", 404)
         return web.json_response({"id": id, "object": "file", "deleted": True})
 
-    async def _content(self, request: web.Request) -> web.Response:
+    async def _content(self, request: web.Request) -> web.StreamResponse:
         id = request.match_info["id"]
         batch = self.batches[id.partition("/")[0].removeprefix("out-").removeprefix("err-")]
         lines = batch.lines if id.startswith("out-") else batch.errors
-        return web.Response(body=b"".join(line + b"\n" for line in lines))
+        return await self._send(request, lines)
+
+    async def _send(self, request: web.Request, lines: list[bytes]) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionResetError):  # the job has all that it needs
+            for line in lines:
+                await response.write(line + b"\n")
+                if self.line_s:
+                    await asyncio.sleep(self.line_s)
+            await response.write_eof()
+        return response
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -295,9 +309,9 @@ class BatchServer(ProviderServer):
     async def _list_messages(self, request: web.Request) -> web.Response:
         return web.json_response(self._page(request, "after_id"))
 
-    async def _results(self, request: web.Request) -> web.Response:
+    async def _results(self, request: web.Request) -> web.StreamResponse:
         batch = self.batches[request.match_info["id"]]
-        return web.Response(body=b"".join(line + b"\n" for line in batch.lines + batch.errors))
+        return await self._send(request, batch.lines + batch.errors)
 
 
 def _message_batch(batch: Batch, url: str) -> Json:

@@ -232,6 +232,29 @@ def test_results_at_another_server_are_not_fetched(place):
     assert "the results are at another server: http://127.0.0.1:9" in ended.err
 
 
+ONE = """
+import sgc
+
+@sgc.function
+def tri(s, topic: str):
+    s += sgc.user("A title for " + topic) + sgc.assistant(sgc.gen("title", max_tokens=8))
+"""
+
+
+@of_openai_first
+def test_rows_that_come_while_results_are_read_wait_for_the_next_reading(place, model):
+    """Their results may have gone by already."""
+    refused = Fault("status", 401, body={"error": {"message": "the key has expired"}})
+    server, run = place(n_rows=8, program=ONE, step=faults("look", ("before", refused)))
+    ended = run(model)
+    assert (ended.code, ended.rows) == (1, {})
+    assert "batch batch_0 cannot be followed" in ended.err
+    server.line_s = 0.02
+    ended = run(model, "-j", "2")
+    assert (ended.code, len(ended.rows)) == (0, 8)
+    assert set(server.submitted.values()) == {1}
+
+
 @SLOW
 def test_a_batch_that_the_provider_has_forgotten_is_submitted_again(place):
     lost = Fault("status", 404, body={"error": {"message": "no such batch"}})

@@ -46,6 +46,7 @@ class Ask:
         except MalformedReply as error:
             return error
         except BackendError as error:
+            self.lost_usd += self.wanted.ceiling_usd
             self.fail(error)
             return None
         if not self.reply.done():

@@ -28,7 +28,9 @@ AGAIN = "the same command goes on"
 
 
 class Running:
-    """A batch under way. asks: the requests that wait for it, by id."""
+    """A batch under way. asks: the requests that wait for it, by id. is_reading: its results are
+    being read, so that a request that comes now may come too late. is_too_much: it was refused as
+    the provider's queue is full."""
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class Running:
         self._forgets_errors = asks_errors_again and noted.was_over
         self.noted = noted
         self.asks: dict[str, Ask] = {}
-        self.is_too_much = False
+        self.is_too_much = self.is_reading = False
         self._n_replies = self._n_failed = self._n_again = 0
 
     async def run(self) -> None:
@@ -74,6 +76,7 @@ class Running:
     async def _collect(self, status: Status) -> None:
         if not self.asks:
             return
+        self.is_reading = True
         reader = Reader(self._api.result, set(self.noted.left))
         n_reads, away = 0, Away(self._clock)
         while True:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sgc.errors import BackendError, BatchStopped, BudgetExceeded, SgcError
+from sgc.errors import BackendError, BatchStopped, RunLogError, SgcError
 from sgc.runtime.executor.backends.providers.batches.asks import Ask, Wanted
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, Entry
 from sgc.runtime.executor.backends.providers.batches.journal import Journal, Noted
@@ -54,7 +54,7 @@ class Stages:
         self._flushing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._first_s = self._last_s = 0.0  # when requests that wait came
-        self._most = min(api.max_requests, 2**31)
+        self._most = api.max_requests
         self._ended: list[Noted] = []
         around.idle.watchers.append(self._on_idle)
 
@@ -137,9 +137,7 @@ class Stages:
             rest = self._attached(asks)
             for part, entries in self._parts(self._affordable(rest)):
                 await self._submit(part, entries)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
+        except Exception as error:
             for ask in asks:
                 if not self._is_under_way(ask):
                     ask.fail(_stopped(error))
@@ -165,7 +163,8 @@ class Stages:
             if not ask.is_held:  # it is paid for, whatever the budget says
                 self._around.budget.take(ask.wanted.ceiling_usd, at_any_rate=True)
                 ask.is_held = True
-            self._see_through(noted).asks[ask.id] = ask
+            running = self._see_through(noted)
+            (self._put_off if running.is_reading else running.asks)[ask.id] = ask
         return rest
 
     def _affordable(self, asks: Sequence[Ask]) -> list[Ask]:
@@ -237,14 +236,20 @@ class Stages:
     async def _follow(self, running: Running) -> None:
         try:
             await running.run()
-            if running.is_too_much:
-                self._most = max(1, len(running.noted.left) // 2)
+            self._learn_size(running)
         finally:
             del self._running[running.noted.number]
             self._ended.append(running.noted)
             for ask in self._put_off.values():
                 self._wait(ask)
             self._put_off.clear()
+
+    def _learn_size(self, running: Running) -> None:
+        """Smaller batches for a provider whose queue one of them fills, then larger ones again."""
+        if not running.is_too_much:
+            self._most = min(2 * self._most, self._api.max_requests)
+        elif len(self._running) == 1:
+            self._most = max(1, running.noted.key.n_requests // 2)
 
     def _again(self, ask: Ask) -> None:
         """Puts a request into the next batch."""
@@ -283,8 +288,11 @@ class Stages:
         self._around.journal.close()
 
 
-def _stopped(error: BaseException) -> BaseException:
-    """An error of a whole batch: it is no result of any row."""
-    if isinstance(error, BudgetExceeded | BatchStopped) or not isinstance(error, BackendError):
+def _stopped(error: Exception) -> Exception:
+    """An error of a whole batch: it is no result of any row, and ends the job."""
+    if isinstance(error, BatchStopped | RunLogError):
         return error
-    return BatchStopped(f"no batch was submitted: {error.message}", hint=error.hint)
+    said = error.message if isinstance(error, SgcError) else f"{type(error).__name__}: {error}"
+    stopped = BatchStopped(f"no batch was submitted: {said}", hint=getattr(error, "hint", ""))
+    stopped.__cause__ = error
+    return stopped
