@@ -25,12 +25,12 @@ from sgc.runtime.executor.log.run_log import RunLog  # noqa: E402
 
 
 def shorten() -> None:
-    """The waits of a day in tenths of a second."""
+    """The waits of a day in tenths of a second; but threads are waited for, however slow."""
     watching.FIRST_POLL_S = 0.02
     watching.LONGEST_POLL_S = 0.05
     running.WAIT_S = running.FULL_WAIT_S = 0.02
     submitting.SETTLE_S = submitting.FIRST_WAIT_S = 0.05
-    stages.LINGER_S = 0.1
+    stages.LINGER_S = stages.MAX_LINGER_S
 
 
 def die_after(n_replies: int) -> None:

@@ -18,6 +18,8 @@ from sgc.runtime.executor.backends.providers.batched import Batching
 from sgc.runtime.executor.backends.providers.batches.identity import digest_of
 from sgc.runtime.executor.backends.providers.batches.journal import Journal
 from sgc.runtime.executor.backends.providers.batches.lines import split_lines
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.models.prices import Prices
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.messages import (
     Conversation,
@@ -131,6 +133,17 @@ def test_a_request_is_named_by_what_it_asks_and_not_by_hints():
               digest_of(lowered(Text("ab"), temperature=0.5), 3),
               digest_of(lowered(Text("a\ud800"), temperature=1), 3)]  # fmt: skip
     assert len({plain, *others}) == 4
+
+
+def test_batches_cost_half_where_that_is_known():
+    facts = [facts_for(provider, "gpt-4o", Choices()) for provider in ("openai", "compatible")]
+    assert [each.batch_price for each in facts] == [0.5, 1.0]
+    prices = Prices(2.0, 8.0, 1.0, 2.5, 4.0, 1000, Prices(4.0, 16.0, 2.0, 5.0, 8.0))
+    half = prices.times(0.5)
+    for n_prompt in (900, 1100):
+        used = (n_prompt, 100, 50, 20, 70)
+        assert half.cost(*used) == pytest.approx(prices.cost(*used) / 2)
+    assert half.at(1100) == Prices(2.0, 8.0, 1.0, 2.5, 4.0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 100])

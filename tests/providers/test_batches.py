@@ -91,12 +91,11 @@ def test_a_job_goes_stage_by_stage_and_gives_what_it_gives_at_once(place, model)
     assert "batch_2" not in ended.err.splitlines()[-1]
 
 
-def some(what, every=3, first_only=True):
-    """An outcome of each third request, of the first batch or of all."""
+def some(what, every=3):
+    """An outcome of each third request of the first batch."""
 
     def outcome(batch, id, body):
-        is_first = batch.id == "batch_0" or not first_only
-        return what if is_first and [*batch.requests].index(id) % every == 0 else OK
+        return what if batch.id == "batch_0" and [*batch.requests].index(id) % every == 0 else OK
 
     return outcome
 
@@ -144,7 +143,7 @@ def test_a_request_that_fails_fails_its_row_alone(place, model):
 
 @SLOW
 def test_what_always_expires_fails_after_three_batches(place):
-    server, run = place(outcome=some(EXPIRED, first_only=False, every=6))
+    server, run = place(outcome=lambda _, id, body: EXPIRED if "tea 0" in str(body) else OK)
     ended = run("openai")
     assert ended.code == 100
     assert [row["error"]["type"] for row in ended.rows.values() if "error" in row] == [
@@ -333,8 +332,10 @@ def tri(s, topic: str):
 @SLOW
 @pytest.mark.parametrize("more", [(), ("--interpret",), ("--ordered", "-j", "3")])
 @both
-def test_tools_threads_and_order_change_no_result(place, model, more):
+def test_tools_threads_and_order_change_no_result(place, monkeypatch, model, more):
     server, run = place(program=TOOLS)
+    if "--interpret" in more:  # the rows' threads are busy all the time
+        monkeypatch.setattr(stages, "LINGER_S", 0.1)
     tools = ("--tools", str(run.folder.path / "prog.py"), "--seed", "3")
     at_once = run(model, *tools, *more, out="once", by_batch=False)
     ended = run(model, *tools, *more)

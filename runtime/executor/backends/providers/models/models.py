@@ -173,6 +173,8 @@ def facts_for(
     facts = _facts(provider, model, rows)
     if model.startswith("ft:") and choices.like is None:
         facts = replace(facts, prices=None)  # tuned models cost more than their base
+    if provider == "compatible":
+        facts = replace(facts, batch_price=1.0)  # nobody knows what its batches cost
     if choices.effort is not None:
         facts = _with_effort(facts, choices.effort, rows)
     if choices.api is not None:
