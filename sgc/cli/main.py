@@ -97,7 +97,7 @@ def _of(module: str, names: str) -> dict[str, str]:
 
 
 SECTIONS = {
-    "Run": _of(_PROGRAMS, "run") | _of(_PROJECTS, "test new") | _of(_PROGRAMS, "replay"),
+    "Run": _of(_PROGRAMS, "run") | _of(_PROJECTS, "dev test new") | _of(_PROGRAMS, "replay"),
     "Compile": _of(_COMPILING, "compile opt explain estimate stubs"),
     "Serve": _of(_ENGINES, "serve route"),
     "Look": _of(_PROGRAMS, "view dump verify trace")

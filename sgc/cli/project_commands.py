@@ -97,3 +97,39 @@ def test_command(**options: Any) -> None:
 
 
 test_command.__test__ = False  # type: ignore[attr-defined]  # pytest takes it for a test
+
+
+# fmt: off
+@command("dev", configured=True)
+@click.argument("target", metavar="PROG.py[:FUNCTION]", shell_complete=program_files)
+@option("-a", "--arg", "single_args", multiple=True, metavar="NAME=VALUE", help="One argument of "
+        "the first run; the page has a form for them. Repeatable.")
+@option("--args", "json_args", metavar="JSON|@FILE", help="They as a JSON object.")
+@option("-m", "--model", metavar="ID_OR_PATH", aliases=("--model-path",), help="A model to start: "
+        "a folder, a Hugging Face id. Without it the demo model.")
+@option("-e", "--engine", metavar="URI", shell_complete=engines, help="Or who is asked: "
+        "openai:MODEL, grpc://HOST:PORT. As for sgc run.")
+@option("--seed", type=int, default=1, show_default=True, help="Of every version, so that equal "
+        "requests have equal replies.")
+@option("-t", "--temperature", type=float, metavar="X", help="Default of generations that name "
+        "none.")
+@option("-n", "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Likewise.")
+@option("--max-cost", type=_POSITIVE, metavar="DOLLARS", help="Most that one version may cost at "
+        "a provider.")
+@option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Whose @sgc.tool functions the "
+        "program may call. Repeatable.")
+@option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
+@option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Of the page, on "
+        "127.0.0.1. Without it any free one.")
+@option("--open/--no-open", "opens", default=False, help="Open the page in the browser.")
+@common_options
+def dev_command(**options: Any) -> None:
+    """Shows a program live: each edit runs it again, and asks only what has changed.
+
+    The page has a form for arguments, the text as it is generated, and every version with its
+    graph, prompts and times. Tools are called in every version.
+    """
+    from sgc.cli.dev.command import dev
+
+    dev(**options)
+# fmt: on

@@ -1,0 +1,131 @@
+"""`sgc dev`: watches a program, runs it when it changes, and serves its page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import tempfile
+import webbrowser
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sgc.cli.dev.describe import FAILED
+from sgc.cli.dev.runner import Asked, Runner, process
+from sgc.cli.dev.server import Pages
+from sgc.cli.dev.versions import Versions
+from sgc.cli.dev.watching import stamps
+from sgc.errors import SgcError, UsageError
+from sgc.runtime.engine.http.connections import Connections
+from sgc.runtime.engine.http.site import application, serving
+from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.server.listen import Address, Security
+
+LOOK_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class DevAsked:
+    """What `sgc dev` is asked for; options: of `sgc run`, passed on."""
+
+    target: str
+    engine: str | None
+    model: str | None
+    json_args: str
+    single_args: tuple[str, ...]
+    options: tuple[str, ...]
+    seed: int
+    port: int
+    opens: bool
+
+
+def develop(asked: DevAsked, tell: Callable[[str], None]) -> None:
+    """Serves until SIGINT or SIGTERM; raises SgcError for a program that cannot be read at all."""
+    path, _, function = asked.target.partition(".py:")
+    source = Path(f"{path}.py" if function else path)
+    if source.suffix != ".py" or not source.is_file():
+        raise UsageError(f"{source}: expected a file of Python", hint="sgc dev PROG.py[:FUNCTION]")
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="sgc-dev-")))
+        uri = asked.engine
+        if uri is None:
+            uri = held.enter_context(EmbeddedEngine(asked.model)).uri
+        asyncio.run(_serve(asked, source, folder, uri, tell))
+
+
+async def _serve(
+    asked: DevAsked, source: Path, folder: Path, uri: str, tell: Callable[[str], None]
+) -> None:
+    stop = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    versions = Versions(folder)
+    runner = Runner(Asked(asked.target, ("--engine", uri, *asked.options), asked.seed), versions)
+    connections = Connections()
+    app = application(Pages(versions, runner).routes(), Security(), connections)
+    async with serving(app, connections, Address("127.0.0.1", asked.port), None) as url:
+        tell(f"{url} shows {asked.target}; edit it, and what changes runs again. Ctrl-C ends it.")
+        if asked.opens:
+            webbrowser.open(url)
+        watching = asyncio.create_task(_watch(asked, source, versions, runner, tell))
+        await asyncio.wait(
+            [watching, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED
+        )
+        watching.cancel()
+        found = await asyncio.gather(watching, return_exceptions=True)
+        await runner.stop()
+    for error in found:
+        if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
+            raise error
+
+
+async def _watch(
+    asked: DevAsked, source: Path, versions: Versions, runner: Runner, tell: Callable[[str], None]
+) -> None:
+    """Runs the program with the last arguments, at first and whenever a file has changed."""
+    folder = source.resolve().parent
+    seen = None
+    while True:
+        now = await asyncio.to_thread(stamps, folder)
+        if now != seen:
+            seen = now
+            if versions.all and FAILED not in versions.about:
+                await _run(runner, versions.all[-1].arguments, tell)
+                versions.about = await _described(asked)
+            else:
+                versions.about = await _described(asked)
+                if _is_enough(versions.about):
+                    before = versions.all[-1].arguments if versions.all else None
+                    await _run(runner, before or versions.about["arguments"], tell)
+            versions.change()
+            if FAILED in versions.about:
+                tell(f"{asked.target}: {versions.about[FAILED]}")
+        await asyncio.sleep(LOOK_S)
+
+
+async def _run(runner: Runner, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> None:
+    version = await runner.start(arguments)
+    tell(f"version {version.number} runs")
+
+
+def _is_enough(about: Mapping[str, Any]) -> bool:
+    """Whether the command line has given all arguments that the program needs."""
+    needed = [each["name"] for each in about.get("parameters", ()) if each["is_required"]]
+    return FAILED not in about and all(name in about["arguments"] for name in needed)
+
+
+async def _described(asked: DevAsked) -> dict[str, Any]:
+    """The program's parameters, and the arguments of the command line; `error` if it cannot say."""
+    command = [asked.target, asked.json_args, *asked.single_args]
+    async with process(command, "sgc.cli.dev.describe") as child:
+        out, err = await child.communicate()
+    try:
+        found = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
+        return {FAILED: err.decode("utf-8", "replace")[-4000:] or "it cannot be read"}
+    if not isinstance(found, dict):
+        raise SgcError(f"{asked.target} printed {found!r} while it was imported")
+    return found

@@ -1,0 +1,86 @@
+"""The versions of a program that were run: what each asked anew, and what it had already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+MAX_VERSIONS = 50
+MAX_CHARS = 200_000  # of a version's text while it runs
+
+
+@dataclass(slots=True)
+class Version:
+    """state: running, done, failed or stopped. asked, kept: the names of generations and choices
+    that a model was asked for, and of those whose replies an earlier version had.
+    """
+
+    number: int
+    arguments: Mapping[str, Any]
+    state: str = "running"
+    asked: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    text: str = ""
+    error: str = ""
+    returned: Any = None
+    took_s: float = 0.0
+    has_page: bool = False
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "number": self.number, "state": self.state, "asked": self.asked, "kept": self.kept,
+            "text": self.text[-MAX_CHARS:], "error": self.error, "returned": self.returned,
+            "took_s": round(self.took_s, 3), "arguments": dict(self.arguments),
+            "has_page": self.has_page,
+        }  # fmt: skip
+
+
+class Versions:
+    """The last versions, and a count of changes that readers wait for.
+
+    folder: where a version's log and page are, as `N.log` and `N.html`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.about: dict[str, Any] = {}
+        self.all: list[Version] = []
+        self._n_changes = 0
+        self._changed = asyncio.Event()
+
+    def begin(self, arguments: Mapping[str, Any]) -> Version:
+        number = self.all[-1].number + 1 if self.all else 1
+        made = Version(number, dict(arguments))
+        self.all.append(made)
+        for old in self.all[:-MAX_VERSIONS]:
+            for path in (self.log(old.number), self.page(old.number)):
+                path.unlink(missing_ok=True)
+        del self.all[:-MAX_VERSIONS]
+        self.change()
+        return made
+
+    def log(self, number: int) -> Path:
+        return self.folder / f"{number}.log"
+
+    def page(self, number: int) -> Path:
+        return self.folder / f"{number}.html"
+
+    def change(self) -> None:
+        """Wakes those who wait for a change."""
+        self._n_changes += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def state(self, seen: int, wait_s: float) -> dict[str, Any]:
+        """All that there is, once something has changed since `seen`, or the time is over."""
+        if seen == self._n_changes:
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        versions = [each.told() for each in self.all]
+        return {"changes": self._n_changes, **self.about, "versions": versions}
