@@ -100,7 +100,7 @@ test_command.__test__ = False  # type: ignore[attr-defined]  # pytest takes it f
 
 
 # fmt: off
-@command("dev", configured=True)
+@command("dev", configured=PARAMETERS)
 @click.argument("target", metavar="PROG.py[:FUNCTION]", shell_complete=program_files)
 @option("-a", "--arg", "single_args", multiple=True, metavar="NAME=VALUE", help="One argument of "
         "the first run; the page has a form for them. Repeatable.")
@@ -124,7 +124,7 @@ test_command.__test__ = False  # type: ignore[attr-defined]  # pytest takes it f
 @option("--open/--no-open", "opens", default=False, help="Open the page in the browser.")
 @common_options
 def dev_command(**options: Any) -> None:
-    """Shows a program live: each edit runs it again, and asks only what has changed.
+    """Shows a program live: an edit asks only what it changes.
 
     The page has a form for arguments, the text as it is generated, and every version with its
     graph, prompts and times. Tools are called in every version.

@@ -9,19 +9,28 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.viewer.page import page
 from sgc.viewer.texts import cut, plain, script_json
 
 HOSTILE = ("</script><script>alert(1)</script>", "<!--<script>", "]]>", "\u2028", "\ud800", "&lt;")
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(HOSTILE),
-    lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(), each, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(HOSTILE),
+    lambda each: (
+        st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=3), each, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @given(values)
+@examples(400)
 def test_data_ends_no_element_and_rounds_no_number(value: object) -> None:
     text = script_json(value)
     assert not re.search(r"[<>&]", text)
@@ -67,6 +76,7 @@ def test_our_scripts_parse_no_html() -> None:
 
 
 @given(st.text(max_size=300), st.integers(20, 100))
+@examples(400)
 def test_a_cut_text_keeps_both_ends(text: str, most: int) -> None:
     found = cut(text, most)
     if len(text) <= most:

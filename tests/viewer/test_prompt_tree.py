@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from property_tests import examples
 
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.viewer.asked import Asked, generated_spans
@@ -34,6 +35,7 @@ requests = st.lists(
 
 
 @given(requests)
+@examples(800)
 def test_every_prompt_is_a_path_and_every_sum_is_kept(found: list[Asked]) -> None:
     tree = prompt_tree(found)
     for each, end in zip(found, tree.ends, strict=True):
@@ -53,6 +55,7 @@ def test_every_prompt_is_a_path_and_every_sum_is_kept(found: list[Asked]) -> Non
 
 
 @given(requests)
+@examples(800)
 def test_siblings_begin_differently(found: list[Asked]) -> None:
     tree = prompt_tree(found)
     starts = [
@@ -69,6 +72,7 @@ def test_what_was_shared_is_not_counted() -> None:
 
 
 @given(prompts, prompts)
+@examples(400)
 def test_common_length(one: str, other: str) -> None:
     length = common_length(one, other)
     assert one[:length] == other[:length]
