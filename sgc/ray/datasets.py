@@ -6,6 +6,7 @@ that a batch, which goes to one actor as a whole, has rows that begin alike.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import ray
 from ray.data import ActorPoolStrategy, Dataset
 
-from sgc.errors import UsageError
+from sgc.errors import SgcWarning, UsageError
 from sgc.planning.sort_key import SortKeys
 from sgc.programs.program import Program
 from sgc.ray.asked import EngineAsked, RowsAsked, settings_of
@@ -50,7 +51,7 @@ def map_batches(
     tools: Sequence[str] = (),
     max_concurrency: int = MAX_CONCURRENCY,
     max_errors: int | None = None,
-    num_cpus: float = 1,
+    num_cpus: float | None = None,
     num_gpus: float | None = None,
     ray_options: Mapping[str, Any] | None = None,
     **options: Any,
@@ -65,8 +66,9 @@ def map_batches(
     rows by how their prompts begin, "batch" does so within each batch only, and "given" not at all.
     key: the column of keys, by which rows sample; without such a column, rows are numbered, for
     which the dataset is computed first. tools: modules with the program's tools. max_errors: more
-    failed rows end the dataset's run. num_cpus, num_gpus: of an actor; ray_options: others of its
-    actors. Other options are those of a run: seed, temperature, max_tokens.
+    failed rows end the dataset's run. num_cpus, num_gpus: of an actor, by default one CPU, or half
+    of one where actors would leave none to reading and sorting; ray_options: others of its actors.
+    Other options are those of a run: seed, temperature, max_tokens.
     """
     data = bytes_of(program)
     loaded = program_of(data, tuple(tools))
@@ -80,7 +82,9 @@ def map_batches(
         raise UsageError(f"keep: the results have a column {own[0]!r} of their own")
     if engine is None:
         require_engine()
-    settings = settings_of(serve or {}, num_cpus)
+    least, most = concurrency if isinstance(concurrency, tuple) else (concurrency, concurrency)
+    cpus = _cpus(least, num_cpus)
+    settings = settings_of(serve or {}, cpus)
     has_keys = key in columns
     asked = RowsAsked(
         data, chosen, EngineAsked(engine, token, model, settings), key if has_keys else NUMBER,
@@ -94,7 +98,6 @@ def map_batches(
             with_order, batch_format="pyarrow", fn_args=(data, needed), batch_size=None
         ).sort(ORDER)
     errors = None if max_errors is None else _counter(max_errors)
-    least, most = concurrency if isinstance(concurrency, tuple) else (concurrency, concurrency)
     return dataset.repartition(target_num_rows_per_block=batch_size).map_batches(
         ProgramRows,
         batch_size=batch_size,
@@ -103,7 +106,7 @@ def map_batches(
         compute=ActorPoolStrategy(
             min_size=least, max_size=most, max_tasks_in_flight_per_actor=IN_FLIGHT
         ),
-        num_cpus=num_cpus,
+        num_cpus=cpus,
         num_gpus=num_gpus,
         **(ray_options or {}),
     )
@@ -149,6 +152,22 @@ def _check_columns(program: Program, columns: Sequence[str], wanted: Sequence[st
     for name in wanted:
         if name not in columns:
             raise UsageError(f"there is no column {name!r}; {told}")
+
+
+def _cpus(n_actors: int, asked: float | None) -> float:
+    """The CPUs of an actor. Warns if all actors take what the cluster has now: reading, sorting and
+    writing need one too, and wait for ever unless the cluster grows."""
+    left = ray.cluster_resources().get("CPU", 0.0) - 1
+    for each in (1.0, 0.5) if asked is None else (asked,):
+        if each * n_actors <= left:
+            return each
+    found = 1.0 if asked is None else asked
+    message = (
+        f"{n_actors} actors of {found:g} CPUs leave none of the cluster's {left + 1:g} to reading, "
+        "sorting and writing, which wait until it grows; fewer actors, or a smaller num_cpus, do"
+    )
+    warnings.warn(SgcWarning(message), stacklevel=3)
+    return found
 
 
 def _counter(max_errors: int) -> Any:

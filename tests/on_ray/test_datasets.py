@@ -22,6 +22,7 @@ from on_ray.programs_on_ray import answer, ordered, priced, rows
 
 import sgc
 import sgc.ray
+from sgc.errors import SgcWarning
 from sgc.runs.jobs.records import COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -181,6 +182,15 @@ def test_mistakes_are_told_before_anything_runs(ray, changed, told):
     with pytest.raises(sgc.SgcError) as caught:
         sgc.ray.map_batches(changed.pop("program"), dataset, **HOW, **changed)
     assert told in str(caught.value)
+
+
+def test_actors_leave_a_cpu_to_other_tasks(ray, compiled):
+    """On two CPUs, two actors of one each would wait for a dataset that nobody can read."""
+    given = ray.data.from_items(rows(20))
+    found = sgc.ray.map_batches(compiled, given, model="fake", concurrency=2, batch_size=10)
+    assert len(found.take_all()) == 20
+    with pytest.warns(SgcWarning, match="leave none of the cluster's 2"):
+        sgc.ray.map_batches(compiled, given, model="fake", concurrency=2, num_cpus=1)
 
 
 def test_nothing_phones_home():

@@ -10,6 +10,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -151,3 +152,25 @@ def test_an_import_in_a_body_is_no_read(scripted):
         (Path(folder) / "this_module_is_ours.py").write_text("TEXT = 'a'\n")
         patch.syspath_prepend(folder)
         assert run_both(program, scripted(), x="b").text() == "ab"
+
+
+class Looking:
+    """An import hook that looks at files, as pytest's does."""
+
+    def find_spec(self, name, path=None, target=None):
+        self.exists(name)
+
+    def exists(self, name):
+        return os.path.exists(f"/{name}")
+
+
+def test_a_hook_may_look_when_a_library_is_first_needed(monkeypatch):
+    """A schema is the first to need what reads schemas."""
+
+    @sgc.function
+    def program(s, x):
+        s += x + sgc.gen("a", json_schema={"type": "object", "properties": {"hooked": {}}})
+
+    monkeypatch.delitem(sys.modules, "sgc.runtime.engine.guides.grammar", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Looking(), *sys.meta_path])
+    program.compile()

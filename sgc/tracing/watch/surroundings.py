@@ -80,6 +80,7 @@ def looked_at(frame: types.FrameType) -> tuple[str, str | None]:
         return ("folder" if os.path.isdir(path) else "file"), os.fsdecode(path)
 
 
+_MOST_OF_A_HOOK = 16  # frames between an import and what its hook reads
 _SHOWING_SOURCE = frozenset({"warnings", "_py_warnings"})
 
 
@@ -91,4 +92,15 @@ def is_of_program(frame: types.FrameType | None) -> bool:
         if is_import or frame.f_globals.get("__name__") in _SHOWING_SOURCE:
             return False
         frame = frame.f_back
-    return frame is not None
+    return frame is not None and not _finds_module(frame)
+
+
+def _finds_module(frame: types.FrameType | None) -> bool:
+    """Whether a frame is of an import hook, as pytest has one, and not of a module's own code."""
+    for _ in range(_MOST_OF_A_HOOK):
+        if frame is None or frame.f_code.co_name == "<module>":
+            return False
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
