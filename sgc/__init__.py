@@ -5,7 +5,14 @@ command line starts quickly: the names come with the first that is used, torch, 
 gRPC with an engine, the compiler with `Program`, `load` and `view`.
 """
 
+import os as _os
 from typing import TYPE_CHECKING
+
+if _os.path.isfile(_os.path.join(_os.path.dirname(__file__), "ir")):
+    raise ImportError(
+        "sgc/ir is a text, not a link: Git for Windows writes links so. Use WSL; sgc needs POSIX. "
+        "Elsewhere: git config core.symlinks true, then git checkout -- sgc"
+    )
 
 if TYPE_CHECKING:
     from sgc.face import *

@@ -1,7 +1,8 @@
 """A plugin of pytest: `sgc_recording` runs a test's programs on a recording, kept beside the test.
 
-`pytest --sgc-record` asks a model and writes the recordings anew; without it none is asked. pytest
-loads this for every project, so it imports nothing of sgc until a test uses it.
+`pytest --sgc-record` asks a model and writes the recordings anew; without it none is asked. It is
+loaded where it is named (`pytest_plugins = ["sgc.pytest_plugin"]`): a plugin that pytest finds by
+itself has all modules of its package rewritten by pytest. It imports nothing of sgc until used.
 """
 
 from __future__ import annotations

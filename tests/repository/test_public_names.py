@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +57,13 @@ def test_sglang_has_the_modules_that_its_programs_import() -> None:
     assert callable(importlib.import_module("sgc.compat.sglang").install)
     found = importlib.import_module("sgc.compat.sglang.modules").all_modules()
     assert set(SGLANG.split()) <= set(found)
+
+
+def test_a_clone_without_links_says_so(tmp_path: Path) -> None:
+    """Git for Windows writes a link as a file that holds where it leads."""
+    (tmp_path / "sgc").mkdir()
+    shutil.copy(sgc.__file__, tmp_path / "sgc")
+    (tmp_path / "sgc" / "ir").write_text("../ir")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import sgc"
+    found = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert "ImportError: sgc/ir is a text, not a link" in found.stderr
