@@ -254,6 +254,14 @@ def test_rows_that_come_while_results_are_read_wait_for_the_next_reading(place, 
     assert set(server.submitted.values()) == {1}
 
 
+@of_openai_first
+def test_a_stage_waits_for_results_that_come_in_pieces(place, model):
+    server, run = place()
+    server.line_s = 0.02
+    assert run(model).code == 0
+    assert sizes(server) == [N_ROWS * n for n in STAGES]
+
+
 @SLOW
 def test_a_batch_that_the_provider_has_forgotten_is_submitted_again(place):
     lost = Fault("status", 404, body={"error": {"message": "no such batch"}})

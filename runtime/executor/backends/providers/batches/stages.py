@@ -102,6 +102,8 @@ class Stages:
     def _on_idle(self, is_busy: bool) -> bool:
         if self._flushing is not None or not (self._waiting or self._ended):
             return False
+        if any(running.is_reading for running, _ in self._running.values()):
+            return False  # between two pieces of a batch's results: more rows are about to ask
         is_whole = not self._waiting or len(self._waiting) >= self._most
         if is_busy and not is_whole and (wait_s := self._linger_s()) > 0:
             if self._timer is not None:
