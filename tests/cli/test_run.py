@@ -147,3 +147,21 @@ def test_a_program_edited_within_a_second_runs_as_it_is(
         code, out, err = sgc_command("run", path, *on_fake)
         assert (code, out.strip()) == (0, word), err
     assert not (tmp_path / "__pycache__").exists()
+
+
+def test_a_job_that_is_done_is_refused_for_another_program_or_options(sgc_command, tmp_path):
+    text = "import sgc\n@sgc.function\ndef job(s, x):\n    s += x + sgc.gen('y', max_tokens=2)\n"
+    for name, source in (("job.py", text), ("edited.py", text.replace("x +", "x + '!' +"))):
+        (tmp_path / name).write_text(source)
+    (tmp_path / "rows.jsonl").write_text('{"x": "a"}\n{"x": "b"}\n')
+    files = ("--rows", "rows.jsonl", "--out", "out.jsonl", "--resume", "job.log", "-q")
+    assert sgc_command("run", "job.py", "--model", "fake", *files)[0] == 0
+    done = (tmp_path / "out.jsonl").read_text()
+    for how in ((), ("--interpret",)):
+        assert sgc_command("run", "job.py", "--model", "fake", *files, *how)[0] == 0
+        code, _, err = sgc_command("run", "edited.py", "--model", "fake", *files, *how)
+        assert (code, "is the log of job as it was then" in err) == (1, True), err
+        code, _, err = sgc_command("run", "job.py", "--model", "fake", *files, "-t", "0.5", *how)
+        assert code in (1, 2), err
+        assert "was written with seed=" in err
+    assert (tmp_path / "out.jsonl").read_text() == done

@@ -206,7 +206,15 @@ class RunLog:
             }
         )
 
-    def _check_program(self, before: Header, now: Header, capabilities: Capabilities) -> None:
+    def check(self, now: Header) -> None:
+        """Raises as `begin` does for another program, seed or options: of a run that asks nothing,
+        and so begins no row.
+        """
+        before = self.header
+        if before is not None:
+            self._check_header(before, now)
+
+    def _check_header(self, before: Header, now: Header) -> None:
         if (before.program, before.fingerprint) != (now.program, now.fingerprint):
             raise GuardError(
                 f"{self.path} is the log of {before.program} as it was then "
@@ -219,6 +227,9 @@ class RunLog:
                 f"run has seed={now.seed} {dict(now.options)}",
                 hint="leave the options out: a resumed run takes those of its log",
             )
+
+    def _check_program(self, before: Header, now: Header, capabilities: Capabilities) -> None:
+        self._check_header(before, now)
         model = self.capabilities().model
         if model != capabilities.model:
             raise GuardError(f"{self.path} was written on {model}, not on {capabilities.model}")

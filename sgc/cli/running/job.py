@@ -23,7 +23,7 @@ from sgc.cli.running.batching import BATCHED_ROWS, BATCHED_THREADS, tell_batches
 from sgc.cli.running.job_files import JobFiles, LogAsked, Stdout
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.progress import Progress, open_progress
-from sgc.errors import SgcError, UsageError
+from sgc.errors import GuardError, LogOptionsError, SgcError, UsageError
 from sgc.interpreter.calls import Canceller, run_eager
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.function import Function
@@ -94,9 +94,10 @@ class JobRun:
                 if isinstance(ended, SystemExit):
                     raise
                 raise click.exceptions.Exit(EXIT_INTERRUPTED) from ended
-            except SgcError:
+            except SgcError as error:
                 progress.close()
-                self._tell_how_to_go_on(tally, "ended by an error")
+                if not isinstance(error, GuardError | LogOptionsError):  # this command does not
+                    self._tell_how_to_go_on(tally, "ended by an error")
                 tell_batches(endpoint)
                 raise
             finally:

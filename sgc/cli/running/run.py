@@ -34,6 +34,7 @@ from sgc.cli.settings.asking import DEMO, DEMO_NOTE
 from sgc.errors import UsageError
 from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt
+from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import SCHEMES, Runtime, connect
@@ -42,11 +43,13 @@ from sgc.runs.rows.survey import Asked
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
-from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.interface.log import Header
+from sgc.runtime.executor.log.run_log import RunLog, header_of
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.telemetry.otlp import check_otlp
+from sgc.tracing.watch.guards import guards_of
 
 NO_JOB = JobAsked()
 
@@ -201,6 +204,8 @@ def run_program(
         if given.job is not None:
             begun = this_run.begin()
             if begun.is_over:
+                if run_log is not None:
+                    run_log.check(_header(loaded, options))
                 this_run.run(None, options, begun)
                 return
         asked = f"replies of {replay}" if replay else engine or f"the model {model or DEMO}, here"
@@ -242,6 +247,13 @@ def run_program(
         trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
+
+
+def _header(loaded: Program | Function, options: RunOptions) -> Header:
+    """What a log says of a run of the program."""
+    if isinstance(loaded, Program):
+        return header_of(loaded.name, loaded.graph.guards, options)
+    return header_of(loaded.name, guards_of(loaded, {}), options)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
