@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,20 @@ def has_servers(page: Path) -> bool:
     return any(block.runs and "sgc serve" in block.text for block in blocks_of(page))
 
 
+Running = Callable[[str | None], Runtime | None]
+
+
+@pytest.fixture
+def running(request: pytest.FixtureRequest) -> Running:
+    """The tests' engines, by their model."""
+    engines = {None: "default_engine", "fake": "fake_engine"}
+
+    def engine(model: str | None) -> Runtime | None:
+        return request.getfixturevalue(engines[model]) if model in engines else None
+
+    return engine
+
+
 @pytest.fixture
 def servers() -> Iterator[Servers]:
     servers = Servers()
@@ -45,14 +59,14 @@ QUICK = [
 
 @pytest.mark.parametrize("page", QUICK, ids=name_of)
 def test_the_readme_and_the_tutorial_run(
-    page: Path, default_engine: Runtime, servers: Servers, tmp_path: Path
+    page: Path, running: Running, servers: Servers, tmp_path: Path
 ) -> None:
     """Within this process, on one engine, so that it takes a moment."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    sgc.set_default_backend(default_engine)
+    sgc.set_default_backend(running(None))
     try:
-        run_page(page, folder, Within(default_engine), servers)
+        run_page(page, folder, Within(running), servers)
     finally:
         sgc.set_default_backend(None)
 
@@ -73,11 +87,11 @@ def folder(tmp_path: Path) -> Path:
     "page", [p for p in PAGES if has_blocks(p) and p not in QUICK], ids=name_of
 )
 def test_every_other_page_runs(
-    page: Path, default_engine: Runtime, servers: Servers, folder: Path
+    page: Path, running: Running, servers: Servers, folder: Path
 ) -> None:
-    sgc.set_default_backend(default_engine)
+    sgc.set_default_backend(running(None))
     try:
-        run_page(page, folder, Within(default_engine), servers)
+        run_page(page, folder, Within(running), servers)
     finally:
         sgc.set_default_backend(None)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -43,6 +44,7 @@ def tokens_of(text: str) -> list:
     return MarkdownIt("commonmark").enable("table").parse(text)
 
 
+@cache
 def blocks_of(path: Path) -> list[Block]:
     """All blocks of a page, and the comments that are blocks."""
     found: list[Block] = []

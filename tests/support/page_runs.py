@@ -120,10 +120,13 @@ def _is_open(command: str) -> bool:
 
 
 class Within:
-    """Runs commands within this process, where they are `sgc` or a script, on one engine."""
+    """Runs commands within this process, where they are `sgc` or a script.
 
-    def __init__(self, engine: Runtime) -> None:
-        self.engine = engine
+    running: gives the engine of a model, None for the one that ships, and None if there is none.
+    """
+
+    def __init__(self, running: Callable[[str | None], Runtime | None]) -> None:
+        self.running = running
 
     def __call__(self, command: str, folder: Path) -> tuple[int, str]:
         first, pipe, rest = command.partition(" | ")
@@ -155,10 +158,11 @@ class Within:
 
     def _started(self, model: str | None, **how: Any) -> Endpoint:
         """The engine, in place of a new one of the same model."""
-        if model is not None or any(how.values()):
+        engine = None if any(how.values()) else self.running(model)
+        if engine is None:
             return Runtime(model, **how)
-        self.engine.flush_cache()
-        return RemoteEngine(self.engine._engine.uri)
+        engine.flush_cache()
+        return RemoteEngine(engine._engine.uri)
 
     def _script(self, words: list[str]) -> None:
         before, path = sys.argv, list(sys.path)
