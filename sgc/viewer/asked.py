@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import Generated, Scored, Usage
 from sgc.runtime.executor.interface.log import Json
-from sgc.runtime.executor.log.records import MAX_PROMPT_CHARS, sampling_parts, usage_in
+from sgc.runtime.executor.log.log_timeline import REQUESTS, times_in
+from sgc.runtime.executor.log.records import (
+    MAX_PROMPT_CHARS,
+    instance_of,
+    sampling_parts,
+    usage_in,
+)
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import Request, RunResult, ToolCall
 
-REQUESTS = ("generate", "score", "commit")
+KINDS = (*REQUESTS, "tool")  # of the records that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +83,12 @@ def _logged_request(record: Json) -> Asked:
     choices = tuple(map(str, record.get("choices", ())))
     text = str(reply["text"]) if kind == "generate" else "" if kind == "commit" else None
     if kind == "score" and reply.get("chosen") is not None:
-        text = choices[reply["chosen"]]
+        text = dict(enumerate(choices))[reply["chosen"]]
     prompt = str(record["prompt"])
     return Asked(
         str(record["row"]), str(record["path"]), kind, str(record["name"]), str(record["line"]),
-        prompt, text, float(record["start_s"]), float(record["end_s"]), usage_in(record),
-        str(reply.get("finish_reason", "")), choices, dict(record.get("sampling", {})),
+        prompt, text, *times_in(record), usage_in(record),
+        str(reply.get("finish_reason", "")), choices, instance_of(record.get("sampling", {}), dict),
         len(prompt) >= MAX_PROMPT_CHARS,
     )  # fmt: skip
 
@@ -90,8 +96,7 @@ def _logged_request(record: Json) -> Asked:
 def _logged_call(record: Json) -> Called:
     return Called(
         str(record["row"]), str(record.get("path", "")), str(record["name"]), str(record["line"]),
-        float(record["start_s"]), float(record["end_s"]), record.get("args"), record.get("value"),
-        str(record.get("error", "")),
+        *times_in(record), record.get("args"), record.get("value"), str(record.get("error", "")),
     )  # fmt: skip
 
 
@@ -145,10 +150,14 @@ def generated_spans(requests: Iterable[Asked]) -> list[tuple[Asked, tuple[Span, 
             start = len(asked.prompt)
             ends.append((asked.prompt + text, (*spans, (start, start + len(text)))))
         del ends[:-_MAX_ENDS]
-    return [(_chosen(each, found), spans) for each, spans in found]
+    after = [each.prompt for each, _ in found]
+    return [
+        (_chosen(each, after[index + 1 : index + 1 + _MAX_ENDS]), spans)
+        for index, (each, spans) in enumerate(found)
+    ]
 
 
-_MAX_ENDS = 256
+_MAX_ENDS = 256  # how many requests before and after one are looked at
 
 
 def _spans_of(prompt: str, ends: list[tuple[str, tuple[Span, ...]]]) -> tuple[Span, ...]:
@@ -160,16 +169,15 @@ def _spans_of(prompt: str, ends: list[tuple[str, tuple[Span, ...]]]) -> tuple[Sp
     return spans
 
 
-def _chosen(asked: Asked, found: list[tuple[Asked, tuple[Span, ...]]]) -> Asked:
+def _chosen(asked: Asked, after: Sequence[str]) -> Asked:
+    """after: the prompts of the next requests."""
     if asked.text is not None:
         return asked
-    starts = {asked.prompt + choice: choice for choice in asked.choices}
-    fitting = {
-        starts[text]
-        for text in starts
-        for other, _ in found
-        if other.start_s >= asked.end_s and other.prompt.startswith(text)
-    }
+    fitting = [
+        choice
+        for choice in asked.choices
+        if any(prompt.startswith(asked.prompt + choice) for prompt in after)
+    ]
     longest = max(fitting, key=len, default=None)
     is_sure = longest is not None and all(longest.startswith(each) for each in fitting)
     return replace(asked, text=longest) if is_sure else asked

@@ -14,10 +14,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from sgc.viewer.texts import script_json
+from sgc.viewer.texts import cut, script_json
 
 GENERATOR = '<meta name="generator" content="sgc view">'  # by which a page is known as ours
 _ASSETS = Path(__file__).parent / "assets"
+_MAX_TITLE = 200
 _LIBRARIES = ("vendor/tabulator.min.js", "vendor/dagre.min.js")
 _OWN = (
     "text.js", "table.js", "summary.js", "program.js", "rows.js", "requests.js", "prompts.js",
@@ -37,7 +38,7 @@ def page(data: Mapping[str, Any], title: str) -> str:
     return _asset("page.html").format(
         generator=GENERATOR,
         policy=policy,
-        title=escape(title),
+        title=escape(cut(title, _MAX_TITLE).encode("utf-8", "replace").decode("utf-8")),
         styles="\n".join(map(_asset, _STYLES)),
         data=script_json(data),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),

@@ -55,7 +55,7 @@ def _records(path: Path) -> Iterator[Mapping[str, Any]]:
                 continue
             try:
                 record = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(f"{path}:{number}: no JSON object: {error}") from error
             if not (isinstance(record, dict) and "key" in record and "inputs" in record):
                 raise UsageError(
@@ -82,8 +82,10 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         return found
     found["variables"] = _cells(record.get("variables", {}))
     found["return"] = plain(record.get("return"))
-    found["usage"] = _cells(record.get("usage", {}))
-    streams = [{"name": "", "text": record.get("text", "")}, *record.get("streams", ())]
+    usage = _cells(record.get("usage", {})).items()
+    found["usage"] = {name: value for name, value in usage if type(value) in (int, float)}
+    others = record.get("streams", ())
+    streams = [{"text": record.get("text", "")}, *(others if isinstance(others, list) else ())]
     found["streams"] = [
         [str(each.get("name", "")), cut(str(each.get("text", "")))]
         for each in streams

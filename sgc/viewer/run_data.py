@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sgc.runtime.executor.interface.backend import sum_costs
@@ -25,14 +26,15 @@ class Collected:
     calls: list[Called] = field(default_factory=list)
     n_left_out: int = 0
 
-    def add(self, found: Iterable[Asked | Called]) -> None:
-        for each in found:
-            if len(self.requests) + len(self.calls) >= MAX_REQUESTS:
-                self.n_left_out += 1
-            elif isinstance(each, Asked):
+    def add(self, found: Iterable[Asked | Called], n_all: int) -> None:
+        """n_all: how many `found` has; those that do not fit are not read."""
+        before = len(self.requests) + len(self.calls)
+        for each in islice(found, MAX_REQUESTS - before):
+            if isinstance(each, Asked):
                 self.requests.append(each)
             else:
                 self.calls.append(each)
+        self.n_left_out += n_all - (len(self.requests) + len(self.calls) - before)
 
 
 def run_data(found: Collected, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,10 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return cut(value)
-    text = json.dumps(value, default=repr)
+    try:
+        text = json.dumps(value, default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, or no end
+        return cut(repr(value))
     return json.loads(text) if len(text) <= MAX_TEXT else cut(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -19,7 +20,7 @@ from sgc.programs.program import Program
 from sgc.runs.run import RunState
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import RunResult
-from sgc.viewer.asked import in_log, in_result
+from sgc.viewer.asked import KINDS, in_log, in_result
 from sgc.viewer.page import page
 from sgc.viewer.program_data import files_beside, program_data
 from sgc.viewer.rows_data import MAX_ROWS, Rows, is_results, read_results
@@ -44,13 +45,22 @@ class View:
         return page(self.data, self.title)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the page; it holds prompts and replies, so only its owner may read it."""
-        target = Path(path)
-        text = self.html()
-        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w",
-                  encoding="utf-8") as file:  # fmt: skip
-            file.write(text)
-        return target
+        """Writes the page, in place of what is there once it is written whole. It holds prompts and
+        replies, so only its owner may read it. Raises UsageError for what is there and no file.
+        """
+        target = Path(path).resolve()  # a link stays one
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{path}: expected the name of a file")
+        data = self.html().encode("utf-8")
+        handle, unfinished = tempfile.mkstemp(prefix=".sgc-view-", dir=target.parent)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+            os.replace(unfinished, target)
+        except BaseException:
+            os.unlink(unfinished)
+            raise
+        return Path(path)
 
     def _repr_html_(self) -> str:
         return (
@@ -82,6 +92,8 @@ class PageMaker:
     about: dict[str, Any] = field(default_factory=dict)
     own_rows: list[dict[str, Any]] = field(default_factory=list)
     n_rows: int = 0
+    n_failed: int = 0
+    has_log: bool = False
 
     def add(self, thing: Any) -> None:
         match thing:
@@ -146,11 +158,14 @@ class PageMaker:
         header = log.header
         if header is None:
             raise UsageError(f"{log.path}: no run was begun in it")
+        if self.n_rows:  # its rows' keys are others' too, and its clock is another
+            raise UsageError(f"{log.path}: a page shows one log, and no runs beside it")
+        self.has_log = True
         options = {name: plain(value) for name, value in header.options.items()}
         model = log.capabilities().model
         self.about |= {"program": header.program, "seed": header.seed, "model": model}
         self.about |= {"options": options} if options else {}
-        self.found.add(in_log(log))
+        self.found.add(in_log(log), log.count(KINDS))
         for key in log.rows():
             self.n_rows += 1
             if len(self.own_rows) < MAX_ROWS:
@@ -158,19 +173,26 @@ class PageMaker:
 
     def add_state(self, state: RunState | RunResult) -> None:
         """Adds a run, as the row of its number."""
+        if self.has_log:
+            raise UsageError("a page shows one log, or runs, not both")
         key = str(self.n_rows)
         self.n_rows += 1
         error = state.error() if isinstance(state, RunState) else None
         if error is not None:
             told = cut(f"{type(error).__name__}: {error}", 20_000)
-            self.own_rows.append({"key": key, "inputs": {}, "error": told})
+            self._add_row({"key": key, "inputs": {}, "error": told})
             return
         result = state.result() if isinstance(state, RunState) else state
         self.about.setdefault("program", result.program)
         self.about.setdefault("seed", result.seed)
-        self.found.add(in_result(key, result))
+        n_all = len(result.requests) + len(result.tool_calls)
+        self.found.add(in_result(key, result), n_all)
+        self._add_row(_row(key, result))
+
+    def _add_row(self, row: dict[str, Any]) -> None:
+        self.n_failed += "error" in row
         if len(self.own_rows) < MAX_ROWS:
-            self.own_rows.append(_row(key, result))
+            self.own_rows.append(row)
 
     def view(self) -> View:
         data: dict[str, Any] = {}
@@ -188,8 +210,7 @@ class PageMaker:
     def _rows(self) -> dict[str, Any]:
         """The rows of the results, with what only the log has of rows that are not done."""
         if self.rows is None:
-            failed = sum("error" in row for row in self.own_rows)
-            return {"rows": self.own_rows, "all": self.n_rows, "failed": failed, "is_log": True}
+            return {"rows": self.own_rows, "all": self.n_rows, "failed": self.n_failed}
         done = {row["key"] for row in self.rows.rows}
         is_whole = len(self.rows.rows) == self.rows.n_all
         begun = [

@@ -66,6 +66,7 @@ def test_an_edit_asks_what_depends_on_it(fake_engine: Runtime, tmp_path: Path) -
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_errors_of_a_version_and_the_next(fake_engine: Runtime, tmp_path: Path) -> None:
     async def run() -> None:
         runner, versions, source = runner_of(tmp_path, fake_engine, "def broken(:\n")
@@ -82,6 +83,21 @@ def test_errors_of_a_version_and_the_next(fake_engine: Runtime, tmp_path: Path) 
     asyncio.run(run())
 
 
+@pytest.mark.slow
+def test_edits_that_come_together_and_long_results(fake_engine: Runtime, tmp_path: Path) -> None:
+    async def run() -> None:
+        text = PROGRAM + '    s += "x" * 300_000\n    return s["v0"]\n'
+        runner, versions, _ = runner_of(tmp_path, fake_engine, text)
+        await asyncio.gather(*(runner.start({"topic": "tea"}) for _ in range(3)))
+        await runner.wait()
+        assert [each.state for each in versions.all] == ["stopped", "stopped", "done"]
+        assert len(versions.all[-1].text) > 300_000
+        state = await versions.state(-1, 0.0)
+        assert [bool(each["text"]) for each in state["versions"]] == [False, False, True]
+
+    asyncio.run(run())
+
+
 def test_parameters_and_arguments(tmp_path: Path) -> None:
     source = tmp_path / "described_chain.py"
     source.write_text(PROGRAM)
@@ -92,10 +108,13 @@ def test_parameters_and_arguments(tmp_path: Path) -> None:
     json.dumps(found)
 
 
-def test_files_that_count(tmp_path: Path) -> None:
+def test_files_that_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sub" / "__pycache__").mkdir(parents=True)
     for name in ("a.py", "sub/b.py", "sub/__pycache__/c.py", "d.txt"):
         (tmp_path / name).write_text("1")
+    monkeypatch.setattr("sgc.cli.dev.watching.MAX_FOLDERS", 2)
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "far.py").write_text("1")
     before = stamps(tmp_path)
     assert sorted(Path(each).name for each in before) == ["a.py", "b.py"]
     (tmp_path / "sub" / "b.py").write_text("22")

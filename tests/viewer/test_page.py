@@ -14,6 +14,8 @@ from property_tests import examples
 from sgc.viewer.page import page
 from sgc.viewer.texts import cut, plain, script_json
 
+LOOP: list[object] = []
+LOOP.append(LOOP)
 HOSTILE = ("</script><script>alert(1)</script>", "<!--<script>", "]]>", "\u2028", "\ud800", "&lt;")
 values = st.recursive(
     st.none()
@@ -52,6 +54,7 @@ def test_the_page_has_its_data_once_and_its_policy() -> None:
     found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
     assert [json.loads(each) for each in found] == [data]
     assert "<title>&lt;b&gt;title&lt;/b&gt;</title>" in html
+    page({}, "\ud800" * 1000).encode("utf-8")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
     assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
@@ -88,7 +91,9 @@ def test_a_cut_text_keeps_both_ends(text: str, most: int) -> None:
     assert len(head) + len(tail.partition(" …]\n")[2]) == most
 
 
-@pytest.mark.parametrize("value", [{"a": object()}, [1, {2, 3}], "x" * 200_000, float("nan")])
+@pytest.mark.parametrize(
+    "value", [{"a": object()}, [1, {2, 3}], {(1, 2): 3}, LOOP, "x" * 200_000, float("nan")]
+)
 def test_plain_values_are_json(value: object) -> None:
     json.dumps(plain(value))
     assert len(json.dumps(plain(value))) < 120_000

@@ -177,3 +177,51 @@ def test_what_a_page_cannot_show(job: Path, sgc_command: Command) -> None:
         assert told in err, (argv, err)
     assert (job / "mine.html").read_text() == "my own page"
     assert "p.html" not in os.listdir(job)
+
+
+def test_results_that_another_program_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text(
+        '{"key": 1, "inputs": 5, "streams": 7, "usage": {"cost_usd": "much", "requests": 2}}\n'
+        '{"key": "2", "inputs": {}, "streams": [3, {"text": 4}], "variables": [], "text": null}\n'
+    )
+    rows = sgc.view(path).data["rows"]["rows"]
+    assert rows[0]["usage"] == {"requests": 2}
+    assert [row["key"] for row in rows] == ["1", "2"]
+    path.write_text('{"key": 1, "inputs": ' + "[" * 100_000 + "\n")
+    with pytest.raises(UsageError, match=r"expected a \.sgir file"):
+        sgc.view(path)
+
+
+def test_a_page_has_one_clock(scripted: Any, tmp_path: Path) -> None:
+    """Rows of two logs have the same keys, and a run's times are not those of a log."""
+    path = tmp_path / "run.log"
+    with RunLog.open(path) as log:
+        result = run(scripted, log=log)
+    for things in ((path, path), (path, result), (result, path)):
+        with pytest.raises(UsageError, match="a page shows one log"):
+            sgc.view(*things)
+
+
+def test_what_does_not_fit_is_not_read(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgc.viewer.run_data.MAX_REQUESTS", 2)
+    result = run(scripted)
+    data = sgc.view([result, result]).data["run"]
+    n_all = 2 * (len(result.requests) + len(result.tool_calls))
+    assert len(data["requests"]) + len(data["calls"]) + data["left_out"] == n_all
+    assert data["left_out"] == n_all - 2
+
+
+def test_a_page_replaces_only_a_file(tmp_path: Path) -> None:
+    page = sgc.view(program)
+    with pytest.raises(UsageError, match="expected the name of a file"):
+        page.save(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(UsageError, match="expected the name of a file"):
+        page.save(tmp_path / "fifo")
+    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
+    (tmp_path / "page.html").write_text("old")
+    page.save(tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "link.html", "page.html"]

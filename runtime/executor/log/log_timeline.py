@@ -36,19 +36,20 @@ def log_trace(log: RunLog) -> dict[str, Any]:
 def _request(record: Json, prefix: str) -> Request:
     return Request(
         record["kind"], record["name"], prefix + record["path"], record["ordinal"], (),
-        _loc(record), *_times_s(record), usage_in(record),
+        _loc(record), *times_in(record), usage_in(record),
     )  # fmt: skip
 
 
 def _call(record: Json) -> ToolCall:
     return ToolCall(
         record["name"], record["ordinal"], record["effect"], "", _loc(record),
-        *_times_s(record), record["error"], is_logged=True,
+        *times_in(record), record["error"], is_logged=True,
         path=record.get("path", ""),
     )  # fmt: skip
 
 
-def _times_s(record: Json) -> tuple[float, float]:
+def times_in(record: Json) -> tuple[float, float]:
+    """When a record's request or call began and ended, in seconds since 1970."""
     start_s, end_s = (instance_of(record[name], float) for name in ("start_s", "end_s"))
     if not 0 <= start_s <= end_s <= _MAX_TIME_S:
         raise ValueError(f"it takes the time from {start_s} to {end_s}")

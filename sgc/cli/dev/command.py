@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from sgc.cli.dev.develop import DevAsked, develop
 from sgc.cli.settings.asking import DEMO_NOTE
 from sgc.errors import UsageError
 from sgc.runs.endpoint import require
@@ -36,7 +35,9 @@ def dev(
     for name in _PASSED_ON:
         if passed_on[name] is not None:
             options += [f"--{name.replace('_', '-')}", str(passed_on[name])]
-    require(("aiohttp",), "the page of sgc dev", "http")
+    require(("aiohttp",), "the page of sgc dev", "engine")
+    from sgc.cli.dev.develop import DevAsked, develop
+
     if engine is None and model is None:
         click.echo(DEMO_NOTE, err=True)
     asked = DevAsked(target, engine, model, json_args or "", single_args, tuple(options), seed,

@@ -25,6 +25,7 @@ from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.server.listen import Address, Security
 
 LOOK_S = 0.3
+IMPORT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,11 @@ def _is_enough(about: Mapping[str, Any]) -> bool:
 async def _described(asked: DevAsked) -> dict[str, Any]:
     """The program's parameters, and the arguments of the command line; `error` if it cannot say."""
     command = [asked.target, asked.json_args, *asked.single_args]
-    async with process(command, "sgc.cli.dev.describe") as child:
-        out, err = await child.communicate()
+    try:
+        async with asyncio.timeout(IMPORT_S), process(command, "sgc.cli.dev.describe") as child:
+            out, err = await child.communicate()
+    except TimeoutError:
+        return {FAILED: f"importing it took more than {IMPORT_S:g} s"}
     try:
         found = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):

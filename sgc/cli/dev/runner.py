@@ -39,14 +39,16 @@ class Runner:
         self._asked = asked
         self._versions = versions
         self._task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()  # an edit, and a click, may come together
         self._version: Version | None = None
 
     async def start(self, arguments: Mapping[str, Any]) -> Version:
         """Begins a version; the one before it is ended if it still runs."""
-        await self.stop()
-        self._version = version = self._versions.begin(arguments)
-        self._task = asyncio.create_task(self._run(version))
-        return version
+        async with self._starting:
+            await self.stop()
+            self._version = version = self._versions.begin(arguments)
+            self._task = asyncio.create_task(self._run(version))
+            return version
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -85,9 +87,7 @@ class Runner:
         async with process(command) as child:
             assert child.stdout is not None
             assert child.stderr is not None
-            out, _ = await asyncio.gather(
-                child.stdout.read(_MAX_RESULT), self._show(version, child.stderr)
-            )
+            out, _ = await asyncio.gather(_bounded(child.stdout), self._show(version, child.stderr))
             return await child.wait(), out
 
     async def _show(self, version: Version, stream: asyncio.StreamReader) -> None:
@@ -122,6 +122,17 @@ class Runner:
                 (version.kept if is_kept else version.asked).append(name)
 
 
+async def _bounded(stream: asyncio.StreamReader) -> bytes:
+    """All that comes; raises ValueError for more than a page can use."""
+    parts, left = [], _MAX_RESULT
+    while data := await stream.read(1 << 16):
+        parts.append(data)
+        left -= len(data)
+        if left < 0:
+            raise ValueError(f"the result has more than {_MAX_RESULT >> 20} MB")
+    return b"".join(parts)
+
+
 @contextlib.asynccontextmanager
 async def process(arguments: Sequence[str], module: str = "sgc") -> Any:
     """A process of sgc's own, with those that it starts; all are ended with the block."""
@@ -132,6 +143,7 @@ async def process(arguments: Sequence[str], module: str = "sgc") -> Any:
             "-m",
             module,
             *arguments,
+            env={**os.environ, "NO_COLOR": "1"},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

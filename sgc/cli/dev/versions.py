@@ -29,12 +29,12 @@ class Version:
     took_s: float = 0.0
     has_page: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def told(self, with_text: bool) -> dict[str, Any]:
         return {
             "number": self.number, "state": self.state, "asked": self.asked, "kept": self.kept,
-            "text": self.text[-MAX_CHARS:], "error": self.error, "returned": self.returned,
-            "took_s": round(self.took_s, 3), "arguments": dict(self.arguments),
-            "has_page": self.has_page,
+            "text": self.text[-MAX_CHARS:] if with_text else "", "error": self.error,
+            "returned": self.returned, "took_s": round(self.took_s, 3),
+            "arguments": dict(self.arguments), "has_page": self.has_page,
         }  # fmt: skip
 
 
@@ -82,5 +82,6 @@ class Versions:
                     await self._changed.wait()
             except TimeoutError:
                 pass
-        versions = [each.told() for each in self.all]
+        # The page shows the last one's text; the others' are on their own pages.
+        versions = [each.told(each is self.all[-1]) for each in self.all]
         return {"changes": self._n_changes, **self.about, "versions": versions}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 MAX_FILES = 2_000
+MAX_FOLDERS = 500
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
 
 Stamps = dict[str, tuple[int, int]]
 
 
 def stamps(folder: Path) -> Stamps:
-    """The time and size of each Python file below a folder: of the first MAX_FILES."""
+    """The time and size of each Python file below a folder: of the first MAX_FILES, in the first
+    MAX_FOLDERS. A program may be in a home folder.
+    """
     found: Stamps = {}
     for path in _files(folder):
         try:
@@ -27,6 +31,6 @@ def stamps(folder: Path) -> Stamps:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for at, folders, files in os.walk(folder):
+    for at, folders, files in islice(os.walk(folder), MAX_FOLDERS):
         folders[:] = sorted(each for each in folders if each[0] != "." and each not in _LEFT_OUT)
         yield from (Path(at) / name for name in sorted(files) if name.endswith(".py"))

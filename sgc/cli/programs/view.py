@@ -44,6 +44,8 @@ def view(
 
 def _check_target(target: Path, output: Path | None) -> None:
     """Raises UsageError for a file that cannot be written, or that is no page of `sgc view`."""
+    if target.exists() and not (target.is_file() or target.is_dir()):  # opening it may wait
+        raise UsageError(f"-o {target}: expected the name of a file")
     try:
         with target.open("rb") as file:
             is_page = GENERATOR.encode() in file.read(4096)

@@ -12,15 +12,16 @@ function el(tag, given = {}, ...children) {
 }
 
 // Characters that would be invisible, or change how others are shown.
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u;
 
 function shown(text) {
   const found = document.createDocumentFragment();
   let rest = text;
   for (let at = rest.search(CONTROLS); at >= 0; at = rest.search(CONTROLS)) {
-    const code = rest.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0");
+    const point = rest.codePointAt(at);
+    const code = point.toString(16).toUpperCase().padStart(4, "0");
     found.append(rest.slice(0, at), el("span", { class: "control", title: `the character U+${code}` }, `U+${code}`));
-    rest = rest.slice(at + 1);
+    rest = rest.slice(at + (point > 0xffff ? 2 : 1));
   }
   found.append(rest);
   return found;
