@@ -97,3 +97,9 @@ def test_a_choice_that_nothing_tells_stays_unknown() -> None:
     choice = asked("Good?", None, 0.0, kind="score", choices=("yes", "no"))
     elsewhere = asked("Bad?", "", 1.0)
     assert generated_spans([choice, elsewhere])[0][0].text is None
+
+
+def test_of_two_draws_the_longer_one_is_continued() -> None:
+    draws = [asked("Tip:", " tea time", 0.0), asked("Tip:", " tea", 0.1)]
+    *_, (_, spans) = generated_spans([*draws, asked("Tip: tea time\nWhy?", "", 1.0)])
+    assert spans == ((4, 13),)
