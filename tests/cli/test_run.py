@@ -165,3 +165,10 @@ def test_a_job_that_is_done_is_refused_for_another_program_or_options(sgc_comman
         assert code in (1, 2), err
         assert "was written with seed=" in err
     assert (tmp_path / "out.jsonl").read_text() == done
+    code, _, err = sgc_command("run", "job.py", *files)
+    assert (code, "was written on fake, not on sgc-tiny" in err) == (1, True), err
+    assert "go on with fake; or begin a new log (a job: and another --out)" in err
+    assert "not on m" in sgc_command("run", "job.py", "-e", "anthropic:m?api=x", *files)[2]
+    code, _, err = sgc_command("run", "job.py", "-e", "unix:gone", *files[:-1])
+    assert (code, "done, on fake; unix:gone is not asked" in err) == (0, True), err
+    assert (tmp_path / "out.jsonl").read_text() == done

@@ -38,6 +38,7 @@ from sgc.runtime.executor.log.records import (
 from sgc.runtime.executor.run.options import RunOptions
 
 ON_UNKNOWN = ("stop", "retry", "skip")
+_ANEW = "begin a new log (a job: and another --out)"
 _HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
 
 
@@ -122,11 +123,11 @@ class RunLog:
                 f"the program comes to {what}, where its log has another request: {logged} at "
                 f"{found.get('line') or 'an unknown line'}",
                 where=where,
-                hint=f"arguments of this row are not those of the log: {changed}; begin a new log, "
+                hint=f"arguments of this row are not those of the log: {changed}; {_ANEW}, "
                 "or pass the same arguments"
                 if changed
                 else "it depends on what changes from run to run (time, randomness, files, its own "
-                "text); begin a new log, or undo the change",
+                f"text); {_ANEW}, or undo the change",
             )
         return found
 
@@ -210,20 +211,22 @@ class RunLog:
             }
         )
 
-    def check(self, now: Header) -> None:
-        """Raises as `begin` does for another program, seed or options: of a run that asks nothing,
-        and so begins no row.
+    def check(self, now: Header, model: str | None) -> None:
+        """Raises as `begin` does for another program, model, seed or options: of a run that asks
+        nothing, and so begins no row. model: None if it is not known.
         """
         before = self.header
         if before is not None:
             self._check_header(before, now)
+            if model is not None:
+                self._check_model(model)
 
     def _check_header(self, before: Header, now: Header) -> None:
         if (before.program, before.fingerprint) != (now.program, now.fingerprint):
             raise GuardError(
                 f"{self.path} is the log of {before.program} as it was then "
                 f"({before.fingerprint[:12]}), not of this {now.program} ({now.fingerprint[:12]})",
-                hint="begin a new log: the program, or something it reads, has changed",
+                hint=f"the program, or something it reads, has changed: {_ANEW}, or undo the change",
             )
         if (before.seed, before.options) != (now.seed, now.options):
             raise LogOptionsError(
@@ -234,9 +237,15 @@ class RunLog:
 
     def _check_program(self, before: Header, now: Header, capabilities: Capabilities) -> None:
         self._check_header(before, now)
-        model = self.capabilities().model
-        if model != capabilities.model:
-            raise GuardError(f"{self.path} was written on {model}, not on {capabilities.model}")
+        self._check_model(capabilities.model)
+
+    def _check_model(self, now: str) -> None:
+        before = self.capabilities().model
+        if before != now:
+            raise GuardError(
+                f"{self.path} was written on {before}, not on {now}",
+                hint=f"go on with {before}; or {_ANEW}",
+            )
 
     def append(self, record: Json) -> None:
         """Adds a record, which survives a crash of the process once this returns."""

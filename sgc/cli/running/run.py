@@ -30,7 +30,7 @@ from sgc.cli.running.job_files import LogAsked, job_source, open_files
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
-from sgc.cli.settings.asking import DEMO, DEMO_NOTE
+from sgc.cli.settings.asking import DEMO, DEMO_NOTE, Asked
 from sgc.errors import UsageError
 from sgc.programs.compiling import refuse_dead
 from sgc.programs.deopt import may_deopt, run_with_deopt
@@ -39,7 +39,7 @@ from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import SCHEMES, Runtime, connect
 from sgc.runs.options import make_options
-from sgc.runs.rows.survey import Asked
+from sgc.runs.rows import survey
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
@@ -102,8 +102,7 @@ def run_program(
 
     as_sglang: the program is a script for SGLang, and script_args are its arguments.
     """
-    if engine is not None and model is not None:
-        raise UsageError("--model and --engine exclude each other: a running engine has its model")
+    who = Asked(engine, model)
     name, _, folder = (adapter or "").partition("=")
     if engine is not None:
         _refuse(
@@ -150,7 +149,7 @@ def run_program(
         if job.rows is None:
             given = Given.read(json_args, single_args, None)
         else:
-            wanted = Asked(job.limit, job.sample, seed or 0, job.skip_bad_rows)
+            wanted = survey.Asked(job.limit, job.sample, seed or 0, job.skip_bad_rows)
             given = Given(None, (), job=GivenRows(job_source(job, logs, held), wanted))
         tell(f"program: {program}")
         with timed("loaded and compiled"):
@@ -205,7 +204,7 @@ def run_program(
             begun = this_run.begin()
             if begun.is_over:
                 if run_log is not None:
-                    run_log.check(_header(loaded, options))
+                    _check_done(run_log, _header(loaded, options), who, quiet)
                 this_run.run(None, options, begun)
                 return
         asked = f"replies of {replay}" if replay else engine or f"the model {model or DEMO}, here"
@@ -254,6 +253,15 @@ def _header(loaded: Program | Function, options: RunOptions) -> Header:
     if isinstance(loaded, Program):
         return header_of(loaded.name, loaded.graph.guards, options)
     return header_of(loaded.name, guards_of(loaded, {}), options)
+
+
+def _check_done(log: RunLog, now: Header, who: Asked, quiet: bool) -> None:
+    """Raises for a job that is done if it is another one; tells its model if that is not known."""
+    log.check(now, who.known_model)
+    if who.known_model is None and log.header is not None and not quiet:
+        model = log.capabilities().model
+        note = f"sgc: all is done, on {model}; {who.engine} is not asked which model it has"
+        click.echo(note, err=True)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:

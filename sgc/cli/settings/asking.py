@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,8 @@ import click
 from sgc.errors import UsageError
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime, connect
+from sgc.runtime.engine.model.models import DEFAULT_NAMES
+from sgc.runtime.executor.backends.providers.wire.addresses import VENDORS
 
 DEMO = "sgc-tiny"
 DEMO_NOTE = f"sgc: a demo model answers, {DEMO}: name a real one with --model or --engine"
@@ -37,6 +40,17 @@ class Asked:
         is_address = "://" in named or named.startswith(("openai:", "anthropic:", "unix:"))
         engine, model = (named, None) if is_address else (None, named)
         return Asked(engine, model)
+
+    @property
+    def known_model(self) -> str | None:
+        """What the model will be called; None if only the engine knows."""
+        if self.engine is not None:
+            vendor, _, model = self.engine.partition(":")
+            return model.partition("?")[0] if f"{vendor}:" in VENDORS else None
+        if self.model is None or self.model in DEFAULT_NAMES:
+            return DEMO
+        folder = Path(self.model).expanduser()
+        return folder.resolve().name if folder.is_dir() else self.model
 
     def open(self) -> Endpoint:
         if self.engine is not None:
