@@ -6,9 +6,13 @@ An error says what was expected, what was found, the user's line, and what to do
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from typing import Any
+
+MAX_BESIDE = 1000  # files that are looked at for one that was meant
 
 
 def closest(given: str, known: Iterable[str]) -> str:
@@ -17,6 +21,18 @@ def closest(given: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(given, list(known), n=1)
     return f". Did you mean {found[0]!r}?" if found else ""
+
+
+def closest_file(path: str | os.PathLike[str]) -> str:
+    """The same for a file that is not there, of those of its kind beside it."""
+    folder, name = os.path.split(os.fspath(path))
+    kind = os.path.splitext(name)[1]
+    try:
+        with os.scandir(folder or ".") as found:
+            beside = [each.name for each in islice(found, MAX_BESIDE)]
+    except OSError:
+        return ""
+    return closest(name, [each for each in beside if os.path.splitext(each)[1] == kind])
 
 
 class SgcError(Exception):
@@ -51,6 +67,10 @@ class LogOptionsError(UsageError):
 
 class ArgumentError(UsageError):
     """A missing, surplus or wrongly typed argument of a program."""
+
+
+class WordError(UsageError, TypeError):
+    """A word of the language is called with an argument that it does not have."""
 
 
 class ForkError(UsageError):
@@ -96,6 +116,10 @@ class ParseError(SgcError):
 
 class LoadError(SgcError):
     """A `.sgir` file is missing, truncated, altered or of an unknown version."""
+
+
+class NoSuchFile(LoadError, UsageError):
+    """A program's file is not there."""
 
 
 class GuardError(SgcError):

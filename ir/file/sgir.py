@@ -26,7 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from sgc.errors import LoadError, SgcError, UsageError
+from sgc.errors import LoadError, NoSuchFile, SgcError, UsageError, closest_file
 from sgc.ir.file.reader import DAMAGED, UPGRADE, read_program
 from sgc.ir.file.writer import write_program
 from sgc.ir.graph import Graph
@@ -123,7 +123,9 @@ def load(path: str | os.PathLike[str]) -> Graph:
         with open(source, "rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        raise _error(source, "no such file", "`sgc compile` makes one") from None
+        raise NoSuchFile(
+            f"{source}: no such file{closest_file(source)}", hint="`sgc compile` makes one"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise _error(source, f"cannot read the file: {reason}", "check the path") from None

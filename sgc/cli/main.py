@@ -21,6 +21,7 @@ from sgc.cli.output.colours import bad, wanted, warning
 from sgc.errors import SgcError, SgcWarning, UsageError, closest
 
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_UNREAD = 128 + signal.SIGPIPE  # as a shell has it of other tools
 EXIT_SOME_FAILED, EXIT_BUDGET = 100, 101  # of `sgc run --rows`
 
 
@@ -231,4 +232,4 @@ def user_line(error: BaseException) -> str:
 def _leave_closed_pipe() -> NoReturn:
     """Exits silently, as other tools do, when the reader of our output has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(EXIT_ERROR)
+    sys.exit(EXIT_UNREAD)

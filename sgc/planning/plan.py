@@ -54,9 +54,10 @@ class BatchPlan:
 
     def report(self) -> str:
         """One line on what is known and shared."""
+        noun = "row" if len(self.order) == 1 else "rows"
         return (
-            f"{len(self.order)} rows planned: of the {self.known_chars} characters of prompts that "
-            f"are known now, {self.predicted_hit_rate:.1%} are shared"
+            f"{len(self.order)} {noun} planned: of the {self.known_chars} characters of prompts "
+            f"that are known now, {self.predicted_hit_rate:.1%} are shared"
         )
 
 

@@ -73,8 +73,8 @@ def test_damaged_files(sgc_command, tip, damage, message, command):
 
 
 BAD = {
-    "missing program": (["run", "missing.sgir"], 1, "missing.sgir"),
-    "missing source": (["compile", "missing.py"], 1, "missing.py: no such file"),
+    "missing program": (["run", "missing.sgir"], 2, "missing.sgir"),
+    "missing source": (["compile", "missing.py"], 2, "missing.py: no such file"),
     "a folder": (["run", "."], 1, "folder"),
     "missing argument": (["run", "tip.sgir"], 2, "missing argument 'topic' (text)"),
     "surplus argument": (["run", "tip.sgir", "--arg", "topic=a", "--arg", "x=b"], 2, "unknown argument 'x'"),
@@ -82,7 +82,7 @@ BAD = {
     "twice": (["run", "tip.sgir", "--args", '{"topic": "a"}', "--arg", "topic=b"], 2, "--args and by --arg"),
     "not JSON": (["run", "tip.sgir", "--args", "{topic}"], 2, "not valid JSON"),
     "not an object": (["run", "tip.sgir", "--args", "[1]"], 2, "expected a JSON object"),
-    "no such file": (["run", "tip.sgir", "--args", "@nope.json"], 1, "nope.json"),
+    "no such file": (["run", "tip.sgir", "--args", "@nope.json"], 2, "nope.json"),
     "not a pair": (["run", "tip.sgir", "--arg", "topic"], 2, "expected NAME=VALUE"),
     "unreachable": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "unix:nobody.sock"], 1, "nobody.sock"),
     "unreachable port": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "grpc://127.0.0.1:9"], 1, "127.0.0.1:9"),
@@ -113,6 +113,60 @@ def test_bad_input_is_one_clear_message(sgc_command, tip, case):
     code, out, err = sgc_command(*argv)
     assert message in err
     assert (code, out) == (expected, "")
+
+
+def test_of_a_file_that_is_not_there_the_one_that_may_be_meant_is_told(sgc_command, tip, tmp_path):
+    (tmp_path / "triage.py").touch()
+    (tmp_path / "triage.jsonl").write_text('{"topic": "a"}\n{"topic": a}\n')
+    rows = ["run", "tip.sgir", "--model", "fake", "--rows"]
+    for argv, meant in (
+        (["run", "triag.py"], "triage.py"),
+        (["run", "tp.sgir"], "tip.sgir"),
+        ([*rows, "triag.jsonl"], "triage.jsonl"),
+        (["run", "tip.sgir", "--args", "@triag.jsonl"], "triage.jsonl"),
+    ):
+        code, _, err = sgc_command(*argv)
+        assert (code, f". Did you mean {meant!r}?" in err) == (2, True), err
+    assert "Did you mean" not in sgc_command("run", "no/such/triag.py")[2]
+    code, _, err = sgc_command(*rows, "triage.jsonl", "--out", "o.xlsx")
+    assert (code, "triage.jsonl:2: expected a JSON object, found: Expecting value, at column 11" in err) == (2, True), err  # fmt: skip
+
+
+def test_results_are_not_written_as_what_nobody_reads(sgc_command, tip, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"topic": "a"}\n')
+    code, _, err = sgc_command("run", "tip.sgir", "--rows", "rows.jsonl", "--out", "o.xlsx")
+    assert (code, "--out o.xlsx: results are not written as .xlsx" in err) == (2, True), err
+    assert "name it .jsonl, .ndjson, .csv, .parquet, .pq" in err
+    assert not (tmp_path / "o.xlsx").exists()
+
+
+def test_an_argument_that_a_word_does_not_have_is_told_once(sgc_command, tmp_path):
+    text = "import sgc\n{}@sgc.function\ndef p(s):\n    s += 'a' + {}('b', max_tokns=3)\n"
+    own = "def gen(name): ...\n"
+    for name, before, word in (
+        ("word", "", "sgc.gen"),
+        ("own", own, "gen"),
+        ("other", own, "sgc.gen"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text.format(before, word))
+    code, _, err = sgc_command("run", "word.py", "--model", "none")
+    assert (code, err) == (
+        1, "sgc: error: word.py:4: gen() has no argument 'max_tokns'. Did you mean 'max_tokens'?\n"
+    )  # fmt: skip
+    for name in ("own", "other"):  # which of the two is called is not known from the error
+        assert "raised TypeError while being traced" in sgc_command("compile", f"{name}.py")[2]
+
+
+def test_a_word_that_may_not_be_reached_ends_no_run(sgc_command, on_fake, tmp_path):
+    path = written(
+        tmp_path,
+        "@sgc.function\ndef p(s):\n    s += 'a' + sgc.gen('a', max_tokens=2)\n"
+        "    if s['a'] == 'never':\n        s += sgc.gen('b', max_tokns=3)\n"
+        "    try:\n        s += sgc.select('c', choises=['a'])\n"
+        "    except TypeError:\n        s += 'caught'\n",
+    )
+    code, out, err = sgc_command("run", path, *on_fake)
+    assert (code, "caught" in out) == (0, True), err
 
 
 SOURCES = {
@@ -147,7 +201,7 @@ def test_debug_shows_the_traceback(tmp_path):
     done = subprocess.run(
         run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert "missing.py: no such file" in done.stderr
 

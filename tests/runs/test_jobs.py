@@ -19,8 +19,10 @@ from row_jobs import COMMAND, PROGRAM, Counting, by_key, endpoint, read_out, wri
 from waiting import BOUND_S
 
 from sgc.cli.running import run as run_module
+from sgc.cli.running.progress import open_progress, say
 from sgc.errors import BudgetExceeded, EngineUnavailable, ProgramError
 from sgc.runs.jobs import records
+from sgc.runs.jobs.tally import Tally
 from sgc.runtime.executor.log.run_log import RunLog
 
 N = 12
@@ -321,6 +323,20 @@ def test_an_order_and_a_part_of_the_rows_are_had_when_asked(job, backend):
     assert job("--ordered", "--sample", "5")[0] == 0
     assert [each["key"] for each in read_out("out.jsonl")] == keys
     assert "resumes: 5 of 5" in job("--ordered", "--sample", "5")[1]
+
+
+def test_a_note_is_above_the_bar(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    bar = open_progress(None, Tally(n_rows=3), quiet=False)
+    say("3 rows planned")
+    bar.close()
+    shown = [line.rpartition("\r")[2] for line in sys.stderr.getvalue().split("\n")]
+    assert shown[0] == "3 rows planned"
+    assert "0/3 [" in shown[1]
 
 
 def test_progress_is_lines_where_there_is_no_terminal(job, monkeypatch):

@@ -226,7 +226,7 @@ class RunLog:
             raise GuardError(
                 f"{self.path} is the log of {before.program} as it was then "
                 f"({before.fingerprint[:12]}), not of this {now.program} ({now.fingerprint[:12]})",
-                hint=f"the program, or something it reads, has changed: {_ANEW}, or undo the change",
+                hint=f"the program, or something it reads, has changed: {_ANEW}",
             )
         if (before.seed, before.options) != (now.seed, now.options):
             raise LogOptionsError(

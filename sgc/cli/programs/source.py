@@ -14,7 +14,7 @@ from typing import Any
 
 from sgc.cli.main import main
 from sgc.core.places import innermost_user_line, outermost
-from sgc.errors import ProgramError, SgcError, UsageError, closest
+from sgc.errors import NoSuchFile, ProgramError, SgcError, UsageError, closest, closest_file
 from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in
 from sgc.programs.function import Function
@@ -35,7 +35,7 @@ def load_source(source: Path) -> ModuleType:
     if source.suffix != ".py":
         raise UsageError(f"{source}: expected a .py file")
     if not source.is_file():
-        raise SgcError(f"{source}: no such file")
+        raise NoSuchFile(f"{source}: no such file{closest_file(source)}")
     return _import_file(source)
 
 
@@ -63,7 +63,7 @@ def load_tools(targets: Iterable[str]) -> list[Tool]:
         if is_source(target):
             source = Path(target)
             if not source.is_file():
-                raise SgcError(f"--tools {source}: no such file")
+                raise NoSuchFile(f"--tools {source}: no such file{closest_file(source)}")
             module = _import_file(source)
         else:
             module = _import_module(target)
@@ -223,5 +223,7 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SgcError(f"{path}: not UTF-8 text: {error}") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: {error.strerror}{closest_file(path)}") from error
     except OSError as error:
         raise SgcError(f"{path}: {error.strerror}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sgc.cli.running.job_options import JobAsked
+from sgc.cli.running.progress import say
 from sgc.errors import UsageError
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES
@@ -52,7 +53,7 @@ def batching(log: RunLog, asks_errors_again: bool, quiet: bool) -> Batching:
     def note(line: str) -> None:
         if not quiet:
             with suppress(OSError):  # nobody reads it any more: that is no error of a row
-                click.echo(line, err=True)
+                say(line)
 
     shared.idle.count_also(n_running)
     journal = Path(log.path + SUFFIX)

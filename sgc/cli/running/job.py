@@ -22,7 +22,7 @@ from sgc.cli.programs.loading import Loaded
 from sgc.cli.running.batching import BATCHED_ROWS, BATCHED_THREADS, tell_batches
 from sgc.cli.running.job_files import JobFiles, LogAsked, Stdout
 from sgc.cli.running.job_options import JobAsked
-from sgc.cli.running.progress import Progress, open_progress
+from sgc.cli.running.progress import Progress, open_progress, say
 from sgc.errors import GuardError, LogOptionsError, SgcError, UsageError
 from sgc.interpreter.calls import Canceller, run_eager
 from sgc.programs.deopt import may_deopt, run_with_deopt
@@ -147,7 +147,7 @@ class JobRun:
 
     def _note(self, note: str) -> None:
         if not self.quiet:
-            click.echo(note, err=True)
+            say(note)
 
     def _tell_how_to_go_on(self, tally: Tally, why: str, changed: str = "") -> None:
         done = f"{tally.n_done:,} of {tally.n_rows:,} rows are done"

@@ -29,8 +29,8 @@ _OPTIONS = (
     option("--skip-bad-rows", is_flag=True, help="With --rows: leave out and count what is "
            "no row, or does not fit. Else an error before anything runs."),
     option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", aliases=("--output",),
-           help="With --rows: where results go. A record a row, as they end: .csv, .parquet, else "
-           "JSON lines. Else on stdout."),
+           help="With --rows: where results go. A record a row, as they end: .jsonl (also without "
+           "a suffix), .csv or .parquet. Else on stdout."),
     option("--ordered", is_flag=True, help="With --rows: write them in their order."),
     option("--force", is_flag=True, help="With --out: replace a file that is there and is "
            "not this job's."),

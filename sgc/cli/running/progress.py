@@ -15,6 +15,16 @@ from sgc.runs.jobs.tally import Tally
 EVERY_S = 60.0
 
 
+def say(line: str) -> None:
+    """Prints a line on stderr, above the bar if one is shown there."""
+    if not sys.stderr.isatty():
+        click.echo(line, err=True)
+        return
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)
+
+
 def open_progress(how: str | None, tally: Tally, quiet: bool) -> Progress:
     """how: one of `job_options.PROGRESS`; quiet: shows nothing unless one is named."""
     if how in (None, "auto"):
@@ -62,7 +72,7 @@ class _Lines(Progress):
 
     def _tell(self) -> None:
         while not self._is_over.wait(EVERY_S):
-            click.echo(json.dumps(self.told()), err=True)
+            say(json.dumps(self.told()))
 
     def close(self) -> None:
         self._is_over.set()

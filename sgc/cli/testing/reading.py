@@ -13,6 +13,7 @@ from sgc.cli.testing.cases import Assertion, Case, Suite
 from sgc.cli.testing.kinds import KINDS, UNOFFERED
 from sgc.cli.testing.yaml_file import MAX_BYTES, Located, load_yaml
 from sgc.errors import UsageError, closest
+from sgc.runs.rows.jsonl import told
 
 NAMES = ("tests.yaml", "tests.yml", "tests.json", "tests.jsonl", "tests.csv")
 _OF_FILE = ("program", "description", "defaultTest", "tests")
@@ -144,7 +145,7 @@ def _of_lines(path: Path) -> Iterator[Located]:
         try:
             found = json.loads(line, object_hook=Located)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{path}:{number}: not valid JSON: {error}") from error
+            raise UsageError(f"{path}:{number}: not valid JSON: {told(error)}") from error
         found = _object(found, f"{path}:{number}", "a test")
         found.line = number
         yield found

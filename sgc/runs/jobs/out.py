@@ -14,14 +14,20 @@ from sgc.runs.jobs.parquet_out import ParquetOut, journal_of
 from sgc.runs.rows.hashes import Hashes
 
 _BY_SUFFIX: dict[str, Callable[[Path], OutFile]] = {
+    "": JsonlOut, ".jsonl": JsonlOut, ".ndjson": JsonlOut,
     ".csv": CsvOut, ".parquet": ParquetOut, ".pq": ParquetOut,
 }  # fmt: skip
 
 
 def open_out(path: Path) -> OutFile:
-    """Opens and locks a file of results: CSV, Parquet, else JSON lines. Raises UsageError if it
-    cannot be written."""
-    opened = _BY_SUFFIX.get(path.suffix.lower(), JsonlOut)
+    """Opens and locks a file of results: CSV, Parquet, or JSON lines, also without a suffix. Raises
+    UsageError for another suffix, and if it cannot be written."""
+    opened = _BY_SUFFIX.get(path.suffix.lower())
+    if opened is None:
+        raise UsageError(
+            f"--out {path}: results are not written as {path.suffix}",
+            hint=f"name it {', '.join(filter(None, _BY_SUFFIX))}; .jsonl is a JSON object a line",
+        )
     target = journal_of(path) if opened is ParquetOut else path
     try:
         target.open("ab").close()

@@ -31,7 +31,14 @@ def _parsed(number: int, line: bytes) -> Raw:
     except UnicodeDecodeError as error:
         return Raw(number, why=f"expected UTF-8: {error.reason}")
     except (ValueError, RecursionError) as error:
-        return Raw(number, why=f"expected a JSON object, found: {error}")
+        return Raw(number, why=f"expected a JSON object, found: {told(error)}")
+
+
+def told(error: Exception) -> str:
+    """What is wrong with a line that is no JSON; its number is told by who read the file."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, at column {error.colno}"
+    return str(error)
 
 
 def _skip_line(file: BinaryIO, line: bytes) -> None:

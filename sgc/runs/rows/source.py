@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sgc.errors import UsageError
+from sgc.errors import UsageError, closest_file
 from sgc.ir.types import Type
 from sgc.runs.rows import csv_rows, json_array, jsonl, parquet
 from sgc.runs.rows.records import BadRow, InputRow, Raw, place_of
@@ -43,7 +43,9 @@ class Part:
         try:
             yield from readers[self.form]()
         except OSError as error:
-            raise UsageError(f"{self.name}: {error.strerror}") from error
+            is_gone = isinstance(error, FileNotFoundError)
+            meant = closest_file(self.path) if is_gone else ""
+            raise UsageError(f"{self.name}: {error.strerror}{meant}") from error
 
 
 @dataclass(frozen=True, slots=True)
