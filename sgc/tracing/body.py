@@ -19,6 +19,7 @@ from sgc.interpreter.bodies import run_body
 from sgc.lang.definition import Definition
 from sgc.tracing.failing import fail, message_of
 from sgc.tracing.kinds.sets import copied_data, has_lost
+from sgc.tracing.misnamed import misnamed
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import told
 from sgc.tracing.values.abstract import INTERPRET, stop
@@ -59,6 +60,8 @@ def run_traced(
         if session.path is not None:
             _fail(session, error, message_of(error))
             return
+        if (told_better := misnamed(error)) is not None:
+            raise told_better from error
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: "
             + session.shown(message_of(error)),

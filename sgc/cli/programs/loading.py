@@ -12,7 +12,7 @@ from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
 from sgc.core.stops import INTERPRET
-from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
+from sgc.errors import ArgumentError, SgcError, TraceError, UsageError, WordError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
 from sgc.programs.compiling import compile_function, fixed_in
@@ -187,6 +187,8 @@ def load_to_run(
             check_given(given, function)
         try:
             return load_source(function, given, level, check, is_full)
+        except WordError:  # each run would raise it
+            raise
         except SgcError as error:
             if is_full or function.full_graph:
                 raise
