@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import importlib.util
 import os
+import pkgutil
 import random
 import shutil
 import socket
@@ -142,6 +144,8 @@ def test_reading_the_surroundings_is_refused_with_its_line(body):
 
 
 def test_an_import_in_a_body_is_no_read(scripted):
+    """Nor is what the module calls of its own then a reason to begin the trace anew."""
+
     @sgc.function
     def program(s, x):
         import this_module_is_ours
@@ -149,7 +153,9 @@ def test_an_import_in_a_body_is_no_read(scripted):
         s += this_module_is_ours.TEXT + x
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        (Path(folder) / "this_module_is_ours.py").write_text("TEXT = 'a'\n")
+        (Path(folder) / "this_module_is_ours.py").write_text(
+            "def text():\n    return 'a'\nTEXT = text()\n"
+        )
         patch.syspath_prepend(folder)
         assert run_both(program, scripted(), x="b").text() == "ab"
 
@@ -174,3 +180,53 @@ def test_a_hook_may_look_when_a_library_is_first_needed(monkeypatch):
     monkeypatch.delitem(sys.modules, "sgc.runtime.engine.guides.grammar", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Looking(), *sys.meta_path])
     program.compile()
+
+
+class Loading:
+    """Modules that a loader of the program's own makes of data."""
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name == "made_of_data" else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.TEXT = Path("prompt.txt").read_text()
+
+
+def by_a_package(s, x):
+    s += pkgutil.get_data("package_of_ours", "prompt.txt").decode() + x
+
+
+def by_a_function_of_a_module(s, x):
+    import package_of_ours.reading
+
+    s += package_of_ours.reading.TEXT + x
+
+
+def by_a_loader(s, x):
+    import made_of_data
+
+    s += made_of_data.TEXT + x
+
+
+@pytest.mark.parametrize("body", [by_a_package, by_a_function_of_a_module, by_a_loader])
+def test_what_an_import_reads_beside_modules_is_a_read(body, tmp_path, monkeypatch):
+    """Else a compiled program would keep the text that its file has now."""
+    package = tmp_path / "package_of_ours"
+    package.mkdir()
+    (tmp_path / "prompt.txt").write_text("a")
+    (package / "prompt.txt").write_text("a")
+    read = "open('prompt.txt').read()"
+    (package / "__init__.py").touch()
+    (package / "reading.py").write_text(f"def read():\n    return {read}\nTEXT = read()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Loading()])
+    try:
+        with pytest.raises(TraceError, match="opens a file while being traced"):
+            sgc.function(body).compile()
+    finally:
+        for name in ("package_of_ours.reading", "package_of_ours", "made_of_data"):
+            sys.modules.pop(name, None)

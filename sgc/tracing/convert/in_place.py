@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from sgc.core.places import is_users_own
+from sgc.core.places import IS_OWN, is_users_own
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS
@@ -79,8 +79,11 @@ class InPlace:
             return False
         if id(code) in self._codes:
             return False
+        is_own = code.co_name != "<module>" and is_users_own(code, names)
+        if is_own and _is_being_loaded(names, frame):
+            return False  # checked again when the program calls it
         self._seen[id(code)] = code
-        if code.co_name == "<module>" or not is_users_own(code, names):
+        if not is_own:
             return False
         try:
             return converted(code, names) != code or _made.get(id(code)) is code
@@ -124,6 +127,17 @@ class InPlace:
         _held[key].n_traces += 1
         self._ours[key] = function
         self._codes.add(id(function.__code__))
+
+
+def _is_being_loaded(names: dict[str, Any], frame: FrameType) -> bool:
+    """Whether a module's own code calls a function of it: the program imports it. A trace that ends
+    there would load the module anew, and meet another function."""
+    outer = frame.f_back
+    while outer is not None and not IS_OWN[outer.f_globals.get("__name__", "")]:
+        if outer.f_code.co_name == "<module>" and outer.f_globals is names:
+            return True
+        outer = outer.f_back
+    return False
 
 
 def own_code(function: FunctionType) -> CodeType:

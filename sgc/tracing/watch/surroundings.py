@@ -82,13 +82,15 @@ def looked_at(frame: types.FrameType) -> tuple[str, str | None]:
 
 _MOST_OF_A_HOOK = 16  # frames between an import and what its hook reads
 _SHOWING_SOURCE = frozenset({"warnings", "_py_warnings"})
+# Functions of importlib that find or load a module; others, as `get_data`, read for who calls them.
+_IMPORTING = frozenset({"_find_and_load", "_find_spec", "find_spec", "exec_module", "get_code"})
 
 
 def is_of_program(frame: types.FrameType | None) -> bool:
     """Whether a frame runs for the program, and not for Python itself, which reads or writes files
     for an import or a warning in a body."""
     while frame is not None and not is_users(frame):
-        is_import = frame.f_code.co_filename.startswith("<frozen importlib")
+        is_import = _is_of_importlib(frame) and frame.f_code.co_name in _IMPORTING
         if is_import or frame.f_globals.get("__name__") in _SHOWING_SOURCE:
             return False
         frame = frame.f_back
@@ -96,11 +98,16 @@ def is_of_program(frame: types.FrameType | None) -> bool:
 
 
 def _finds_module(frame: types.FrameType | None) -> bool:
-    """Whether a frame is of an import hook, as pytest has one, and not of a module's own code."""
+    """Whether a frame is of an import hook that is asked where a module is, as pytest has one. What
+    a module's own code reads, or a loader, or a package's `__getattr__`, is data."""
     for _ in range(_MOST_OF_A_HOOK):
         if frame is None or frame.f_code.co_name == "<module>":
             return False
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
+        if _is_of_importlib(frame):
+            return frame.f_code.co_name == "_find_spec"
         frame = frame.f_back
     return False
+
+
+def _is_of_importlib(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith("<frozen importlib")
