@@ -76,7 +76,8 @@ def write_job(folder: Path, n_rows: int, text: str) -> tuple[Path, Path]:
             if row % 100 == 50:
                 record["error"] = {"type": "ToolError", "message": text}
             else:
-                record |= {"text": PROMPT + text, "variables": {"first": text}, "return": None}
+                record |= {"text": PROMPT + text, "return": None}
+                record["variables"] = {"first": text, f"a.{text[:60]}": f"dotted {row}"}
                 record["usage"] = {"prompt_tokens": 9, "cached_tokens": 4, "completion_tokens": 2}
             file.write(json.dumps(record) + "\n")
     return log, out
@@ -101,6 +102,8 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     assert found["tabs"] == ["overview", "rows", "requests", "prompts"]
     assert "</script><script>alert(1)</script><img src=x" in found["row"]
     assert "U+202E" in found["row"]
+    assert "a.</script><script>" in found["titles"]
+    assert "dotted 0" in found["cells"]
     assert found["failed_rows"] == 2
 
 

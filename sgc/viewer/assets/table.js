@@ -3,6 +3,7 @@
 function column(title, field, more = {}) {
   return {
     title,
+    titleFormatter: () => shownCell(title), // a title itself would be read as HTML
     field,
     headerFilter: "input",
     headerFilterFunc: (asked, value) => asText(value).toLowerCase().includes(asked.toLowerCase()),
@@ -53,6 +54,7 @@ function makeTable(parent, columns, rows, onPick, options = {}) {
     renderVerticalBuffer: 300,
     placeholder: "nothing fits",
     index: "id",
+    nestedFieldSeparator: false, // a variable's name may have a dot
     ...options,
   });
   let picked = null;

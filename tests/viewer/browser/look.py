@@ -85,6 +85,8 @@ def by_keyboard(page: Page, found: dict[str, Any], names: list[str]) -> None:
         page.keyboard.press("ArrowDown")
         page.wait_for_timeout(300)
         found["row"] = page.inner_text("#rows .side")
+        found["titles"] = page.inner_text("#rows .tabulator-header")
+        found["cells"] = page.inner_text("#rows .tabulator-table")
         page.locator("#rows .tabulator-header-filter input").nth(1).press_sequentially("failed")
         page.wait_for_timeout(600)
         found["failed_rows"] = page.evaluate(
