@@ -135,7 +135,12 @@ def test_variables_come_from_a_file_that_is_named(sgc_command, tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("A=1\nB", "env:2: expected NAME=VALUE"), ("A='x", "env:1: a quote"), (None, "env: No such")],
+    [
+        ("A=1\nB", "env:2: expected NAME=VALUE"),
+        ("A='x", "env:1: a quote"),
+        ("A=1\nB=\0", "env:2: expected NAME=VALUE"),
+        (None, "env: No such"),
+    ],
 )
 def test_a_file_of_variables_that_is_none(tmp_path, text, message):
     path = tmp_path / "env"
@@ -143,3 +148,16 @@ def test_a_file_of_variables_that_is_none(tmp_path, text, message):
         path.write_text(text)
     with pytest.raises(UsageError, match=message):
         take_env_file(path)
+
+
+def test_files_of_settings_are_bounded_whatever_they_are(sgc_command, tmp_path):
+    for argv, message in (
+        (("--env-file", "/dev/zero"), "--env-file /dev/zero: more than 1,048,576 bytes"),
+        (("--config", "/dev/zero"), "/dev/zero: more than 1,048,576 bytes"),
+        (("--env-file", "."), "--env-file .: Is a directory"),
+    ):
+        code, _, err = sgc_command("run", TIP, "-a", "topic=tea", *argv)
+        assert (code, message in err) == (2, True), err
+    (tmp_path / "sgc.toml").write_text("a = " + "[" * 20_000)
+    code, _, err = sgc_command("run", TIP, "-a", "topic=tea")
+    assert (code, "sgc.toml: not valid TOML: " in err) == (2, True), err

@@ -87,6 +87,11 @@ FAILS = [
     ({"type": "llm-rubric", "value": "kind", "threshold": 0.5}, "it is rude"),
     ({"type": "python", "value": "fails"}, "ZeroDivisionError"),
     ({"type": "python", "value": "scored", "threshold": 0.9}, "scored 0.5"),
+    ({"type": "python", "value": "leaves"}, "SystemExit: 0"),
+    ({"type": "python", "value": "unscored"}, "ValueError: could not convert string to float"),
+    ({"type": "python", "value": "endless"}, "ValueError: a score is a finite number, found inf"),
+    ({"type": "python", "value": "low"}, "why not"),
+    ({"type": "python", "value": "empty"}, "expected a bool, a score or a dict"),
 ]  # fmt: skip
 ASSERTS = """
 def is_short(output, context):
@@ -95,6 +100,16 @@ def fails(output, context):
     return 1 / 0
 def scored(output, context):
     return 0.5
+def leaves(output, context):
+    raise SystemExit(0)
+def unscored(output, context):
+    return {"pass": True, "score": "high"}
+def endless(output, context):
+    return float("inf")
+def low(output, context):
+    return {"score": 0.1, "reason": "why not"}
+def empty(output, context):
+    return {}
 """
 
 
@@ -142,6 +157,9 @@ BAD = {
     "a list": ("tests:\n  - assert: [{type: contains-any, value: x}]", "expected a list of texts"),
     "a pattern": ("tests:\n  - assert: [{type: regex, value: '('}]", "is no pattern of RE2"),
     "a schema": ("tests:\n  - assert: [{type: is-json, value: {type: nonsense}}]", "JSON schema is invalid"),
+    "a list as key": ("tests:\n  - vars:\n      ? [q]\n      : a", "t.yaml:3: not valid YAML: a key is a text"),
+    "many digits": (f"tests: [{{vars: {{q: {'9' * 5000}}}}}]", "t.yaml: not valid YAML: Exceeds the limit"),
+    "a tag": ("tests: [{vars: {q: !!int x}}]", "t.yaml: not valid YAML: invalid literal"),
     "a threshold": ("tests:\n  - assert: [{type: latency}]", "latency: expected a threshold"),
     "prompts": ("prompts: [x]\ntests: []", "the program is the prompt"),
     "an argument": ("tests:\n  - vars: {qq: a}", "t.yaml:2: "),
@@ -184,6 +202,14 @@ def test_rows_of_csv_and_json_lines(sgc_command, project, tmp_path):
     assert [each["status"] for each in tests] == ["passed", "passed", "failed"]
     assert tests[0]["asserts"][1]["type"] == "tokens"
     assert tests[1]["asserts"][1]["value"] == ["b", "c"]
+    (tmp_path / "d.csv").write_text("q,__expected,__expected\ntea,contains: x,contains: tea\n")
+    code, _, err = sgc_command("test", "d.csv", "--program", "p.py")
+    assert (code, "d.csv:1: the column '__expected' comes twice" in err) == (2, True), err
+    (tmp_path / "z.jsonl").write_text(
+        '{"vars": {"q": "x"}, "assert": [{"type": "contains", "value": "y"}], "threshold": 0}'
+    )
+    project("z.jsonl", defaultTest={"threshold": 1})
+    assert sgc_command("test")[0] == 0  # its own threshold counts
     (tmp_path / "t.jsonl").write_text('{"vars": {"q": "tea"}}\n\n{"vars": 1}\n')
     err = sgc_command("test", "t.jsonl", "--program", "p.py")[2]
     assert "t.jsonl:3: test 2: vars: expected variables by name, found int" in err
@@ -220,6 +246,32 @@ def test_a_recording_needs_no_model_and_says_what_changed(
     assert "recorded 'Rubric: kind" in out or "does not have a generation" in out
     code, _, err = sgc_command("test", "--replay", "t.rec", "--model", "x")
     assert (code, "--replay asks no model" in err) == (2, True)
+
+
+def test_a_judge_of_its_own_is_replayed_without_being_named(
+    sgc_command, project, tmp_path, monkeypatch
+):
+    rubric = {"type": "llm-rubric", "value": "kind"}
+    project([case(rubric)])
+    assert sgc_command("test", "--record", "t.rec", "--judge", "other", "--seed", "1")[0] == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(Asked, "open", lambda self: pytest.fail("a model is asked"))
+        for more in ((), ("--judge", "other")):
+            code, out, _ = sgc_command("test", "--replay", "t.rec", *more)
+            assert code == 0, out
+    assert sgc_command("test", "--record", "t.rec", "--seed", "1")[0] == 0  # the model judges
+    assert sgc_command("test", "--replay", "t.rec", "--judge", "other")[0] == 0
+    assert not (tmp_path / "t.rec.judge").exists()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_a_model_is_asked(
+    sgc_command, project, monkeypatch
+):
+    project([case()])
+    monkeypatch.setattr(Asked, "open", lambda self: pytest.fail("a model is asked"))
+    for option, path in (("--junit", "no/j.xml"), ("--junit", "."), ("--record", ".")):
+        code, _, err = sgc_command("test", option, path)
+        assert (code, f"{option} {path}: " in err) == (2, True), err
 
 
 def test_texts_do_not_steer_the_terminal(sgc_command, project, tmp_path, monkeypatch):

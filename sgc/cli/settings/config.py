@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sgc.cli.settings.reading import read_settings
 from sgc.errors import UsageError, closest
 
 FILE, PROJECT, TABLE = "sgc.toml", "pyproject.toml", "tool.sgc"
-MAX_BYTES = 1 << 20
 MAX_PARENTS = 64
 
 _PROVIDER = re.compile(r"[a-z]+:[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*")
@@ -126,10 +126,10 @@ def read_config(path: Path, table: str = "") -> Config | None:
     """The settings of a file; None if it has no such table."""
     if table and path.name != PROJECT:
         table = ""
-    text = _read(path)
+    text = read_settings(path, str(path), _HINT)
     try:
         found: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not valid TOML: {error}", hint=_HINT) from error
     for name in table.split(".") if table else ():
         found = found.get(name) if isinstance(found, dict) else None
@@ -142,15 +142,6 @@ def read_config(path: Path, table: str = "") -> Config | None:
             f"{path} belongs to another user, and would be read", hint="--no-config reads no file"
         )
     return _checked(path, found, dict(_lines(text, table)))
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path}: more than {MAX_BYTES:,} bytes", hint=_HINT)
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text: {error}", hint=_HINT) from error
 
 
 def _is_strangers(path: Path) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sgc.cli.settings.reading import read_settings
 from sgc.errors import UsageError
 
-MAX_BYTES = 1 << 20
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)')\s*(?:#.*)?""")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -35,15 +35,7 @@ def take_env_file(path: Path) -> EnvFile:
 
     Raises UsageError for a line that is none, with its number; values are never shown.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"--env-file {path}: more than {MAX_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--env-file {path}: not UTF-8 text: {error.reason}") from error
-    except OSError as error:
-        raise UsageError(f"--env-file {path}: {error.strerror}") from error
-    values = dict(_parsed(path, text))
+    values = dict(_parsed(path, read_settings(path, f"--env-file {path}").removeprefix("\ufeff")))
     taken = tuple(name for name in values if name not in os.environ)
     os.environ.update({name: values[name] for name in taken})
     return EnvFile(path, taken, tuple(name for name in values if name not in taken))
@@ -55,7 +47,7 @@ def _parsed(path: Path, text: str) -> Iterator[tuple[str, str]]:
         if not stripped or stripped.startswith("#"):
             continue
         found = _LINE.fullmatch(stripped)
-        if found is None:
+        if found is None or "\0" in stripped:
             raise UsageError(
                 f"{path}:{number}: expected NAME=VALUE", hint="a comment begins with #"
             )

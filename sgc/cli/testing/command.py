@@ -31,8 +31,7 @@ def run_command_line(
             f"--{name} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"
         )
     if replay is not None:
-        others = {"--engine": engine, "--model": model, "--judge": None}
-        for name, value in others.items():
+        for name, value in (("--engine", engine), ("--model", model)):
             if value is not None:
                 raise UsageError(f"--replay asks no model, and {name} names one")
     tells = not (options["quiet"] or options["as_json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,18 @@ def _of_judge(assertion: Assertion, state: Any) -> Verdict | Exception:
         return error
     try:
         found = json.loads(state["verdict"])
-        passed, reason, score = found["pass"], str(found["reason"]), float(found["score"])
+        passed, reason, score = found["pass"], str(found["reason"]), _score(found["score"])
     except (ValueError, KeyError, TypeError):
         reply = shown(str(state["verdict"]))
         return Verdict(assertion, False, f"the judge's reply is no verdict: {reply}")
     return _scored(assertion, passed is True, min(max(score, 0.0), 1.0), reason[:MAX_REASON])
+
+
+def _score(given: Any) -> float:
+    score = float(given)
+    if not math.isfinite(score):
+        raise ValueError(f"a score is a finite number, found {score}")
+    return score
 
 
 def _scored(assertion: Assertion, passed: bool, score: float, reason: str) -> Verdict:
@@ -100,18 +108,23 @@ class Functions:
         """function(output, context) gives a bool, a score, or a dict of pass, score and reason."""
         function: Callable[[Any, Mapping[str, Any]], Any] = self._found[assertion.value]
         try:
-            found = function(output, context)
-        except Exception as error:  # the user's own code
+            return _of_python(assertion, function(output, context))
+        except (Exception, SystemExit) as error:  # the user's own code
             return Verdict(assertion, False, f"{type(error).__name__}: {error}")
-        if isinstance(found, dict):
-            score = found.get("score", 1.0 if found.get("pass") else 0.0)
-            return _scored(
-                assertion, bool(found.get("pass", True)), float(score), str(found.get("reason", ""))
-            )
-        if isinstance(found, bool):
-            return _scored(assertion, found, float(found), f"{assertion.value} says no")
-        if isinstance(found, int | float):
-            least = 0.5 if assertion.threshold is None else assertion.threshold
-            return _scored(assertion, found >= least, float(found), f"scored {found:g}")
-        why = f"{assertion.value} gave {type(found).__name__}, expected a bool, a score or a dict"
-        return Verdict(assertion, False, why)
+
+
+def _of_python(assertion: Assertion, found: Any) -> Verdict:
+    reason = ""
+    if isinstance(found, dict):
+        reason = str(found.get("reason", ""))
+        if "pass" in found:
+            passed = bool(found["pass"])
+            return _scored(assertion, passed, _score(found.get("score", passed)), reason)
+        found = found.get("score")
+    if isinstance(found, bool):
+        return _scored(assertion, found, float(found), f"{assertion.value} says no")
+    if isinstance(found, int | float):
+        least = 0.5 if assertion.threshold is None else assertion.threshold
+        return _scored(assertion, found >= least, _score(found), reason or f"scored {found:g}")
+    why = f"{assertion.value} gave {type(found).__name__}, expected a bool, a score or a dict"
+    return Verdict(assertion, False, why)

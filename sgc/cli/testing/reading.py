@@ -6,13 +6,14 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sgc.cli.testing.cases import Assertion, Case, Suite
 from sgc.cli.testing.kinds import KINDS, UNOFFERED
 from sgc.cli.testing.yaml_file import MAX_BYTES, Located, load_yaml
-from sgc.errors import UsageError, closest
+from sgc.errors import UsageError, closest, closest_file
 from sgc.runs.rows.jsonl import told
 
 NAMES = ("tests.yaml", "tests.yml", "tests.json", "tests.jsonl", "tests.csv")
@@ -40,7 +41,7 @@ def find_suites(given: tuple[Path, ...]) -> list[Path]:
     if given:
         for path in given:
             if not path.is_file():
-                raise UsageError(f"{path}: no such file of tests")
+                raise UsageError(f"{path}: no such file of tests{closest_file(path)}")
         return [*given]
     found = [Path(name) for name in NAMES if Path(name).is_file()]
     if not found:
@@ -173,8 +174,10 @@ def _with_default(case: Case, default: Located, place: str) -> Case:
     """A case of another file, with the variables and assertions of `defaultTest` before its own."""
     given = {**_vars(default, place), **case.vars}
     asserts = [_assertion(each, given, place) for each in _list(default, "assert", place)]
-    threshold = case.threshold or _number(default.get("threshold"), "threshold", place)
-    return Case(case.name, case.place, case.line, given, (*asserts, *case.asserts), threshold)
+    threshold = case.threshold
+    if threshold is None:
+        threshold = _number(default.get("threshold"), "threshold", place)
+    return replace(case, vars=given, asserts=(*asserts, *case.asserts), threshold=threshold)
 
 
 def _named(given: Mapping[str, Any], index: int) -> str:
@@ -235,6 +238,9 @@ def _of_csv(path: Path) -> Iterator[Case]:
     rows = csv.reader(_text(path).splitlines(keepends=True), strict=True)
     try:
         columns = next(rows, [])
+        if twice := [name for name in columns if columns.count(name) > 1]:
+            hint = "assertions are __expected, __expected2, …"
+            raise UsageError(f"{path}:1: the column {twice[0]!r} comes twice", hint=hint)
         for index, cells in enumerate(rows, 1):
             place = f"{path}:{rows.line_num}: test {index}"
             if len(cells) != len(columns):

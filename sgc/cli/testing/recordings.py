@@ -26,6 +26,8 @@ class Recordings:
             raise UsageError("--record asks a model, and --replay does not: give one of them")
         if record is not None and not record.parent.is_dir():
             raise UsageError(f"--record {record}: there is no folder {record.parent}")
+        if record is not None and record.is_dir():
+            raise UsageError(f"--record {record}: expected a file, found a folder")
         self._record, self._replay = record, replay
         self._replayer = None if replay is None else Replayer(replay)
         self._new: list[tuple[LogFile, Path, Path]] = []
@@ -34,6 +36,11 @@ class Recordings:
     @property
     def seed(self) -> int | None:
         return None if self._replayer is None else self._replayer.seed
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a judge of its own was asked for the replies that are replayed."""
+        return self._replay is not None and _of_judge(self._replay).exists()
 
     def endpoint(self, open_model: Callable[[], Endpoint], seed: int) -> Endpoint:
         if self._replayer is not None:
@@ -60,6 +67,8 @@ class Recordings:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.keeps and self._record is not None:
+            _of_judge(self._record).unlink(missing_ok=True)  # of an earlier one
         for file, unfinished, path in self._new:
             file.close()
             if self.keeps:

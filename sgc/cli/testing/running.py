@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import EXIT_ERROR, EXIT_SOME_FAILED
+from sgc.cli.output.results import check_writable
 from sgc.cli.output.verbose import tell, timed
 from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.source import is_source, load_function, load_tools, parsed_value
@@ -60,6 +61,8 @@ def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path
     suites = [_chosen(read_suite(path), asked) for path in find_suites(asked.files)]
     functions = _functions(suites, asked.asserts)
     tools = load_tools(asked.tools)
+    if asked.junit is not None:
+        check_writable(asked.junit, "--junit")
     with ExitStack() as held:
         files = held.enter_context(Recordings(record, replay))
         seed = make_options({"seed": asked.run_options.get("seed", files.seed)}).seed
@@ -69,8 +72,9 @@ def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path
         with timed("engine is ready"):
             endpoint = held.enter_context(files.endpoint(model.open, seed))
             judge = endpoint
-            if asked.judge is not None and any(_asserts(suite, RUBRIC) for suite in suites):
-                judge = held.enter_context(files.judge(Asked.of(asked.judge).open, seed))
+            has_own = files.has_judge if replay is not None else asked.judge is not None
+            if has_own and any(_asserts(suite, RUBRIC) for suite in suites):
+                judge = held.enter_context(files.judge(Asked.of(asked.judge or "").open, seed))
         reports = [run.report(each, endpoint, judge) for each in ready]
         files.keeps = not any(each.error for report in reports for each in report.outcomes)
     _show(reports, asked)

@@ -32,7 +32,8 @@ def load_yaml(text: str, name: str) -> Any:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark is not None else ""
         raise UsageError(f"{name}{line}: not valid YAML: {error.problem}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
+        # PyYAML's own for a number of too many digits, or a !!tag with a value that is none.
         raise UsageError(f"{name}: not valid YAML: {error}") from error
     _refuse_bomb(found, name)
     return found
@@ -74,6 +75,10 @@ def _mapping(loader: Any, node: Any) -> Iterator[Located]:
     for key, _ in node.value:
         if key.tag == _MERGE:
             continue
+        if not isinstance(key.value, str):
+            raise ConstructorError(
+                problem="a key is a text, found a list or an object", problem_mark=key.start_mark
+            )
         if key.value in seen:
             raise ConstructorError(
                 problem=f"{key.value!r} comes twice", problem_mark=key.start_mark
