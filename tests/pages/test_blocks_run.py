@@ -26,11 +26,6 @@ def has_blocks(page: Path) -> bool:
     return any(block.runs for block in blocks_of(page))
 
 
-def has_servers(page: Path) -> bool:
-    """Whether a page starts engines of its own, which takes seconds."""
-    return any(block.runs and "sgc serve" in block.text for block in blocks_of(page))
-
-
 Running = Callable[[str | None], Runtime | None]
 
 
@@ -52,13 +47,11 @@ def servers() -> Iterator[Servers]:
     servers.close()
 
 
-QUICK = [
-    page for page in (ROOT / "README.md", *TUTORIAL) if has_blocks(page) and not has_servers(page)
-]
+QUICK = [ROOT / "README.md", DOCS / "tutorial" / "06_data.md"]  # one program, one job
 
 
 @pytest.mark.parametrize("page", QUICK, ids=name_of)
-def test_the_readme_and_the_tutorial_run(
+def test_the_readme_and_a_page_of_the_tutorial_run(
     page: Path, running: Running, servers: Servers, tmp_path: Path
 ) -> None:
     """Within this process, on one engine, so that it takes a moment."""
@@ -84,7 +77,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if has_blocks(p) and p not in QUICK], ids=name_of
+    "page", [p for p in PAGES if has_blocks(p) and p not in (*QUICK, *TUTORIAL)], ids=name_of
 )
 def test_every_other_page_runs(
     page: Path, running: Running, servers: Servers, folder: Path
