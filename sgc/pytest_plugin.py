@@ -7,6 +7,7 @@ itself has all modules of its package rewritten by pytest. It imports nothing of
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sgc.runs.endpoint import Endpoint
 
 FOLDER = "recordings"
+MAX_NAME = 150  # characters of a recording's name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,10 +74,16 @@ def _passed(item: pytest.Item) -> bool:
 
 
 def _path_of(request: pytest.FixtureRequest) -> Path:
-    """`recordings/test_file.test_name.rec` beside the test's file."""
+    """`recordings/test_file.test_name.rec` beside its file; classes come before the name.
+    A name that no file can have is shortened, and told apart by a digest.
+    """
     source: Path = request.path
-    name = re.sub(r"[^A-Za-z0-9_.=-]+", "_", f"{source.stem}.{request.node.name}")
-    return source.parent / FOLDER / f"{name}.rec"
+    test, bracket, values = request.node.nodeid.partition("::")[2].partition("[")
+    name = f"{source.stem}.{test.replace('::', '.')}{bracket}{values}"
+    short = re.sub(r"[^A-Za-z0-9_.=\[\]-]+", "_", name)[:MAX_NAME]
+    if short != name:
+        short += "." + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return source.parent / FOLDER / f"{short}.rec"
 
 
 def _recorded(config: pytest.Config, path: Path) -> Endpoint:

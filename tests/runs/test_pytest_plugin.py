@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from sgc.pytest_plugin import _path_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST = """
@@ -54,3 +57,19 @@ def test_a_test_runs_on_its_recording(tmp_path, fake_engine):
     assert pytest_in(tmp_path, *record).returncode == 1
     assert [*recording.parent.iterdir()] == [recording]
     assert recording.read_bytes() == first
+
+
+def test_each_test_has_a_recording_of_its_own(tmp_path):
+    def name(node: str) -> str:
+        found = SimpleNamespace(
+            path=tmp_path / "test_p.py", node=SimpleNamespace(nodeid=f"test_p.py::{node}")
+        )
+        return _path_of(found).name
+
+    assert name("test_it") == "test_p.test_it.rec"
+    assert name("TestA::test_it[tea]") == "test_p.TestA.test_it[tea].rec"
+    given = ("a/b", "a b", "a_b", "a::b", "a.b", "x" * 300, "x" * 301)
+    nodes = ("A::t", "B::t", *(f"t[{each}]" for each in given))
+    names = [name(each) for each in nodes]
+    assert len({*names}) == len(nodes)
+    assert max(map(len, names)) < 200
