@@ -76,6 +76,8 @@ HOLDS = [
     {"type": "tokens", "threshold": 1000},
     {"type": "llm-rubric", "value": "kind"},
     {"type": "python", "value": "is_short"},
+    {"type": "not-llm-rubric", "value": "polite"},
+    {"type": "not-python", "value": "scored", "threshold": 0.9},
 ]
 FAILS = [
     ({"type": "equals", "value": "tea"}, 'expected to equal "tea", found "green tea"'),
@@ -85,6 +87,7 @@ FAILS = [
     ({"type": "tokens", "threshold": 1}, "expected at most 1 tokens, used 20"),
     ({"type": "llm-rubric", "value": "polite"}, "it is rude"),
     ({"type": "llm-rubric", "value": "kind", "threshold": 0.5}, "it is rude"),
+    ({"type": "not-llm-rubric", "value": "kind"}, "it is rude"),
     ({"type": "python", "value": "fails"}, "ZeroDivisionError"),
     ({"type": "python", "value": "scored", "threshold": 0.9}, "scored 0.5"),
     ({"type": "python", "value": "leaves"}, "SystemExit: 0"),
@@ -231,8 +234,10 @@ def test_a_recording_needs_no_model_and_says_what_changed(
         raise AssertionError("a model is asked")
 
     monkeypatch.setattr(Asked, "open", refuse)
-    code, out, _ = sgc_command("test", "--replay", "t.rec")
-    assert (code, "PASS  one" in out) == (0, True)
+    (tmp_path / "sgc.toml").write_text('engine = "openai:gpt-4o"\nmax-cost = 1\n')
+    code, out, err = sgc_command("test", "--replay", "t.rec")
+    assert (code, "PASS  one" in out, err) == (0, True, "")  # a file's model is not asked either
+    (tmp_path / "sgc.toml").unlink()
     (tmp_path / "p.py").write_text(PROGRAM.replace("Question", "Ask"))
     code, out, err = sgc_command("test", "--replay", "t.rec")
     assert code == 1
@@ -246,6 +251,18 @@ def test_a_recording_needs_no_model_and_says_what_changed(
     assert "recorded 'Rubric: kind" in out or "does not have a generation" in out
     code, _, err = sgc_command("test", "--replay", "t.rec", "--model", "x")
     assert (code, "--replay asks no model" in err) == (2, True)
+
+
+def test_a_recording_stays_if_a_row_fails(sgc_command, project, tmp_path):
+    project([case(), case(q="x")])
+    assert sgc_command("test", "--record", "t.rec")[0] == 0
+    before = (tmp_path / "t.rec").read_bytes()
+    text = PROGRAM.replace("    return", "    assert q == 'tea'\n    return")
+    (tmp_path / "p.py").write_text(text)
+    code, _, err = sgc_command("test", "--record", "t.rec")
+    assert (code, "t.rec is not written: rows ended with errors" in err) == (100, True)
+    assert (tmp_path / "t.rec").read_bytes() == before
+    assert [each.name for each in tmp_path.glob(".*rec*")] == []
 
 
 def test_a_judge_of_its_own_is_replayed_without_being_named(
