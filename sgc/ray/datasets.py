@@ -67,7 +67,7 @@ def map_batches(
     key: the column of keys, by which rows sample; without such a column, rows are numbered, for
     which the dataset is computed first. tools: modules with the program's tools. max_errors: more
     failed rows end the dataset's run. num_cpus, num_gpus: of an actor, by default one CPU, or half
-    of one where actors would leave none to reading and sorting; ray_options: others of its actors.
+    of one where actors would leave none to reading and sorting, or none; ray_options: others.
     Other options are those of a run: seed, temperature, max_tokens.
     """
     data = bytes_of(program)
@@ -83,6 +83,11 @@ def map_batches(
     if engine is None:
         require_engine()
     least, most = concurrency if isinstance(concurrency, tuple) else (concurrency, concurrency)
+    if not 1 <= least <= most or batch_size < 1:
+        raise UsageError(
+            f"expected concurrency=N, or (LEAST, MOST), and batch_size, each from 1, found "
+            f"{concurrency!r} and {batch_size!r}"
+        )
     cpus = _cpus(least, num_cpus)
     settings = settings_of(serve or {}, cpus)
     has_keys = key in columns
@@ -138,6 +143,11 @@ def _columns(dataset: Dataset) -> list[str]:
     schema = dataset.schema()
     if schema is None or not schema.names:
         raise UsageError("the dataset has no rows, or no columns")
+    if taken := [name for name in (NUMBER, ORDER) if name in schema.names]:
+        raise UsageError(
+            f"the dataset has a column {taken[0]!r}, which is added here while rows are sorted",
+            hint="dataset.rename_columns({...})",
+        )
     return list(schema.names)
 
 
@@ -158,7 +168,10 @@ def _cpus(n_actors: int, asked: float | None) -> float:
     """The CPUs of an actor. Warns if all actors take what the cluster has now: reading, sorting and
     writing need one too, and wait for ever unless the cluster grows."""
     left = ray.cluster_resources().get("CPU", 0.0) - 1
-    for each in (1.0, 0.5) if asked is None else (asked,):
+    choices: tuple[float, ...] = (1.0, 0.5) if asked is None else (asked,)
+    if asked is None and n_actors == 1:  # several of none might all come to one machine
+        choices += (0.0,)
+    for each in choices:
         if each * n_actors <= left:
             return each
     found = 1.0 if asked is None else asked

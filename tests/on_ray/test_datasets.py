@@ -23,6 +23,7 @@ from on_ray.programs_on_ray import answer, ordered, priced, rows
 import sgc
 import sgc.ray
 from sgc.errors import SgcWarning
+from sgc.ray.datasets import _cpus
 from sgc.runs.jobs.records import COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -168,6 +169,10 @@ def test_an_engine_that_runs_already_serves_all_actors(ray, compiled):
         ({"key": "id"}, "there is no column 'id'"),
         ({"items": []}, "no rows"),
         ({"order": "best"}, "order must be one of plan, batch, given"),
+        ({"items": [{**rows(1)[0], "__sgc_order": 1}]}, "a column '__sgc_order', which is added"),
+        ({"concurrency": 0}, "each from 1, found 0 and 256"),
+        ({"concurrency": (2, 1)}, "each from 1, found (2, 1)"),
+        ({"batch_size": 0}, "each from 1, found 1 and 0"),
         ({"log": "x"}, "log cannot be sent"),
         ({"topic": "x"}, "unknown option 'topic'"),
         ({"tools": ["no_such_module"]}, "cannot be imported"),
@@ -191,6 +196,14 @@ def test_actors_leave_a_cpu_to_other_tasks(ray, compiled):
     assert len(found.take_all()) == 20
     with pytest.warns(SgcWarning, match="leave none of the cluster's 2"):
         sgc.ray.map_batches(compiled, given, model="fake", concurrency=2, num_cpus=1)
+
+
+def test_one_cpu_is_enough(monkeypatch):
+    """On a machine of one CPU half of one would leave too little to a task that reads."""
+    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 1.0})
+    assert _cpus(1, None) == 0
+    with pytest.warns(SgcWarning, match="leave none"):
+        assert _cpus(2, None) == 1
 
 
 def test_nothing_phones_home():
