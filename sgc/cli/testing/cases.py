@@ -33,6 +33,7 @@ class Case:
     """One row with what is expected. threshold: the score that is enough; None: all must hold."""
 
     name: str
+    file: str
     place: str
     line: int
     vars: Mapping[str, Any]

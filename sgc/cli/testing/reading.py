@@ -162,6 +162,7 @@ def _cases(tests: list[Any], place: str, default: Located) -> Iterator[Case]:
         threshold = found.get("threshold", default.get("threshold"))
         yield Case(
             name=str(found.get("description") or _named(given, index)),
+            file=place,
             place=here,
             line=found.line,
             vars=given,
@@ -253,7 +254,7 @@ def _of_csv(path: Path) -> Iterator[Case]:
                 if name.startswith("__expected") and cell.strip()
             )
             name = row.get("__description") or _named(given, index)
-            yield Case(name, place, rows.line_num, given, tuple(asserts))
+            yield Case(name, str(path), place, rows.line_num, given, tuple(asserts))
     except csv.Error as error:
         raise UsageError(f"{path}:{rows.line_num}: not valid CSV: {error}") from error
 

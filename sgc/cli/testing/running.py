@@ -127,7 +127,7 @@ class _Run:
         program: Program | Function = load_function(target) if is_source(target) else load(target)
         types = _types_of(program) if suite.has_texts else {}
         inputs = [
-            InputRow(str(index), _row(case, types), case.line, _file_of(case))
+            InputRow(str(index), _row(case, types), case.line, case.file)
             for index, case in enumerate(suite.cases)
         ]
         fitting = checked(inputs, suite.path, program)
@@ -250,10 +250,6 @@ def _program_of(suite: Suite, given: str | None) -> str:
             hint="--program PROG.py, or program: PROG.py in the file",
         )
     return given or suite.program or ""
-
-
-def _file_of(case: Case) -> str:
-    return case.place.partition(": ")[0].rpartition(":")[0]
 
 
 def _types_of(program: Program | Function) -> dict[str, Type]:
