@@ -113,7 +113,7 @@ def test_a_file_without_programs_has_no_stubs(tmp_path: Path, sgc_command: Any) 
     code, _, err = sgc_command("stubs", str(tmp_path / "none.py"))
     assert code == 2
     assert "there is no @sgc.function in it" in err
-    assert sgc_command("stubs", str(tmp_path / "missing.py"))[0] == 1
+    assert sgc_command("stubs", str(tmp_path / "missing.py"))[0] == 2
 
 
 def test_stubs_of_somebody_else_stay(program: Path, sgc_command: Any) -> None:
