@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -66,33 +66,18 @@ class _Loop(asyncio.SelectorEventLoop):
         return future
 
 
-class _Selector(selectors.BaseSelector):
+class _Selector(selectors.DefaultSelector):
     def __init__(self, idle: Idle) -> None:
+        super().__init__()
         self._idle = idle
-        self._inner = selectors.DefaultSelector()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        idle, inner = self._idle, self._inner
+        idle = self._idle
         if not idle.watchers or (timeout is not None and timeout <= 0):
-            return inner.select(timeout)
+            return super().select(timeout)
         # In this order: a call that ends between the two has written its wake-up before.
         is_busy = idle.is_busy
-        events = inner.select(0)
+        events = super().select(0)
         if events or idle.tell(is_busy):
             return events
-        return inner.select(timeout)
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.register(fileobj, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._inner.unregister(fileobj)
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.modify(fileobj, events, data)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._inner.get_map()
+        return super().select(timeout)

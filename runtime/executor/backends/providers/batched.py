@@ -20,7 +20,7 @@ from sgc.runtime.executor.backends.providers.batches.stages import Stages, Surro
 from sgc.runtime.executor.backends.providers.caches.cache_write_leader import Leaders
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.models.prices import Prices
-from sgc.runtime.executor.backends.providers.wire.limits import Clock, LimitSettings
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.reply import Replies
 from sgc.runtime.executor.backends.providers.wire.safe_stream import SafeStream
@@ -59,13 +59,12 @@ class BatchedBackend(ProviderBackend):
         facts: Facts,
         settings: LimitSettings,
         batching: Batching,
-        prices: Prices | None = None,
-        clock: Clock | None = None,
-        settings_digest: str = "",
+        prices: Prices | None,
+        settings_digest: str,
     ) -> None:
         given = prices or facts.prices
         reduced = None if given is None else given.times(facts.batch_price)
-        super().__init__(api, facts, settings, reduced, clock, settings_digest)
+        super().__init__(api, facts, settings, reduced, settings_digest=settings_digest)
         self._body_api = api
         self.leaders = Leaders(None, self.limits.clock)
         journal = Journal(batching.journal, f"{facts.model} {self.scope}")
@@ -88,22 +87,19 @@ class BatchedBackend(ProviderBackend):
         wanted = Wanted(
             digest_of(plain, seed),
             lambda: self._body_api.body(plain, self.facts),
-            lambda found: self._parsed(found, plain.n),
+            lambda found: self._body_api.replies(found, plain.n),
             self.estimate(plain).ceiling_usd,
         )
         return await self.stages.ask(wanted, lambda replies: self.cost(replies) or 0.0)
-
-    def _parsed(self, found: Json, n: int) -> Replies:
-        return self._body_api.replies(found, n)
 
     @property
     def outstanding(self) -> list[str]:
         """Batches that go on at the provider."""
         return self.stages.outstanding
 
-    async def cancel_batches(self) -> list[str]:
-        """Cancels them; returns their ids."""
-        return await self.stages.cancel()
+    async def cancel_batches(self, tell: Callable[[str], None]) -> None:
+        """Cancels them, and tells what has become of each."""
+        await self.stages.cancel(tell)
 
     async def close(self) -> None:
         """Closes the connections; batches go on at the provider."""

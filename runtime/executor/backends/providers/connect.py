@@ -215,9 +215,7 @@ def _batched(
         from sgc.runtime.executor.backends.providers.openai.batches import OpenAIBatches
 
         batches = OpenAIBatches(api, facts)
-    return BatchedBackend(
-        api, batches, facts, settings, batching, prices, settings_digest=sdk.scope
-    )
+    return BatchedBackend(api, batches, facts, settings, batching, prices, sdk.scope)
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:

@@ -18,12 +18,11 @@ from sgc.runtime.executor.backends.providers.batches.contract import (
     Result,
     Status,
 )
-from sgc.runtime.executor.backends.providers.batches.lines import split_lines
+from sgc.runtime.executor.backends.providers.batches.lines import id_of, split_lines
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.addresses import is_vendors
-from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply, status_error
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 from sgc.runtime.executor.backends.providers.wire.fields import mapping
-from sgc.runtime.executor.backends.providers.wire.sdk import NAME
 
 MAX_LISTED = 10_000
 CLOCKS_APART_S = 3600.0
@@ -50,7 +49,7 @@ class AnthropicBatches:
 
     def entry(self, id: str, body: Json) -> Entry:
         asked = {"custom_id": id, "params": body}
-        return Entry(id, json.dumps(asked, separators=(",", ":")).encode("ascii"))
+        return Entry.of(id, asked)
 
     async def upload(self, key: Key, entries: Sequence[Entry]) -> str:
         """Nothing is uploaded: `start` sends the requests."""
@@ -104,12 +103,13 @@ class AnthropicBatches:
         at, own = URL(url), self._client.base_url
         is_own = (at.scheme, at.netloc) == (own.scheme, own.netloc)
         if not at.is_relative_url and not is_own and not is_vendors("anthropic", url):
-            raise MalformedReply(f"the results are at another server: {url[:200]}")
+            raise MalformedReply(
+                f"the results are at another server: {url[:200]}",
+                hint="a key goes only to the server that is asked: is its address right?",
+            )
 
     def result(self, line: Json) -> Result:
-        id = line.get("custom_id") if isinstance(line, dict) else None
-        if not isinstance(id, str):
-            raise MalformedReply("a line of the results has no custom_id")
+        id = id_of(line)
         result = mapping(line.get("result"))
         end = _ENDS.get(str(result.get("type")))
         if end is None:
@@ -123,8 +123,7 @@ class AnthropicBatches:
         said = mapping(result.get("error"))
         kind = mapping(said.get("error")).get("type") or said.get("type")
         status = _STATUSES.get(str(kind), 400)
-        secrets, model = self._api.secrets, self._facts.model
-        return Result(id, end, error=status_error(status, said, {}, NAME, secrets, model))
+        return Result(id, end, error=self._api.failure_of(status, said, self._facts.model))
 
     async def cancel(self, batch: str) -> None:
         with self._api.typed_errors(""):

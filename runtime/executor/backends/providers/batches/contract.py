@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -33,6 +34,10 @@ class Entry:
 
     id: str
     line: bytes
+
+    @staticmethod
+    def of(id: str, asked: Json) -> Entry:
+        return Entry(id, json.dumps(asked, separators=(",", ":")).encode("ascii"))
 
 
 @dataclass(frozen=True, slots=True)

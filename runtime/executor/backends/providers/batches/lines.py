@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Collection
+from typing import Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.batches.contract import Json, Result
@@ -25,6 +26,14 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             raise MalformedReply(f"a line of the results has over {MAX_LINE_BYTES} bytes")
     if held.strip():
         yield held
+
+
+def id_of(line: Any) -> str:
+    """The request that a line of the results is of; raises MalformedReply."""
+    id = line.get("custom_id") if isinstance(line, dict) else None
+    if not isinstance(id, str):
+        raise MalformedReply("a line of the results has no custom_id")
+    return id
 
 
 class Reader:

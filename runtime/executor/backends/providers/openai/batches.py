@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,12 +15,11 @@ from sgc.runtime.executor.backends.providers.batches.contract import (
     Result,
     Status,
 )
-from sgc.runtime.executor.backends.providers.batches.lines import split_lines
+from sgc.runtime.executor.backends.providers.batches.lines import id_of, split_lines
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
-from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply, status_error
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 from sgc.runtime.executor.backends.providers.wire.fields import mapping
-from sgc.runtime.executor.backends.providers.wire.sdk import NAME
 
 MAX_LISTED = 10_000  # batches that are looked through for one of ours
 CLOCKS_APART_S = 86_400.0  # at most, the provider's and ours
@@ -46,7 +44,7 @@ class OpenAIBatches:
 
     def entry(self, id: str, body: Json) -> Entry:
         asked = {"custom_id": id, "method": "POST", "url": self._endpoint, "body": body}
-        return Entry(id, json.dumps(asked, separators=(",", ":")).encode("ascii"))
+        return Entry.of(id, asked)
 
     async def upload(self, key: Key, entries: Sequence[Entry]) -> str:
         content = b"".join(entry.line + b"\n" for entry in entries)
@@ -113,9 +111,7 @@ class OpenAIBatches:
                         yield line
 
     def result(self, line: Json) -> Result:
-        id = line.get("custom_id") if isinstance(line, dict) else None
-        if not isinstance(id, str):
-            raise MalformedReply("a line of the results has no custom_id")
+        id = id_of(line)
         response, error = mapping(line.get("response")), mapping(line.get("error"))
         if response.get("status_code") == 200 and not error:
             if not isinstance(response.get("body"), dict):
@@ -129,8 +125,7 @@ class OpenAIBatches:
             raise MalformedReply(f"the result of {id} is neither a reply nor an error")
         said = response.get("body") or {"error": dict(error)}
         status = status if isinstance(status, int) and status != 200 else 400
-        secrets, model = self._api.secrets, self._facts.model
-        return Result(id, End.FAILED, error=status_error(status, said, {}, NAME, secrets, model))
+        return Result(id, End.FAILED, error=self._api.failure_of(status, said, self._facts.model))
 
     async def cancel(self, batch: str) -> None:
         with self._api.typed_errors(""):

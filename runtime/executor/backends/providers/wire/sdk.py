@@ -64,11 +64,6 @@ class SdkApi(ABC):
     def sdk_client(self) -> Any:
         return self._client
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What no message may show."""
-        return self._secrets
-
     def body(self, lowered: Lowered, facts: Facts) -> dict[str, Any]:
         """The body of a request that is not streamed."""
         return self._sdk.with_body(self.wire.body_of(lowered, facts, False), facts)
@@ -78,6 +73,10 @@ class SdkApi(ABC):
         with self.typed_errors(""):
             replies: Replies = self.wire.replies_of(found, n)
         return replies
+
+    def failure_of(self, status: int, said: Any, model: str) -> BackendError:
+        """The error for an answer that failed, as a batch's results tell it."""
+        return status_error(status, said, {}, NAME, self._secrets, model)
 
     async def close(self) -> None:
         await self._client.close()
