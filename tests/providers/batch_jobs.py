@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from providers.batch_server import BatchServer
 from providers.conftest import KEY
+from providers.provider_server import Fault
 
 from sgc.cli import main
 
@@ -35,6 +36,17 @@ def tri(s, topic: str):
     return s["end"]
 """
 STAGES = (1, 2, 1)  # requests of a row
+N_ROWS = 6
+ONE = """
+import sgc
+
+@sgc.function
+def tri(s, topic: str):
+    s += sgc.user("A title for " + topic) + sgc.assistant(sgc.gen("title", max_tokens=8))
+"""
+
+BUSY = Fault("status", 429, {"retry-after-ms": "20"})
+BROKEN, CUT = Fault("status", 500), Fault("cut")
 
 
 @dataclass(frozen=True)
@@ -91,3 +103,24 @@ def run_here(
         main(argv)
     err = capsys.readouterr().err
     return Ended(int(ended.value.code or 0), err, folder.results(out))
+
+
+def plain(rows):
+    """Rows without what they cost."""
+    return {key: {k: v for k, v in row.items() if k != "usage"} for key, row in rows.items()}
+
+
+def sizes(server):
+    return [len(batch.requests) for batch in server.batches.values()]
+
+
+def faults(step, *kinds):
+    """The faults of the first times that a step is made, before it or after it."""
+    left = list(kinds)
+
+    def fault(name, when):
+        if name == step and left and left[0][0] == when:
+            return left.pop(0)[1]
+        return None
+
+    return fault

@@ -29,6 +29,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
 )
 from sgc.runtime.executor.loops.idle import Idle
 from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.tools import threads
 from sgc.runtime.executor.tools.threads import call_on_loop, call_on_thread, n_running
 
 
@@ -71,6 +72,25 @@ def test_a_loop_is_idle_when_all_that_could_run_has_run():
         loop.close()
     assert [each for each in told if not each[1]] == [(60 + 50 + 50 + 7, False)]
     assert {n for n, is_busy in told if is_busy} == {60, 110}
+
+
+def test_a_call_that_has_come_back_is_not_under_way(monkeypatch):
+    """However long its thread takes to say that it is idle: nothing would wake the loop again."""
+    run, gate = threads._Job.run, threading.Event()
+
+    def slow(job):
+        run(job)
+        gate.wait()
+
+    async def call():
+        assert await call_on_thread(n_running, None) == (1, None)
+        return n_running()
+
+    monkeypatch.setattr(threads._Job, "run", slow)
+    try:
+        assert asyncio.run(call()) == 0
+    finally:
+        gate.set()
 
 
 def test_a_timer_that_is_set_when_a_loop_is_idle_wakes_it():

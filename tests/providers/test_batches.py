@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from providers.batch_child import shorten
-from providers.batch_jobs import PROGRAM, STAGES, Folder, environ_of, run_here
+from providers.batch_jobs import BROKEN, BUSY, CUT, N_ROWS, ONE, STAGES, faults, plain, sizes
 from providers.batch_server import (
     CANCELLED,
     DAMAGED,
@@ -15,47 +14,10 @@ from providers.batch_server import (
     ODD,
     OK,
     TWICE,
-    BatchServer,
 )
 from providers.provider_server import Fault
 
-from sgc.runtime.executor.backends.providers.batches import running, stages, submitting, watching
-
-N_ROWS = 6
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch, capsys):
-    """A server, and `run(model, *options)` of a job on it."""
-    servers = []
-    for module, names in (
-        (watching, ("FIRST_POLL_S", "LONGEST_POLL_S")),
-        (running, ("WAIT_S", "FULL_WAIT_S")),
-        (submitting, ("SETTLE_S", "FIRST_WAIT_S")),
-        (stages, ("LINGER_S", "MAX_BYTES")),
-    ):
-        for name in names:  # so that they are put back
-            monkeypatch.setattr(module, name, getattr(module, name))
-    shorten()
-
-    def make(n_rows=N_ROWS, program=PROGRAM, **settings):
-        server = BatchServer(**settings)
-        servers.append(server)
-        for name, value in environ_of(server).items():
-            monkeypatch.setenv(name, value)
-        folder = Folder(tmp_path, n_rows, program)
-
-        def run(model, *more, **how):
-            return run_here(folder, capsys, model, *more, **how)
-
-        run.folder = folder
-        return server, run
-
-    yield make
-    for server in servers:
-        server.close()
-        assert server.wrong == [] or hasattr(server, "may_be_wrong")
-
+from sgc.runtime.executor.backends.providers.batches import stages
 
 SLOW = pytest.mark.slow
 of_openai_first = pytest.mark.parametrize(
@@ -65,15 +27,6 @@ of_anthropic_first = pytest.mark.parametrize(
     "model", [pytest.param("openai", marks=SLOW), "anthropic"]
 )
 both = pytest.mark.parametrize("model", ["openai", "anthropic"])
-
-
-def plain(rows):
-    """Rows without what they cost."""
-    return {key: {k: v for k, v in row.items() if k != "usage"} for key, row in rows.items()}
-
-
-def sizes(server):
-    return [len(batch.requests) for batch in server.batches.values()]
 
 
 @of_openai_first
@@ -125,7 +78,8 @@ def test_what_a_batch_leaves_open_is_asked_again_and_told(place, model, what, wo
     assert sorted(server.submitted.values())[::-1][:3] == [2] * n_again + [1] * (3 - n_again)
 
 
-@of_anthropic_first
+@SLOW
+@both
 def test_a_request_that_fails_fails_its_row_alone(place, model):
     said = {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}
     server, run = place(outcome=some(Fault("status", 400, body=said)))
@@ -150,22 +104,6 @@ def test_what_always_expires_fails_after_three_batches(place):
         "DeadlineExceeded"
     ]
     assert sorted(server.submitted.values())[-1] == 3
-
-
-def faults(step, *kinds):
-    """The faults of the first times that a step is made, before it or after it."""
-    left = list(kinds)
-
-    def fault(name, when):
-        if name == step and left and left[0][0] == when:
-            return left.pop(0)[1]
-        return None
-
-    return fault
-
-
-BUSY = Fault("status", 429, {"retry-after-ms": "20"})
-BROKEN, CUT = Fault("status", 500), Fault("cut")
 
 
 @pytest.mark.parametrize(
@@ -231,16 +169,8 @@ def test_results_at_another_server_are_not_fetched(place):
     assert "the results are at another server: http://127.0.0.1:9" in ended.err
 
 
-ONE = """
-import sgc
-
-@sgc.function
-def tri(s, topic: str):
-    s += sgc.user("A title for " + topic) + sgc.assistant(sgc.gen("title", max_tokens=8))
-"""
-
-
-@of_openai_first
+@SLOW
+@both
 def test_rows_that_come_while_results_are_read_wait_for_the_next_reading(place, model):
     """Their results may have gone by already."""
     refused = Fault("status", 401, body={"error": {"message": "the key has expired"}})
@@ -296,6 +226,7 @@ def test_batches_keep_within_the_limits(place, monkeypatch, model):
     assert set(server.submitted.values()) == {1}
 
 
+@SLOW
 def test_a_budget_holds_at_half_the_price_and_is_gone_on_with(place):
     server, run = place(n_rows=8)
     ended = run("openai", "--max-cost", "0.0004")

@@ -105,7 +105,9 @@ class _Threads:
 _threads = _Threads()
 os.register_at_fork(after_in_child=_threads.forget)
 _abandoned: set[asyncio.Task[Any]] = set()
-_on_loops: set[asyncio.Task[Any]] = set()
+# Calls that somebody waits for: their ends wake the loop. A thread says only later that it is idle.
+_waited_for: set[_Job | asyncio.Task[Any]] = set()
+os.register_at_fork(after_in_child=_waited_for.clear)
 
 
 def has_idle_threads() -> bool:
@@ -114,8 +116,8 @@ def has_idle_threads() -> bool:
 
 
 def n_running() -> int:
-    """How many calls run, or wait for a thread."""
-    return _threads.n_busy + len(_on_loops)
+    """How many calls run, or wait for a thread, and will wake the loop of their caller."""
+    return len(_waited_for)
 
 
 async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:
@@ -123,6 +125,7 @@ async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Ou
     job = _Job(call)
     try:
         _threads.put(job)
+        _waited_for.add(job)
         await asyncio.wait({job.begun}, timeout=MAX_WAIT_S)
         if not job.begun.done():
             raise ToolError(
@@ -132,6 +135,7 @@ async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Ou
         await asyncio.wait({job.ended}, timeout=timeout_s)
         return job.ended.result() if job.ended.done() else (None, _late(timeout_s))
     finally:
+        _waited_for.discard(job)
         job.is_abandoned = True
 
 
@@ -143,12 +147,12 @@ async def call_on_loop(
         raise ToolError(f"{MAX_ABANDONED} tool calls ignore their cancellation")
     # An empty context: code that the tool calls is not part of the program that called the tool.
     work = asyncio.get_running_loop().create_task(_outcome(call), context=Context())
-    _on_loops.add(work)
+    _waited_for.add(work)
     try:
         await asyncio.wait({work}, timeout=timeout_s)
         return work.result() if work.done() else (None, _late(timeout_s))
     finally:
-        _on_loops.discard(work)
+        _waited_for.discard(work)
         if not work.done():
             work.cancel()
             _abandoned.add(work)

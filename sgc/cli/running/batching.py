@@ -62,10 +62,15 @@ def batching(log: RunLog, asks_errors_again: bool, quiet: bool) -> Batching:
 
 def cancel_batches(endpoint: Endpoint) -> None:
     """Cancels what goes on at the provider, and tells it."""
-    found = shared.run(endpoint.backend.cancel_batches())  # type: ignore[attr-defined]
-    for batch in found:
-        click.echo(f"{batch} is cancelled", err=True)
-    click.echo(f"{len(found)} batches are cancelled; what they had answered is kept", err=True)
+    told: list[str] = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        click.echo(line, err=True)
+
+    shared.run(endpoint.backend.cancel_batches(tell))  # type: ignore[attr-defined]
+    kept = "what they had answered is kept" if told else "no batch goes on"
+    click.echo(kept, err=True)
 
 
 def tell_batches(endpoint: Endpoint) -> None:

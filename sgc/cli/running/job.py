@@ -90,7 +90,6 @@ class JobRun:
             except (KeyboardInterrupt, SystemExit) as ended:
                 progress.close()
                 self._tell_how_to_go_on(tally, "interrupted")
-                tell_batches(endpoint)
                 if isinstance(ended, SystemExit):
                     raise
                 raise click.exceptions.Exit(EXIT_INTERRUPTED) from ended
@@ -98,10 +97,10 @@ class JobRun:
                 progress.close()
                 if not isinstance(error, GuardError | LogOptionsError):  # this command does not
                     self._tell_how_to_go_on(tally, "ended by an error")
-                tell_batches(endpoint)
                 raise
             finally:
                 progress.close()
+                tell_batches(endpoint)
         if budget is None:
             tally.n_before = begun.rows.n_done
         if not self.quiet:

@@ -202,7 +202,7 @@ def run_program(
 
         if given.job is not None:
             begun = this_run.begin()
-            if begun.is_over:
+            if begun.is_over and not job.cancel_batches:
                 if run_log is not None:
                     _check_done(run_log, _header(loaded, options), who, quiet)
                 this_run.run(None, options, begun)

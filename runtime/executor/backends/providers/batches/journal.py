@@ -25,12 +25,13 @@ VERSION = 1
 
 @dataclass(slots=True)
 class Noted:
-    """A batch. left: requests whose outcome nobody has taken in this process, as they were
-    submitted; file, batch: ids at
-    the provider, "" while unknown. was_over: an earlier process has seen its end. is_doubtful: it
-    may have been made though no answer came. is_read: this process has read its results."""
+    """A batch. ids: of its requests, in their order; left: those whose outcome nobody has taken in
+    this process; file, batch: ids at the provider, "" while unknown. was_over: an earlier process
+    has seen its end. is_doubtful: it may have been made though no answer came. is_read: this
+    process has read its results."""
 
     key: Key
+    ids: tuple[str, ...]
     left: dict[str, None]
     file: str = ""
     batch: str = ""
@@ -64,7 +65,10 @@ class Journal:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise RunLogError(f"cannot open {path}: {error.strerror}") from error
+            raise RunLogError(
+                f"cannot open {path}: {error.strerror}",
+                hint="a job by batch reads and writes this file beside its log",
+            ) from error
         try:
             read = self._read()
             if not read.job:
@@ -92,7 +96,7 @@ class Journal:
         """Notes a batch that is about to be submitted."""
         self._last += 1
         found = tuple(ids)
-        noted = Noted(Key(self.job, self._last, time.time(), len(found)), dict.fromkeys(found))
+        noted = _noted(Key(self.job, self._last, time.time(), len(found)), found)
         self._append(
             {"kind": "intent", "number": noted.number, "at": noted.key.since, "ids": found}
         )
@@ -152,25 +156,33 @@ class Journal:
                     _take(found, json.loads(line))
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                     raise RunLogError(
-                        f"{self.path}:{number}: the line is no record of a job's batches"
+                        f"{self.path}:{number}: the line is no record of a job's batches",
+                        hint="restore the file; without it, what is at the provider is submitted, "
+                        "and paid for, again",
                     ) from error
                 at += len(line)
         os.ftruncate(self._fd, at)
         return found
 
 
+def _noted(key: Key, ids: tuple[str, ...]) -> Noted:
+    return Noted(key, ids, dict.fromkeys(ids))
+
+
 def _take(found: _Read, record: Any) -> None:
     kind = record["kind"]
     if kind == "begin":
         if record["version"] != VERSION:
-            raise ValueError(record["version"])
+            raise RunLogError(
+                f"a file of batches has version {record['version']}, this sgc reads {VERSION}",
+                hint="go on with the sgc that began the job",
+            )
         found.job, found.scope = str(record["job"]), str(record["scope"])
         return
     number = int(record["number"])
     if kind == "intent":
-        ids = dict.fromkeys(str(each) for each in record["ids"])
-        key = Key(found.job, number, float(record["at"]), len(ids))
-        found.batches[number] = Noted(key, ids)
+        ids = tuple(str(each) for each in record["ids"])
+        found.batches[number] = _noted(Key(found.job, number, float(record["at"]), len(ids)), ids)
         found.last = max(found.last, number)
     elif kind == "dropped":
         del found.batches[number]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sgc.errors import BackendError, BatchStopped, DeadlineExceeded
+from sgc.errors import BackendError, BatchStopped, DeadlineExceeded, RunLogError
 from sgc.runtime.executor.backends.providers.batches.asks import MAX_TRIES, Ask
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, End, Result, Status
 from sgc.runtime.executor.backends.providers.batches.journal import Journal, Noted
 from sgc.runtime.executor.backends.providers.batches.lines import Reader
 from sgc.runtime.executor.backends.providers.batches.watching import Away, until_over
 from sgc.runtime.executor.backends.providers.wire.errors import (
-    KeyRefused,
     MalformedReply,
+    NotFound,
     ProviderUnavailable,
     RateLimited,
 )
@@ -22,9 +22,8 @@ MAX_READS = 3  # of results that are damaged
 WAIT_S = 10.0  # between them
 MAX_FULL = 50  # times that a batch waits for room in the provider's queue
 FULL_WAIT_S = 300.0
-# After these errors a later run may still read the batch's results.
-_LATER = (RateLimited, ProviderUnavailable, MalformedReply, KeyRefused, BatchStopped)
 AGAIN = "the same command goes on"
+MENDED = "when that is mended, the same command submits its requests again"
 
 
 class Running:
@@ -62,11 +61,10 @@ class Running:
             else:
                 await self._collect(status)
             self._tell(status)
-        except BackendError as error:
-            if isinstance(error, _LATER):
-                self._stop(f"batch {noted.batch} cannot be followed: {error.message}", error)
-            else:
-                self._lost(error)
+        except NotFound as error:
+            self._lost(error)
+        except (BackendError, RunLogError) as error:  # a later run may still read the results
+            self._stop(f"batch {noted.batch} cannot be followed: {error.message}", error)
         except BaseException as error:
             self._stop(f"batch {noted.batch} cannot be followed: {error}", error)
             raise
@@ -141,7 +139,7 @@ class Running:
     def _retry(self, ask: Ask, error: BackendError) -> None:
         """Puts a request into another batch, unless it was in enough."""
         if ask.n_tries >= MAX_TRIES:
-            error.hint = error.hint or f"given up after {ask.n_tries} batches"
+            error.hint = error.hint or f"{ask.n_tries} batches had it; --retry-errors asks again"
             self._fail(ask, error)
             return
         self._n_again += 1
@@ -168,7 +166,7 @@ class Running:
             self.is_too_much = True
             self._note(f"batch {self.noted.number}: {status.refused}; waits for room")
             await self._clock.sleep(FULL_WAIT_S)
-        ids = list(self.noted.left)
+        ids = self.noted.ids
         wrong = {ids[n - 1]: said for n, said in status.lines.items() if 0 < n <= len(ids)}
         if len(wrong) == len(ids) > 1:
             wrong = {}  # no request of the model is taken: nothing that a row could help
@@ -181,7 +179,8 @@ class Running:
             elif wrong and not status.is_full:
                 self._retry(ask, BackendError(f"its batch was refused: {status.refused}"))
             else:
-                self._fail(ask, BatchStopped(f"the provider refused a batch: {status.refused}"))
+                said = f"the provider refused a batch: {status.refused}"
+                self._fail(ask, BatchStopped(said, hint=MENDED))
 
     def _lost(self, error: BackendError) -> None:
         """The provider does not know the batch, or its results, any more."""
@@ -195,7 +194,8 @@ class Running:
     def _stop(self, why: str, error: BaseException) -> None:
         """Nothing is known of the batch now; a later run may read its results."""
         hint = getattr(error, "hint", "") or AGAIN
-        stopped = error if isinstance(error, BatchStopped) else BatchStopped(why, hint=hint)
+        ends_all = isinstance(error, BatchStopped | RunLogError)
+        stopped = error if ends_all else BatchStopped(why, hint=hint)
         for ask in tuple(self.asks.values()):
             self._fail(ask, stopped, is_taken=False)
 

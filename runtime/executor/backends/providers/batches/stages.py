@@ -17,6 +17,7 @@ from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, E
 from sgc.runtime.executor.backends.providers.batches.journal import Journal, Noted
 from sgc.runtime.executor.backends.providers.batches.running import AGAIN, Running
 from sgc.runtime.executor.backends.providers.batches.submitting import Submitting
+from sgc.runtime.executor.backends.providers.wire.errors import NotFound
 from sgc.runtime.executor.backends.providers.wire.limits import Budget, Clock
 from sgc.runtime.executor.backends.providers.wire.reply import Replies
 from sgc.runtime.executor.loops.idle import Idle
@@ -46,7 +47,7 @@ class Stages:
 
     def __init__(self, api: BatchApi, around: Surroundings) -> None:
         self._api, self._around = api, around
-        self._submitting = Submitting(api, around.journal, around.clock)
+        self._submitting = Submitting(api, around.journal, around.clock, around.note)
         self._live: set[str] = set()
         self._waiting: dict[str, Ask] = {}
         self._put_off: dict[str, Ask] = {}  # until a batch has ended
@@ -135,10 +136,12 @@ class Stages:
         self._waiting.clear()
         try:
             self._forget_ended()
-            await self._submitting.settle_doubts(self._around.note)
+            await self._submitting.settle_doubts()
             rest = self._attached(asks)
             for part, entries in self._parts(self._affordable(rest)):
                 await self._submit(part, entries)
+            if not self._running:  # whose end would wake them
+                self._wake_put_off()
         except Exception as error:
             for ask in asks:
                 if not self._is_under_way(ask):
@@ -197,7 +200,11 @@ class Stages:
                 continue
             size = len(entry.line) + 1
             if size > self._api.max_bytes:
-                ask.fail(BackendError(f"a request of {size} bytes does not fit a batch"))
+                ask.fail(BackendError(
+                    f"a request of {size:,} bytes does not fit a batch of "
+                    f"{self._api.max_bytes:,}",
+                    hint="ask for less, or run without --batch",
+                ))  # fmt: skip
                 continue
             if part and (len(part) >= self._most or n_bytes + size > most_bytes):
                 yield part, entries
@@ -242,9 +249,12 @@ class Stages:
         finally:
             del self._running[running.noted.number]
             self._ended.append(running.noted)
-            for ask in self._put_off.values():
-                self._wait(ask)
-            self._put_off.clear()
+            self._wake_put_off()
+
+    def _wake_put_off(self) -> None:
+        for ask in self._put_off.values():
+            self._wait(ask)
+        self._put_off.clear()
 
     def _learn_size(self, running: Running) -> None:
         """Smaller batches for a provider whose queue one of them fills, then larger ones again."""
@@ -262,19 +272,47 @@ class Stages:
 
     @property
     def outstanding(self) -> list[str]:
-        """Batches that go on at the provider whatever becomes of this process."""
-        noted = self._around.journal.batches.values()
-        return [each.batch for each in noted if each.batch and not each.is_over]
+        """Batches that go on at the provider whatever becomes of this process. For any thread."""
+        return [
+            each.batch or f"number {each.number}, if it arrived"
+            for each in tuple(self._around.journal.batches.values())
+            if not each.is_over
+        ]
 
-    async def cancel(self) -> list[str]:
-        """Cancels all batches that go on; returns their ids."""
-        await self._submitting.settle_doubts(self._around.note)
-        found = self.outstanding
+    async def cancel(self, tell: Callable[[str], None]) -> None:
+        """Cancels all batches that go on, and tells each. Raises the first error when all were
+        tried. Those of which nobody knows whether they are there come last: it may take long."""
+        await self._cancel_known(tell)
+        await self._submitting.settle_doubts()
+        await self._cancel_known(tell)
+
+    async def _cancel_known(self, tell: Callable[[str], None]) -> None:
+        failed: BackendError | None = None
         for noted in tuple(self._around.journal.batches.values()):
-            if noted.batch in found:
-                await self._api.cancel(noted.batch)
-                self._around.journal.over(noted, "cancelled by us")
-        return found
+            if noted.is_over or not noted.batch:
+                continue
+            try:
+                word = await self._cancelled(noted.batch)
+            except BackendError as error:
+                tell(f"{noted.batch} is not cancelled: {error.message}")
+                failed = failed or error
+            else:
+                self._around.journal.over(noted, word)
+                tell(f"{noted.batch} {word}")
+        if failed is not None:
+            raise failed
+
+    async def _cancelled(self, batch: str) -> str:
+        """What has become of a batch; one that has ended cannot be cancelled."""
+        try:
+            await self._api.cancel(batch)
+            return "is cancelled"
+        except NotFound:
+            return "is not there any more"
+        except BackendError:
+            if not (await self._api.look(batch)).is_over:
+                raise
+            return "has ended already"
 
     async def close(self) -> None:
         """Stops following batches; they go on at the provider."""

@@ -7,7 +7,8 @@ provider's answer is there, the provider's own list of batches says whether it w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from sgc.errors import BackendError, BatchStopped
 from sgc.runtime.executor.backends.providers.batches.contract import BatchApi, Entry, Status
@@ -16,6 +17,7 @@ from sgc.runtime.executor.backends.providers.batches.lines import Reader
 from sgc.runtime.executor.backends.providers.batches.watching import until_over
 from sgc.runtime.executor.backends.providers.wire.errors import (
     MalformedReply,
+    NotFound,
     ProviderUnavailable,
     RateLimited,
 )
@@ -31,31 +33,39 @@ NO_BATCHES = "does the server have a batch API, and may the key use it? Else run
 
 
 class Submitting:
-    def __init__(self, api: BatchApi, journal: Journal, clock: Clock) -> None:
-        self._api, self._journal, self._clock = api, journal, clock
+    def __init__(
+        self, api: BatchApi, journal: Journal, clock: Clock, note: Callable[[str], None]
+    ) -> None:
+        """note: tells the user a line."""
+        self._api, self._journal, self._clock, self._note = api, journal, clock, note
         # Batches that an earlier process began, of which no answer was noted.
         self._doubts = [noted for noted in journal.batches.values() if not noted.batch]
 
-    async def settle_doubts(self, note: Callable[[str], None]) -> None:
+    async def settle_doubts(self) -> None:
         """Finds out what has become of batches that an earlier process began; called before others
         are submitted."""
         while self._doubts:
             noted = self._doubts[0]
             await self._wait_since(noted.key.since)
-            if await self._find(noted):
-                note(f"batch {noted.number} had been submitted ({noted.batch})")
-            else:
-                # What is deleted cannot be submitted any more by a request that is still under way.
-                await self._api.discard(noted.key, noted.file)
-                if not await self._find(noted):
-                    self._journal.dropped(noted, "it was not submitted")
+            await self._persist(noted, partial(self._settle, noted))
             self._doubts.pop(0)
+
+    async def _settle(self, noted: Noted) -> None:
+        if not await self._find(noted):
+            # What is deleted cannot be submitted any more by a request that is still under way.
+            await self._api.discard(noted.key, noted.file)
+            if not await self._find(noted):
+                self._journal.dropped(noted, "it was not submitted")
+                return
+        self._note(f"batch {noted.number} had been submitted ({noted.batch})")
 
     async def submit(self, entries: Sequence[Entry]) -> Noted:
         """Submits a new batch; raises BatchStopped if the provider does not take it."""
         noted = self._journal.begin(entry.id for entry in entries)
         try:
-            await self._start(noted, entries)
+            await self._persist(noted, partial(self._try, noted, entries))
+        except BatchStopped:
+            raise
         except BackendError as error:
             if not noted.is_doubtful:
                 self._journal.dropped(noted, "it was refused")
@@ -66,11 +76,12 @@ class Submitting:
             ) from error
         return noted
 
-    async def _start(self, noted: Noted, entries: Sequence[Entry]) -> None:
+    async def _persist(self, noted: Noted, work: Callable[[], Awaitable[None]]) -> None:
+        """Does some work for a batch, again while the provider has no room or is away."""
         waited_s, n_failed, wait_s = 0.0, 0, FIRST_WAIT_S
         while True:
             try:
-                await self._try(noted, entries)
+                await work()
                 return
             except RateLimited as error:
                 told_s = max(error.retry_after_s or 0.0, wait_s)
@@ -109,15 +120,29 @@ class Submitting:
         return False
 
     async def _has_our_requests(self, noted: Noted, batch: str) -> bool:
-        """Whether a batch has these requests, which its results say once they are there."""
-        status: Status = await until_over(self._api, batch, self._clock)
-        reader = Reader(self._api.result, noted.left)
-        async for line in self._api.lines(batch, status):
-            if reader.read(line) is not None:
-                return True
-            if reader.n_strange:
-                return False
+        """Whether a batch has these requests, which its results say once they are there. One that
+        is not there any more is as good as none."""
+        self._note(f"batch {noted.number} may be {batch}: waits for its results, which say so")
+        try:
+            status = await self._until_over(batch)
+            reader = Reader(self._api.result, noted.left)
+            async for line in self._api.lines(batch, status):
+                if reader.read(line) is not None:
+                    return True
+                if reader.n_strange:
+                    break
+        except NotFound:
+            pass
         return False
+
+    async def _until_over(self, batch: str) -> Status:
+        """The status of a batch that has ended. A provider that is away for too long is not waited
+        for again."""
+        try:
+            return await until_over(self._api, batch, self._clock)
+        except (RateLimited, ProviderUnavailable, MalformedReply) as error:
+            why = f"batch {batch} cannot be followed: {error.message}"
+            raise BatchStopped(why, hint=error.hint) from error
 
     async def _wait_since(self, since: float) -> None:
         left_s = since + SETTLE_S - time.time()

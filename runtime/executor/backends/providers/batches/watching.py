@@ -54,4 +54,7 @@ async def until_over(api: BatchApi, batch: str, clock: Clock) -> Status:
             wait_s = away.wait_s(error, poll_s)
         await clock.sleep(wait_s)
         poll_s = min(GROWTH * poll_s, LONGEST_POLL_S)
-    raise BatchStopped(f"batch {batch} has not ended after {MAX_BATCH_S / 3600:.0f} hours")
+    raise BatchStopped(
+        f"batch {batch} has not ended after {MAX_BATCH_S / 3600:.0f} hours",
+        hint="the same command looks again, with --cancel-batches it cancels it",
+    )

@@ -44,6 +44,10 @@ class ContentRefused(BackendError):
     """The model, or a filter of the provider's, refused to reply."""
 
 
+class NotFound(BackendError):
+    """The provider has nothing of this name."""
+
+
 class KeyRefused(BackendError):
     """The provider does not accept the API key."""
 
@@ -71,9 +75,9 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     said = f"{provider} said {status}: {message}"
     if status in (401, 403):
         return KeyRefused(said, hint="check the API key, and what it may be used for")
-    if status == 404:
+    if status in (404, 410):
         hint = f"is there a model {model!r}?" if model else "is the address right? most end in /v1"
-        return BackendError(said, hint=hint)
+        return NotFound(said, hint=hint)
     if status == 429 and "insufficient_quota" in (_told(body, "code"), _told(body, "type")):
         return BackendError(said, hint="the account has no money left for it")
     if status in (400, 413, 422) and _is_context(body, message):
