@@ -282,15 +282,25 @@ class Stages:
     async def cancel(self, tell: Callable[[str], None]) -> None:
         """Cancels all batches that go on, and tells each. Raises the first error when all were
         tried. Those of which nobody knows whether they are there come last: it may take long."""
-        await self._cancel_known(tell)
-        await self._submitting.settle_doubts()
-        await self._cancel_known(tell)
+        tried: set[str] = set()
+        failed = await self._cancel_known(tell, tried)
+        try:
+            await self._submitting.settle_doubts()
+        except BackendError as error:
+            failed = failed or error
+        later = await self._cancel_known(tell, tried)
+        error = failed or later
+        if error is not None:
+            raise error
 
-    async def _cancel_known(self, tell: Callable[[str], None]) -> None:
+    async def _cancel_known(
+        self, tell: Callable[[str], None], tried: set[str]
+    ) -> BackendError | None:
         failed: BackendError | None = None
         for noted in tuple(self._around.journal.batches.values()):
-            if noted.is_over or not noted.batch:
+            if noted.is_over or not noted.batch or noted.batch in tried:
                 continue
+            tried.add(noted.batch)
             try:
                 word = await self._cancelled(noted.batch)
             except BackendError as error:
@@ -299,8 +309,7 @@ class Stages:
             else:
                 self._around.journal.over(noted, word)
                 tell(f"{noted.batch} {word}")
-        if failed is not None:
-            raise failed
+        return failed
 
     async def _cancelled(self, batch: str) -> str:
         """What has become of a batch; one that has ended cannot be cancelled."""
