@@ -289,9 +289,8 @@ class Stages:
         except BackendError as error:
             failed = failed or error
         later = await self._cancel_known(tell, tried)
-        error = failed or later
-        if error is not None:
-            raise error
+        if first := failed or later:
+            raise first
 
     async def _cancel_known(
         self, tell: Callable[[str], None], tried: set[str]
