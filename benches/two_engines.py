@@ -35,7 +35,8 @@ from texts import Prose
 
 import sgc
 from sgc.errors import EngineUnavailable
-from sgc.runtime.executor.routing.router import Member, Router
+from sgc.runtime.executor.routing.members import Member
+from sgc.runtime.executor.routing.router import Router
 
 START_S = 120.0
 
@@ -84,11 +85,9 @@ def _wait(uri: str) -> None:
             time.sleep(0.2)
 
 
-def in_turn(
-    router: Router, able: list[Member], blocks: Sequence[int], own: float
-) -> tuple[Member, int]:
-    router._turn += 1
-    member = able[router._turn % len(able)]
+def in_turn(router: Router, blocks: Sequence[int], own: float, usable: int) -> tuple[Member, int]:
+    able = [member for member in router.members if member.bit & usable]
+    member = min(able, key=lambda member: member.turn)
     return member, member.held.n_held(blocks)
 
 

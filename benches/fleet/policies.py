@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fleet.simulated import BLOCK
 from sgc.runtime.executor.routing.held import Held
+from sgc.runtime.executor.routing.holders import Holders
 from sgc.runtime.executor.routing.router import Router
 
 
@@ -80,7 +81,8 @@ class CacheAware(_Counting):
 
     def __init__(self, n: int, room: int) -> None:
         super().__init__(n, room)
-        self.trees = [Held(room) for _ in range(n)]
+        self.holders = Holders()
+        self.trees = [Held(room, self.holders, 1 << number) for number in range(n)]
 
     def send(self, blocks: Sequence[int], n_out: float) -> tuple[int, Any]:
         most, least = max(self.n_running), min(self.n_running)
@@ -88,9 +90,9 @@ class CacheAware(_Counting):
         if most - least > self.ABSOLUTE and most > self.RELATIVE * least:
             number = min(each, key=self.n_running.__getitem__)
         else:
-            matched = [tree.n_held(blocks) for tree in self.trees]
-            number = max(each, key=matched.__getitem__)
-            if matched[number] <= self.THRESHOLD * len(blocks):
+            matched, mask = next(self.holders.levels(blocks), (0, 0))
+            number = (mask & -mask).bit_length() - 1
+            if matched <= self.THRESHOLD * len(blocks):
                 number = min(each, key=lambda each: len(self.trees[each]))
         self.trees[number].hold(blocks)
         return self.took(number)

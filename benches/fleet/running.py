@@ -16,11 +16,15 @@ from fleet.simulated import BLOCK, Engine, Request
 
 @dataclass
 class Outcome:
-    """times_s: of each program; hits: the share of prompt tokens found cached."""
+    """times_s: of each program; hits: the share of prompt tokens found cached.
+
+    seconds, n_ended and busy (each engine's time in steps) are of the time until the last program
+    began: until then the fleet was full."""
 
     times_s: list[float]
     hits: float
     seconds: float
+    n_ended: int
     busy: list[float]
 
 
@@ -66,6 +70,7 @@ class _Run:
         self.left = iter(programs)
         self.is_closed = bool(at_once)
         self.times: list[float] = []
+        self.n_left, self.full = len(programs), (0.0, 0, [0.0])
         self.n_prompt = self.n_cached = 0
         self.now = 0.0
         for program in itertools.islice(self.left, at_once) if at_once else programs:
@@ -78,10 +83,12 @@ class _Run:
         while self.events:
             self.now, _, what, which = heapq.heappop(self.events)
             getattr(self, f"_on_{what}")(which)
-        busy = [each.busy_s for each in self.engines]
-        return Outcome(self.times, self.n_cached / self.n_prompt, self.now, busy)
+        return Outcome(self.times, self.n_cached / self.n_prompt, *self.full)
 
     def _on_program(self, program: Program) -> None:
+        self.n_left -= 1
+        if not self.n_left:
+            self.full = (self.now, len(self.times), [each.busy_s for each in self.engines])
         live = _Live(program, self.keys, self.now)
         for number, left in enumerate(live.left):
             if not left:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -25,14 +24,70 @@ class Request:
     to_generate: int = 0
 
 
-class Engine:
-    """Runs requests on a virtual clock. `ends_at` is when its current steps end; inf if idle."""
+class Pool:
+    """Cached blocks, the least recently used of which go first; of one engine, or of a fleet whose
+    engines could read each other's at once."""
 
     def __init__(self, n_blocks: int) -> None:
         self.n_blocks = n_blocks
         self.cached: OrderedDict[int, None] = OrderedDict()
         self.users: dict[int, int] = {}
         self.n_promised = 0  # blocks of replies that run
+
+    def has_room(self, request: Request) -> bool:
+        pinned = len(self.users) + self.n_promised
+        fresh = sum(block not in self.users for block in request.blocks)
+        return pinned + fresh + len(request.made) <= self.n_blocks
+
+    def use(self, request: Request) -> int:
+        """Keeps the prompt's blocks for a request; returns how many of the first were there."""
+        n_cached = 0
+        for block in request.blocks:
+            if block not in self.cached:
+                break
+            n_cached += 1
+        self.n_promised += len(request.made)
+        for block in reversed(request.blocks):
+            self.users[block] = self.users.get(block, 0) + 1
+            self._touch(block)
+        self._evict()
+        return n_cached
+
+    def release(self, request: Request) -> None:
+        self.n_promised -= len(request.made)
+        for block in request.blocks:
+            left = self.users[block] - 1
+            if left:
+                self.users[block] = left
+            else:
+                del self.users[block]
+        for block in reversed(request.made):
+            self._touch(block)
+        for block in reversed(request.blocks):
+            self._touch(block)
+        self._evict()
+
+    def _touch(self, block: int) -> None:
+        self.cached[block] = None
+        self.cached.move_to_end(block)
+
+    def _evict(self) -> None:
+        n_over = len(self.cached) + self.n_promised - self.n_blocks
+        n_left = len(self.cached)
+        while n_over > 0 and n_left:
+            block, _ = self.cached.popitem(last=False)
+            n_left -= 1
+            if block in self.users:  # it is touched when they end, so it may be last until then
+                self.cached[block] = None
+            else:
+                n_over -= 1
+
+
+class Engine:
+    """Runs requests on a virtual clock. `ends_at` is when its current steps end; inf if idle."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.ends_at = math.inf
@@ -92,49 +147,13 @@ class Engine:
         self._begun, self.ends_at = now, now + self._n_steps * self._step_s
 
     def _admit(self, request: Request) -> bool:
-        n_cached = 0
-        for block in request.blocks:
-            if block not in self.cached:
-                break
-            n_cached += 1
-        pinned = len(self.users) + self.n_promised
-        fresh = sum(block not in self.users for block in request.blocks)
-        if self.running and pinned + fresh + len(request.made) > self.n_blocks:
+        if self.running and not self.pool.has_room(request):
             return False
-        request.n_cached = n_cached
-        self.n_promised += len(request.made)
-        self._use(request.blocks)
-        request.to_compute = max(1, (len(request.blocks) - n_cached) * BLOCK)
+        request.n_cached = self.pool.use(request)
+        request.to_compute = max(1, (len(request.blocks) - request.n_cached) * BLOCK)
         request.to_generate = request.n_out
         return True
 
-    def _use(self, blocks: Sequence[int]) -> None:
-        for block in reversed(blocks):
-            self.users[block] = self.users.get(block, 0) + 1
-            self.cached[block] = None
-            self.cached.move_to_end(block)
-        self._evict()
-
-    def _evict(self) -> None:
-        n_over = len(self.cached) + self.n_promised - self.n_blocks
-        if n_over <= 0:
-            return
-        free = (block for block in self.cached if block not in self.users)
-        for block in list(itertools.islice(free, n_over)):
-            del self.cached[block]
-
     def _release(self, request: Request) -> None:
         self.running.remove(request)
-        self.n_promised -= len(request.made)
-        for block in request.blocks:
-            left = self.users[block] - 1
-            if left:
-                self.users[block] = left
-            else:
-                del self.users[block]
-        for block in (*reversed(request.made),):
-            self.cached[block] = None
-            self.cached.move_to_end(block)
-        for block in reversed(request.blocks):
-            self.cached.move_to_end(block)
-        self._evict()
+        self.pool.release(request)

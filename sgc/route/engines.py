@@ -12,7 +12,8 @@ from aiohttp import hdrs
 
 from sgc.errors import EngineUnavailable, UsageError
 from sgc.runtime.executor.routing.blocks import CHARACTERS, MOST_HELD, POOL
-from sgc.runtime.executor.routing.router import Member, Router, Ticket
+from sgc.runtime.executor.routing.members import Member
+from sgc.runtime.executor.routing.router import Router, Ticket
 
 BLOCK = 128  # characters
 ASK_S = 5.0

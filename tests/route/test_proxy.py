@@ -184,21 +184,20 @@ def test_a_client_that_hangs_up_is_no_failure_of_its_engine(monkeypatch):
 
 def test_an_engine_that_is_back_is_up_and_one_that_has_another_model_is_not_used():
     async def run() -> None:
-        back, other = Engine("back", ends="at once"), Engine("other")
+        back, other, now = Engine("back", ends="at once"), Engine("other"), [0.0]
         async with routed(back, other) as (url, session, behind):
+            behind.router._clock = lambda: now[0]
             for n in range(4):
                 assert (await post(session, url, chat(f"{n} " * 200)))[0] == 200
             assert [row["is_up"] for row in behind.rows()] == [False, True]
             back.ends, back.model = "", "another"
             other.ends = "at once"
-            for member in behind.router.members:
-                member.tried_at = 0.0
+            now[0] += 60
             status, text = await post(session, url, chat("x"))
             assert (status, "no engine answers" in text) == (503, True)
             assert [each.name for each in (back, other) if each.asked[-1] == chat("x")] == ["other"]
             back.model = "m"
-            for member in behind.router.members:
-                member.tried_at = 0.0
+            now[0] += 60
             status, text = await post(session, url, chat("y", stream=True))
             assert (status, "back" in text) == (200, True)
             assert behind.rows()[0]["is_up"]

@@ -229,8 +229,8 @@ class _Shared:
         self.mean_out += 0.05 * (n_out - self.mean_out)
 
     def forget(self) -> None:
-        for member in self.router.members if self.router else ():
-            member.held.clear()
+        if self.router is not None:
+            self.router.forget()
 
 
 def _common(found: Mapping[str, Capabilities]) -> Capabilities:

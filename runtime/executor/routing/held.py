@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from sgc.runtime.executor.routing.holders import Holders
+
 LEAST = 64  # blocks that every engine is believed to have room for
 GROWTH = 0.01  # of the room, regained with each prompt that was found as expected
 
@@ -14,12 +16,14 @@ class Held:
     """Blocks of prompts, the least recently used of which an engine evicts first.
 
     room: the most blocks that the engine's pool can hold. If a block that should be there was not,
-    its age says that the engine keeps fewer: other clients use it too.
+    its age says that the engine keeps fewer: other clients use it too. holders: a table of several
+    engines, in which this one is `bit`.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, holders: Holders | None = None, bit: int = 1) -> None:
         self.room = max(LEAST, room)
         self._kept = float(self.room)
+        self._holders, self._bit = Holders() if holders is None else holders, bit
         # The number of blocks that were new when a block was last used. A prompt's last block is
         # the first to go, so that whatever is held, all that comes before it is held too.
         self._used: OrderedDict[int, int] = OrderedDict()
@@ -42,10 +46,12 @@ class Held:
         for block in reversed(blocks):
             if block not in self._used:
                 self._n_new += 1
+                self._holders.add(block, self._bit)
             self._used[block] = self._n_new
             self._used.move_to_end(block)
         while len(self._used) > self._kept:
-            self._used.popitem(last=False)
+            block, _ = self._used.popitem(last=False)
+            self._holders.drop(block, self._bit)
 
     def age(self, block: int) -> int:
         """How many new blocks have come since a block was last used."""
@@ -61,4 +67,6 @@ class Held:
 
     def clear(self) -> None:
         """Forgets everything: the engine was restarted, or its cache flushed."""
+        for block in self._used:
+            self._holders.drop(block, self._bit)
         self._used.clear()

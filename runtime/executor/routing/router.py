@@ -5,38 +5,32 @@ positions of a forward pass; no engine gets much more than the mean. So a reques
 prompt is cached; if too much waits there, another engine computes the prefix, and both hold it
 (Preble's exploitation and exploration, Srivatsa et al., ICLR 2025, with one price for both; the
 bound is that of consistent hashing with bounded loads, Mirrokni et al., SODA 2018).
+
+Of a thousand engines a few are looked at: those that hold most of the prompt, and those with the
+least work, from both ends until no other can be better (the threshold algorithm, Fagin et al.,
+PODS 2001).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sgc.runtime.executor.routing.held import Held
+from sgc.runtime.executor.routing.holders import Holders, Unseen
+from sgc.runtime.executor.routing.members import Member, Ready
 
-# What waits counts less than what would be computed: it is worked on in batches, and what is
-# computed anew takes room from other prefixes.
-WAITING = 0.05
+# What is held counts so many times what waits, which is worked on in batches; and what is computed
+# anew takes room from other prefixes.
+HOLDING = 20
 # The most work that an engine may have for the next request to go there: so much above the mean,
 # and so many times what the request adds where most of it is held. A prefix that all requests share
 # is thus soon on all engines.
 SPREAD, MARGIN = 0.1, 4.0
 # An engine that did not answer is tried again after this long, then after twice as long, and so on.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
-
-
-@dataclass(slots=True)
-class Member:
-    """An engine: what it holds, and the work that waits there. n_failed: how often in a row it did
-    not answer; tried_at: when it is tried again."""
-
-    name: str
-    held: Held
-    work: float = 0.0
-    n_running: int = 0
-    n_failed: int = 0
-    tried_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Ticket:
     member: Member
     expected: int
     age: int
-    work: float
+    work: int
 
 
 class NobodyAnswers(Exception):
@@ -57,24 +51,41 @@ class NobodyAnswers(Exception):
 class Router:
     """Keeps count of what engines hold and do. Not for several threads.
 
-    block_tokens: tokens of a block. clock: seconds, for when an engine is tried again.
+    block_tokens: tokens of a block. clock: seconds, for when an engine is tried again. n_seen: how
+    many engines were looked at in all.
     """
 
     def __init__(self, block_tokens: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.block_tokens = block_tokens
-        self.members: list[Member] = []
+        self.n_seen = 0
+        self._members: dict[str, Member] = {}
+        self._holders, self._ready = Holders(), Ready()
+        self._away: list[Member] = []  # until they are tried again
+        self._next_at = math.inf  # when the first of them is
         self._clock = clock
         self._turn = 0
 
+    @property
+    def members(self) -> list[Member]:
+        return list(self._members.values())
+
     def add(self, name: str, room: int) -> Member:
         """An engine whose pool has room for so many blocks."""
-        member = Member(name, Held(room))
-        self.members.append(member)
+        taken = {each.number for each in self._members.values()}
+        number = next(n for n in range(len(taken) + 1) if n not in taken)
+        member = Member(name, number, Held(room, self._holders, 1 << number))
+        self._members[name] = member
+        self._ready.put(member)
         return member
 
     def remove(self, member: Member) -> None:
         """The engine gets no more requests; those that run there may end."""
-        self.members.remove(member)
+        if member in self._ready:
+            self._ready.take(member)
+        else:
+            self._away.remove(member)
+        member.held.clear()
+        del self._members[member.name]
 
     def send(self, blocks: Sequence[int], n_out: float, without: Collection[str] = ()) -> Ticket:
         """Chooses the engine of a request that is expected to generate `n_out` tokens, and counts
@@ -82,37 +93,58 @@ class Router:
 
         Raises NobodyAnswers if there is no other that may answer.
         """
-        now = self._clock()
-        able = [m for m in self.members if m.tried_at <= now and m.name not in without]
-        if not able:
+        self._come_back(self._clock())
+        usable = self._ready.mask
+        for name in without:
+            if name in self._members:
+                usable &= ~self._members[name].bit
+        if not usable:
             raise NobodyAnswers
         own = len(blocks) * self.block_tokens + n_out
-        member, expected = self._best(able, blocks, own)
+        member, expected = self._best(blocks, own, usable)
         age = member.held.age(blocks[expected - 1]) if expected else 0
-        work = own - expected * self.block_tokens
+        work = math.ceil(own - expected * self.block_tokens)
+        self._turn += 1
+        self._ready.take(member)
         member.held.hold(blocks)
         member.work += work
         member.n_running += 1
+        member.turn = self._turn
+        self._ready.put(member)
         return Ticket(member, expected, age, work)
 
-    def _best(self, able: list[Member], blocks: Sequence[int], own: float) -> tuple[Member, int]:
-        """The engine with the least work before the reply, and the blocks that it holds."""
-        held = [member.held.n_held(blocks) for member in able]
-        mean = sum(member.work for member in able) / len(able)
-        most = (1 + SPREAD) * mean + MARGIN * (own - max(held) * self.block_tokens)
-        self._turn += 1
-        best: tuple[float, int, int] | None = None
-        chosen = 0
-        for turn in range(len(able)):
-            number = (turn + self._turn) % len(able)
-            member = able[number]
-            if member.work > most:
-                continue
-            cost = WAITING * member.work - held[number] * self.block_tokens
-            price = (cost, member.n_running, len(member.held))
-            if best is None or price < best:
-                best, chosen = price, number
-        return able[chosen], held[chosen]
+    def _best(self, blocks: Sequence[int], own: float, usable: int) -> tuple[Member, int]:
+        """Of these engines the one with the least work before the reply, and the blocks that it
+        holds."""
+        unseen = Unseen(self._holders.levels(blocks), usable)
+        most = self._most(own - unseen.depth * self.block_tokens, usable)
+        worth = HOLDING * self.block_tokens
+        best: tuple[tuple[float, ...], Member, int] | None = None
+        for work, *others in self._ready:
+            least = (work - unseen.depth * worth, *others)  # of all that are unseen
+            if work > most or (best is not None and best[0] < least):
+                break
+            for number in (others[-1], unseen.deepest()):
+                if not unseen.see(number):
+                    continue
+                self.n_seen += 1
+                member = self._ready[number]
+                n = member.held.n_held(blocks)
+                price = (member.work - n * worth, *member.rank[1:])
+                if member.work <= most and (best is None or price < best[0]):
+                    best = price, member, n
+        assert best is not None
+        return best[1], best[2]
+
+    def _most(self, added: float, usable: int) -> float:
+        """The most work that an engine may have. added: by the request, where most is held."""
+        work, n = self._ready.work, len(self._ready)
+        left_out = self._ready.mask & ~usable
+        while left_out:
+            number = left_out.bit_length() - 1
+            left_out &= ~(1 << number)
+            work, n = work - self._ready[number].work, n - 1
+        return (1 + SPREAD) * work / n + MARGIN * added
 
     def done(self, ticket: Ticket, found: int | None = None) -> None:
         """The engine has answered. found: the blocks of the prompt that were cached there, None if
@@ -125,17 +157,46 @@ class Router:
     def left(self, ticket: Ticket) -> None:
         """Nobody waits for the answer any more."""
         member = ticket.member
+        is_ready = member in self._ready
+        if is_ready:
+            self._ready.take(member)
         member.n_running -= 1
-        member.work = member.work - ticket.work if member.n_running else 0.0
+        member.work -= ticket.work
+        if is_ready:
+            self._ready.put(member)
 
     def failed(self, ticket: Ticket) -> None:
         """The engine did not answer: it gets no requests for a while, and holds nothing then. Of
         requests that run there, each fails; all of them are one failure."""
         self.left(ticket)
         member, now = ticket.member, self._clock()
+        self._come_back(now)
+        if member not in self._ready:
+            return
+        self._ready.take(member)
         member.held.clear()
-        if member.tried_at <= now:
-            doubled = min(member.n_failed, 16)  # more is longer than the longest wait
-            wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**doubled)
-            member.n_failed += 1
-            member.tried_at = now + wait_s
+        doubled = min(member.n_failed, 16)  # more is longer than the longest wait
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**doubled)
+        member.n_failed += 1
+        member.tried_at = now + wait_s
+        self._away.append(member)
+        self._next_at = min(self._next_at, member.tried_at)
+
+    def forget(self) -> None:
+        """What engines held is gone."""
+        for member in self.members:
+            is_ready = member in self._ready
+            if is_ready:
+                self._ready.take(member)
+            member.held.clear()
+            if is_ready:
+                self._ready.put(member)
+
+    def _come_back(self, now: float) -> None:
+        """Engines that did not answer, and are to be tried again."""
+        if now < self._next_at:
+            return
+        for member in [each for each in self._away if each.tried_at <= now]:
+            self._away.remove(member)
+            self._ready.put(member)
+        self._next_at = min((each.tried_at for each in self._away), default=math.inf)
