@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import importlib.util
 import math
-import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ from sgc.runtime.engine.notify import READY, STOPPING, notify
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.reloading import reload_on_hangup
-from sgc.runtime.engine.server.listen import Address, Security, bind
+from sgc.runtime.engine.server.listen import Address, Security, bind, tls_context
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.stopping import Stop, drain
@@ -40,6 +39,8 @@ from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
 
 if TYPE_CHECKING:
+    import ssl
+
     from sgc.runtime.engine.http.beside import Beside
     from sgc.runtime.engine.images.reader import ImageReader
     from sgc.runtime.engine.metrics.scraping import Scraping
@@ -305,12 +306,7 @@ def _calls_line(facts: EngineFacts) -> str:
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:
     """The TLS context of the HTTP servers; None without a certificate."""
-    config = checked.config
-    if not config.tls_cert or not config.tls_key:
-        return None
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(config.tls_cert, config.tls_key)
-    return tls
+    return tls_context(checked.config.tls_cert, checked.config.tls_key)
 
 
 async def _first(wanted: Any, stop: Any) -> Any:

@@ -32,6 +32,15 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
         raise click.BadParameter(str(error)) from error
 
 
+def _tls_options(command: Any) -> Any:
+    """Of every command that listens."""
+    cert = option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE",
+                  aliases=("--ssl-certfile",), help="PEM certificate chain.")  # fmt: skip
+    key = option("--tls-key", type=click.Path(path_type=Path), metavar="FILE",
+                 aliases=("--ssl-keyfile",), help="PEM private key.")  # fmt: skip
+    return cert(key(command))
+
+
 # fmt: off
 _SERVE_GROUPS = (
     Group.of("Model", "model adapter weights kv device max_context",
@@ -57,10 +66,7 @@ _SERVE_GROUPS = (
         "listens for gRPC. HOST:PORT or unix:PATH. Not loopback: a token is required.")
 @option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="Tokens, of which "
         "clients must send one. One a line; also SGC_TOKEN, one token.")
-@option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", aliases=("--ssl-certfile",),
-        help="PEM certificate chain.")
-@option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", aliases=("--ssl-keyfile",),
-        help="PEM private key.")
+@_tls_options
 @option("--pool-tokens", type=click.IntRange(min=1), metavar="N", aliases=("--max-total-tokens",),
         help="Tokens whose K and V fit in memory.")
 @option("--max-context", type=click.IntRange(min=1), metavar="N",
@@ -163,17 +169,22 @@ def serve_command(**options: Any) -> None:
 
 
 @command("route")
-@option("--engine", "engines", metavar="URL", multiple=True, help="http://HOST:PORT of an "
-        "engine: `sgc serve --http`, SGLang or vLLM. Repeatable.")  # fmt: skip
+@option("--engine", "engines", metavar="ADDRESS", multiple=True, help="Of an engine: "
+        "http://HOST:PORT of `sgc serve --http`, SGLang or vLLM, grpc://HOST:PORT of `sgc serve "
+        "--listen`, or both with a comma between. Repeatable.")  # fmt: skip
 @option("--engines", "file", type=click.Path(path_type=Path), help="A file of more of them, "
         "one a line; read again when it changes.")  # fmt: skip
 @option("--listen", metavar="HOST:PORT", default="127.0.0.1:30000", show_default=True,
-        help="Not loopback: a token is required.")  # fmt: skip
+        help="Where it listens for HTTP. Not loopback: a token is required.")  # fmt: skip
+@option("--grpc", "over_grpc", metavar="ADDR", default="off", show_default=True, help="Where it "
+        "listens for gRPC, as an engine does: [HOST:]PORT or unix:PATH. Programs use it as "
+        "--engine.")  # fmt: skip
 @option("--token-file", type=click.Path(path_type=Path), help="As for `sgc serve`; a "
         "client's token is passed on to the engine.")  # fmt: skip
+@_tls_options
 @common_options
 def route_command(**options: Any) -> None:
-    """Serves several engines of one model at one HTTP address."""
+    """Serves several engines of one model at one address."""
     from sgc.cli.serving.route import route
 
     route(**options)

@@ -4,107 +4,157 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 from aiohttp import hdrs
 
 from sgc.errors import EngineUnavailable, UsageError
+from sgc.route.places import Place, places_of
 from sgc.runtime.executor.routing.blocks import CHARACTERS, MOST_HELD, POOL
 from sgc.runtime.executor.routing.members import Member
 from sgc.runtime.executor.routing.router import Router, Ticket
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 BLOCK = 128  # characters
 ASK_S = 5.0
-MAX_ENGINES = 1024
-MAX_FILE_BYTES = 1 << 20
+MEAN_OUT = 128.0  # tokens, before replies have told
 
 
-def read_engines(urls: Sequence[str], file: Path | None) -> list[str]:
-    """The URLs given, and those of a file, one a line. Raises UsageError."""
-    found = list(urls)
-    if file is not None:
-        try:
-            data = file.read_bytes()[:MAX_FILE_BYTES].decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--engines {file}: {error}") from error
-        lines = map(str.strip, data.splitlines())
-        found += [line for line in lines if line and not line.startswith("#")]
-    for url in found:
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(
-                f"{url!r} is no HTTP address of an engine",
-                hint="http://HOST:PORT, of `sgc serve --http PORT`, SGLang or vLLM; programs reach "
-                "several engines over gRPC with --engine grpc://A,grpc://B",
-            )
-    found = [url.rstrip("/") for url in found]
-    if not found:
-        raise UsageError("no engine is named", hint="--engine URL, or --engines FILE")
-    if len(found) > MAX_ENGINES or len({*found}) < len(found):
-        raise UsageError(f"at most {MAX_ENGINES} engines, each once; found {len(found)}")
-    return found
+class Face(Protocol):
+    """A way to reach engines: it knows which of them are of one model. kind: of addresses;
+    model: of the engines, once one was asked."""
+
+    kind: str
+    model: str
+
+    async def check(self, place: Place) -> None:
+        """Makes sure that an engine is of the others' model, once. Raises EngineUnavailable, and
+        UsageError if it is of another."""
+        ...
+
+    def lost(self, names: Iterable[str]) -> None:
+        """These engines did not answer: they are asked again."""
+        ...
+
+    def gone(self, names: Iterable[str]) -> None:
+        """These engines are not used any more."""
+        ...
 
 
 class Engines:
-    """Engines by their URLs, each of the same model. token: the router's own, for what it asks
-    itself and for requests that come without one."""
+    """Engines by their names, each of the same model, and what routes to them by any face."""
 
-    def __init__(self, session: aiohttp.ClientSession, token: str = "") -> None:
-        self.session = session
-        self.own_headers = {hdrs.AUTHORIZATION: f"Bearer {token}"} if token else {}
+    def __init__(self) -> None:
         self.router = Router(BLOCK / CHARACTERS)
-        self.model = ""
+        self.places: dict[str, Place] = {}
+        self.faces: list[Face] = []
+        self.mean_out = MEAN_OUT
         self._members: dict[str, Member] = {}
-        self._checked: set[str] = set()
 
     @property
-    def urls(self) -> list[str]:
-        return list(self._members)
+    def names(self) -> list[str]:
+        return list(self.places)
 
-    def set(self, urls: Sequence[str]) -> None:
-        """Takes these engines from now on; requests that run on others may end there."""
-        for url in self._members.keys() - {*urls}:
-            self.router.remove(self._members.pop(url))
-            self._checked.discard(url)
-        for url in urls:
-            if url not in self._members:
+    def set(self, names: Sequence[str]) -> None:
+        """Takes these engines from now on; requests that run on others may end there. Raises
+        UsageError."""
+        places = places_of(names)
+        gone = self.places.keys() - places.keys()
+        self.places = places
+        for name in gone:
+            self.router.remove(self._members.pop(name))
+        for face in self.faces:
+            face.gone(gone)
+        for name in names:
+            if name not in self._members:
                 room = POOL * CHARACTERS // BLOCK
-                self._members[url] = self.router.add(url, min(MOST_HELD, room))
+                self._members[name] = self.router.add(name, min(MOST_HELD, room))
 
     async def meet(self) -> None:
         """Asks all engines what they are. Raises EngineUnavailable if none answers, UsageError if
         they are of different models."""
-        told = await asyncio.gather(*map(self.check, self.urls), return_exceptions=True)
+        asked = [
+            face.check(each)
+            for face in self.faces
+            for each in self.places.values()
+            if getattr(each, face.kind)
+        ]
+        told = await asyncio.gather(*asked, return_exceptions=True)
         for each in told:
             if isinstance(each, BaseException) and not isinstance(each, EngineUnavailable):
                 raise each
-        if not self._checked:
+        if told and all(told):
             raise EngineUnavailable(
-                f"none of {len(self.urls)} engines answers: {', '.join(self.urls)}",
+                f"none of {len(self.places)} engines answers: {', '.join(self.names)}",
                 hint="start one with `sgc serve --http PORT`",
             )
 
     def failed(self, ticket: Ticket) -> None:
         """An engine did not answer. When it is back, it is asked for its model again."""
-        self._checked.discard(ticket.member.name)
         self.router.failed(ticket)
+        for face in self.faces:
+            face.lost([ticket.member.name])
 
-    async def check(self, url: str) -> None:
-        """Makes sure that an engine is of the others' model, once. Raises EngineUnavailable."""
-        if url in self._checked:
+    def learn(self, n_out: int) -> None:
+        """How long a reply was."""
+        self.mean_out += 0.05 * (n_out - self.mean_out)
+
+    def has(self, kind: str) -> bool:
+        """Whether engines are reached in this way; all are, or none."""
+        return any(getattr(each, kind) for each in [*self.places.values()][:1])
+
+    def is_any_up(self) -> bool:
+        return any(member.n_failed == 0 for member in self.router.members)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What is known of each engine."""
+        return [
+            {
+                "url": self.places[member.name].http or self.places[member.name].grpc,
+                "grpc": self.places[member.name].grpc,
+                "is_up": member.n_failed == 0,
+                "running": member.n_running,
+                "waiting_work": member.work,
+                "held_blocks": len(member.held),
+            }
+            for member in self.router.members
+        ]
+
+
+class HttpFace:
+    """Engines over HTTP. token: the router's own, for what it asks itself and for requests that
+    come without one."""
+
+    kind = "http"
+
+    def __init__(self, session: aiohttp.ClientSession, token: str = "") -> None:
+        self.session = session
+        self.own_headers = {hdrs.AUTHORIZATION: f"Bearer {token}"} if token else {}
+        self.model = ""
+        self._checked: set[str] = set()
+
+    def lost(self, names: Iterable[str]) -> None:
+        self._checked.difference_update(names)
+
+    gone = lost
+
+    async def check(self, place: Place) -> None:
+        if place.name in self._checked:
             return
-        models = (await self._asked(f"{url}/v1/models")).get("data")
+        models = (await self._asked(f"{place.http}/v1/models")).get("data")
         if not isinstance(models, list) or not models or not isinstance(models[0], dict):
-            raise UsageError(f"{url} does not say which model it serves (GET /v1/models)")
+            raise UsageError(f"{place.http} does not say which model it serves (GET /v1/models)")
         model = str(models[0].get("id"))
         if self.model and model != self.model:
             raise UsageError(
-                f"{url} serves {model}, and the others {self.model}",
+                f"{place.http} serves {model}, and the others {self.model}",
                 hint="engines behind one address must serve the same model",
             )
         self.model = model
-        self._checked.add(url)
+        self._checked.add(place.name)
 
     async def _asked(self, url: str) -> dict[str, Any]:
         try:
@@ -114,16 +164,3 @@ class Engines:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise EngineUnavailable(f"{url} does not answer: {error}") from error
         return found if isinstance(found, dict) else {}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """What is known of each engine."""
-        return [
-            {
-                "url": member.name,
-                "is_up": member.n_failed == 0,
-                "running": member.n_running,
-                "waiting_work": round(member.work),
-                "held_blocks": len(member.held),
-            }
-            for member in self.router.members
-        ]

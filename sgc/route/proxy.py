@@ -15,7 +15,7 @@ import aiohttp
 from aiohttp import hdrs, web
 
 from sgc.errors import EngineUnavailable, UsageError
-from sgc.route.engines import BLOCK, Engines
+from sgc.route.engines import BLOCK, Engines, HttpFace
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.calls.guard import CALLER
@@ -24,7 +24,6 @@ from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
-MEAN_OUT = 128.0  # tokens, before replies have told
 # Of one connection, and so not passed on (RFC 9110, 7.6.1); lengths are those of what is sent.
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
@@ -43,9 +42,8 @@ class _Failed(Exception):
 
 
 class Proxy:
-    def __init__(self, engines: Engines, bodies: BodyReader) -> None:
-        self._engines, self._bodies = engines, bodies
-        self._mean_out = MEAN_OUT
+    def __init__(self, engines: Engines, face: HttpFace, bodies: BodyReader) -> None:
+        self._engines, self._face, self._bodies = engines, face, bodies
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -55,14 +53,16 @@ class Proxy:
         ]
 
     async def _health(self, request: web.Request) -> web.Response:
-        if any(row["is_up"] for row in self._engines.rows()):
+        if self._engines.is_any_up():
             return web.Response(text="ok")
         raise _unavailable("no engine answers")
 
     async def _status(self, request: web.Request) -> web.Response:
-        return web.json_response({"model": self._engines.model, "engines": self._engines.rows()})
+        return web.json_response({"model": self._face.model, "engines": self._engines.rows()})
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
+        if not self._engines.has(self._face.kind):
+            raise _unavailable("the engines behind this address are reached over gRPC only")
         data = await self._bodies.read_bytes(request) if request.can_read_body else b""
         body: Mapping[str, Any] = {}
         is_form = request.content_type.startswith("multipart/")
@@ -70,7 +70,7 @@ class Proxy:
             body = await self._bodies.parse(request, data)
         domain = request[CALLER].domain
         blocks = blocks_of(text_of(body), BLOCK, salt_of(body, domain))
-        n_out = n_out_of(body, self._mean_out) if body else 0.0
+        n_out = n_out_of(body, self._engines.mean_out) if body else 0.0
         is_safe = not _runs_program(request.path, body)
         tried: set[str] = set()
         refused: web.Response | None = None
@@ -81,11 +81,11 @@ class Proxy:
                 if refused is not None:
                     return refused
                 raise _unavailable("no engine answers") from None
-            url = ticket.member.name
-            tried.add(url)
+            tried.add(ticket.member.name)
             try:
-                await self._engines.check(url)
-                answer = await self._answered(request, data, ticket, len(blocks))
+                place = self._engines.places[ticket.member.name]
+                await self._face.check(place)
+                answer = await self._answered(request, data, place.http, ticket, len(blocks))
             except UsageError as error:
                 log.warning("%s", error)  # it is tried again, as one that does not answer
                 self._engines.failed(ticket)
@@ -104,11 +104,11 @@ class Proxy:
             return answer
 
     async def _answered(
-        self, request: web.Request, data: bytes, ticket: Ticket, n_blocks: int
+        self, request: web.Request, data: bytes, url: str, ticket: Ticket, n_blocks: int
     ) -> web.StreamResponse:
         """The engine's answer, whose ticket is done. Raises _Failed if it failed before anything
         was passed on."""
-        async with await self._opened(request, data, ticket.member.name) as response:
+        async with await self._opened(request, data, url) as response:
             if response.content_type == "text/event-stream":
                 first = await _next(response)
                 return await self._streamed(request, response, first, ticket)
@@ -121,7 +121,7 @@ class Proxy:
         self, request: web.Request, data: bytes, engine: str
     ) -> aiohttp.ClientResponse:
         try:
-            return await self._engines.session.request(
+            return await self._face.session.request(
                 request.method, engine + request.path_qs, data=data or None,
                 headers=self._headers(request), allow_redirects=False, skip_auto_headers=_ADDED,
             )  # fmt: skip
@@ -134,7 +134,7 @@ class Proxy:
         """The client's own; the router's token, if the client has none."""
         passed = _passed(request.headers)
         if hdrs.AUTHORIZATION not in request.headers:
-            passed += self._engines.own_headers.items()
+            passed += self._face.own_headers.items()
         return passed
 
     async def _streamed(
@@ -174,7 +174,7 @@ class Proxy:
         usage = found.get("usage") if isinstance(found, dict) else None
         n = usage.get("completion_tokens") if isinstance(usage, dict) else None
         if isinstance(n, int) and n >= 0:
-            self._mean_out += 0.05 * (n - self._mean_out)
+            self._engines.learn(n)
         return cached_share_of(found)
 
 

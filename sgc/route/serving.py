@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
 
 from sgc.errors import UsageError
-from sgc.route.engines import Engines, read_engines
+from sgc.route.engines import Engines, HttpFace
+from sgc.route.places import read_engines
 from sgc.route.proxy import Proxy
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
+from sgc.runtime.engine.process.descriptors import allow
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
     check_exposure,
+    check_free,
     parse_address,
     read_security,
+    tls_context,
 )
+from sgc.runtime.executor.backends.engine.addresses import authorities, trusting
+
+if TYPE_CHECKING:
+    import ssl
+
+    from sgc.route.lines import GrpcFace
 
 OPEN_PATHS = frozenset({"/health"})
 LOOK_S = 1.0  # how often it is asked which engines there are
 CONNECT_S = 5.0
+MAX_FILES = 16_384  # connections of clients and, several each, to engines
 
 
 class Source(Protocol):
@@ -39,7 +51,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Engines by their URLs, and those of a file, one a line, which is read each time."""
+    """Engines by their addresses, and those of a file, one a line, which is read each time."""
 
     engines: tuple[str, ...]
     file: Path | None = None
@@ -50,67 +62,110 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
-    """source: of the engines, which is asked again and again. token: the router's own, for engines
-    that want one."""
+    """source: of the engines, which is asked again and again. listen: for HTTP; grpc: for gRPC, ""
+    for nowhere. token: the router's own, for engines that want one."""
 
     source: Source
     listen: str
     token_file: str | None
     token: str = field(default="", repr=False)
+    grpc: str = ""
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    config: RouteConfig
+    http: Address
+    grpc: Address | None
+    security: Security
+    tls: ssl.SSLContext | None
 
 
 def route(config: RouteConfig, tell: Callable[[str], None]) -> None:
     """Routes until SIGINT or SIGTERM. Raises UsageError, or EngineUnavailable if none answers."""
-    address, security = parse_address(config.listen), read_security(config.token_file, None, None)
+    checked = _check(config)
+    allow(MAX_FILES)
+    asyncio.run(_serve(checked, config.source.look(), tell))
+
+
+def _check(config: RouteConfig) -> _Checked:
+    security = read_security(config.token_file, config.tls_cert, config.tls_key)
+    address = parse_address(config.listen)
     if address.path is not None:
-        raise UsageError("`sgc route` listens on HOST:PORT")
-    check_exposure(address, security)
-    urls = config.source.look()
-    asyncio.run(_serve(config, urls, address, security, tell))
+        raise UsageError("`sgc route` listens on HOST:PORT for HTTP")
+    over_grpc = parse_address(config.grpc) if config.grpc else None
+    for each in (address, over_grpc):
+        if each is not None:
+            check_exposure(each, security)
+            check_free(each)
+    tls = tls_context(config.tls_cert, config.tls_key)
+    return _Checked(config, address, over_grpc, security, tls)
 
 
-async def _serve(
-    config: RouteConfig,
-    urls: Sequence[str],
-    address: Address,
-    security: Security,
-    tell: Callable[[str], None],
-) -> None:
+async def _serve(checked: _Checked, names: Sequence[str], tell: Callable[[str], None]) -> None:
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, auto_decompress=False
-    ) as session:
-        engines, connections = Engines(session, config.token), Connections()
-        engines.set(urls)
+    engines = Engines()
+    async with contextlib.AsyncExitStack() as stack:
+        http = HttpFace(await stack.enter_async_context(_session()), checked.config.token)
+        engines.faces.append(http)
+        over_grpc = None if checked.grpc is None else _grpc_face(checked)
+        if over_grpc is not None:
+            engines.faces.append(over_grpc)
+        engines.set(names)
+        if over_grpc is not None and not engines.has(over_grpc.kind):
+            raise UsageError(
+                "--grpc needs engines that are reached over gRPC",
+                hint="--engine http://HOST:PORT,grpc://HOST:PORT, or grpc://HOST:PORT alone",
+            )
         await engines.meet()
-        proxy = Proxy(engines, BodyReader(connections))
-        app = application(proxy.routes(), security, connections, OPEN_PATHS)
-        async with serving(app, connections, address, None) as url:
-            tell(f"{url} routes to {len(urls)} engines of {engines.model}")
-            watching = asyncio.create_task(_watch(config, engines, tell))
-            await stop.wait()
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        connections = Connections()
+        proxy = Proxy(engines, http, BodyReader(connections))
+        app = application(proxy.routes(), checked.security, connections, OPEN_PATHS)
+        url = await stack.enter_async_context(serving(app, connections, checked.http, checked.tls))
+        if over_grpc is not None and checked.grpc is not None:
+            from sgc.route.service import serving_grpc
+
+            grpc = serving_grpc(engines, over_grpc, checked.grpc, checked.security)
+            url = f"{await stack.enter_async_context(grpc)} and {url}"
+        model = next((each.model for each in engines.faces if each.model), "")
+        tell(f"{url} routes to {len(names)} engines of {model}")
+        watching = asyncio.create_task(_watch(checked.config, engines, tell))
+        await stop.wait()
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+def _session() -> aiohttp.ClientSession:
+    """For requests to engines; SGC_TLS_CA names the certificates to trust."""
+    roots = authorities()
+    connector = aiohttp.TCPConnector(limit=0, ssl=True if roots is None else trusting(roots))
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
+    return aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+
+
+def _grpc_face(checked: _Checked) -> GrpcFace:
+    from sgc.route.lines import GrpcFace  # imports grpc
+
+    return GrpcFace(checked.config.token)
 
 
 async def _watch(config: RouteConfig, engines: Engines, tell: Callable[[str], None]) -> None:
     """Takes the engines that the source names from now on, whenever they are others."""
-    seen, wrong = engines.urls, ""
+    seen, wrong = engines.names, ""
     while True:
         await asyncio.sleep(LOOK_S)
         try:
-            urls = await asyncio.to_thread(config.source.look)
+            names = await asyncio.to_thread(config.source.look)
+            if names != seen:
+                engines.set(names)
+                tell(f"routes to {len(names)} engines")
         except UsageError as error:
             if str(error) != wrong:
                 tell(f"the engines stay as they are: {error}")
             wrong = str(error)
             continue
-        wrong = ""
-        if urls != seen:
-            engines.set(urls)
-            seen = urls
-            tell(f"routes to {len(urls)} engines")
+        seen, wrong = names, ""

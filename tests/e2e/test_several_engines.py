@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import sgc
 from sgc.runs.endpoints import Engines, Runtime, connect
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +95,55 @@ def test_a_killed_engine_costs_no_row_and_is_used_again(servers, tmp_path):
         while not len(member.held):
             assert time.monotonic() < until
             assert texts(engines) == alone
+
+
+class Router:
+    """`sgc route` on a socket, to the engines that a file names."""
+
+    def __init__(self, folder: Path, *servers: Server) -> None:
+        self.uri, self.file = f"unix:{folder}/router.sock", folder / "engines"
+        self.name(*servers)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "sgc", "route", "--engines", str(self.file), "--grpc",
+             self.uri, "--listen", "127.0.0.1:0"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        until = time.monotonic() + 60
+        while not (folder / "router.sock").exists():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def name(self, *servers: Server) -> None:
+        self.file.write_text("\n".join(each.uri for each in servers))
+
+
+def n_requests(server: Server) -> int:
+    async def asked() -> int:
+        engine = EngineBackend(server.uri)
+        stats = await engine.stats()
+        await engine.close()
+        return stats.requests
+
+    return asyncio.run(asked())
+
+
+def test_one_address_for_both_loses_no_row_and_takes_one_that_is_added(servers, tmp_path):
+    with Runtime("fake") as one:
+        alone = texts(one)
+    router = Router(tmp_path, *servers)
+    try:
+        with connect(router.uri) as engines:
+            assert texts(engines) == alone
+            assert all(n_requests(each) > 100 for each in servers)
+            threading.Timer(0.3, servers[1].kill).start()
+            assert texts(engines) == alone
+            servers[1].process.wait()
+            servers.append(Server(tmp_path / "c.sock"))
+            router.name(servers[0], servers[2])
+            time.sleep(3)  # it looks once a second
+            assert texts(engines) == alone
+            assert n_requests(servers[2]) > 100
+            engines.flush_cache()
+    finally:
+        router.process.terminate()
+        router.process.wait(30)

@@ -111,14 +111,16 @@ class Command:
 
     def __init__(self, folder: Path, *options: str) -> None:
         environment = {n: v for n, v in os.environ.items() if n != "RAY_ADDRESS"}
-        command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", "--ray-cpus",
-                   "0.5", "--http", "127.0.0.1:0", *options]  # fmt: skip
+        command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", *options]
+        command += ["--ray-cpus", "0.5", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
         self.said = folder / "said"
         with self.said.open("wb") as said:
             self.process = subprocess.Popen(
                 command, stderr=said, stdout=said, env=environment | {"RAY_TMPDIR": str(folder)}
             )
         self.url = until(self._url)
+        line = next(each for each in self.said.read_text().splitlines() if "routes to" in each)
+        self.uri = next(each for each in line.split() if each.startswith("grpc://"))
 
     def _url(self) -> str:
         text = self.said.read_text()
@@ -150,9 +152,15 @@ def test_the_command_serves_all_engines_at_one_address(tmp_path, ray):
         try:
             now = until(lambda: len(urls := command.engines()) == 2 and urls)
             text = command.ask()
+            with sgc.Runtime("fake") as one:
+                alone = texts(one)
+            with sgc.connect(command.uri) as engines:
+                assert texts(engines) == alone
             for name in ("engine.serve", "ray::EngineActor"):
                 before, below = now, children(command.process.pid)
                 os.kill(next(pid for pid, told in below.items() if name in told), signal.SIGKILL)
+                with sgc.connect(command.uri) as engines:
+                    assert texts(engines) == alone
                 for _ in range(10):
                     assert command.ask() == text
                 now = until(lambda: len(urls := command.engines()) == 2 and urls != before and urls)  # noqa: B023
@@ -173,7 +181,7 @@ def test_the_command_serves_all_engines_at_one_address(tmp_path, ray):
     [
         (["--ray", "none"], "no number, and no file that has one"),
         (["--ray", "0"], "expected a number from 1"),
-        (["--ray", "2", "--listen", "127.0.0.1:9"], "--listen is not for engines on Ray"),
+        (["--ray", "2", "--metrics", "9"], "--metrics is not for engines on Ray"),
         (["--ray-cpus", "2"], "are for --ray N"),
         (["--ray", "1", "--ray-address", "127.0.0.1:9"], "cannot be reached"),
     ],

@@ -15,7 +15,8 @@ from aiohttp import web
 
 from sgc.errors import EngineUnavailable, UsageError
 from sgc.route import proxy
-from sgc.route.engines import Engines, read_engines
+from sgc.route.engines import Engines, HttpFace
+from sgc.route.places import read_engines
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.route.proxy import Proxy
 from sgc.route.serving import Named, RouteConfig, _watch
@@ -89,10 +90,11 @@ async def routed(*engines: Engine, tokens: tuple[str, ...] = (), own: str = "") 
         for engine in engines:
             await stack.enter_async_context(engine.serving())
         session = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
-        behind, connections = Engines(session, own), Connections()
+        behind, connections, face = Engines(), Connections(), HttpFace(session, own)
+        behind.faces.append(face)
         behind.set([engine.url for engine in engines])
         await behind.meet()
-        routing = Proxy(behind, BodyReader(connections))
+        routing = Proxy(behind, face, BodyReader(connections))
         security = Security(Tokens(tokens))
         app = application(routing.routes(), security, connections, frozenset({"/health"}))
         url = await stack.enter_async_context(serving(app, connections, LOCAL, None))
@@ -260,7 +262,8 @@ def test_engines_of_two_models_are_refused_and_none_is_an_error():
 
     async def nobody() -> None:
         async with aiohttp.ClientSession() as session:
-            engines = Engines(session)
+            engines = Engines()
+            engines.faces.append(HttpFace(session))
             engines.set(["http://127.0.0.1:9"])
             await engines.meet()
 
@@ -290,15 +293,15 @@ def test_a_file_of_engines_is_read_again(tmp_path: Path):
             config = RouteConfig(Named((), file), "", None)
             watching = asyncio.create_task(_watch(config, behind, told.append))
             file.write_text(f"{second.url}/\n")
-            while behind.urls != [second.url]:
+            while behind.names != [second.url]:
                 await asyncio.sleep(0.05)
             _, text = await post(session, url, chat("x"))
             assert json.loads(text)["by"] == "b"
             file.write_text("nonsense\n")
             while len(told) < 2:
                 await asyncio.sleep(0.05)
-            assert "'nonsense' is no HTTP address" in told[-1]
-            assert behind.urls == [second.url]
+            assert "'nonsense' is no address" in told[-1]
+            assert behind.names == [second.url]
             watching.cancel()
 
     asyncio.run(run())
@@ -306,7 +309,9 @@ def test_a_file_of_engines_is_read_again(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("urls", "told"),
-    [([], "no engine is named"), (["grpc://a"], "--engine grpc://A,grpc://B"),
+    [([], "no engine is named"), (["ftp://a"], "expected http://HOST:PORT"),
+     (["http://a", "http://b,grpc://b:1"], "http://a has no grpc:// address"),
+     (["http://a,http://b"], "both of one engine"), (["grpc://a:1,unix:/b"], "both of one engine"),
      (["http://a", "http://a/"], "each once")],
 )  # fmt: skip
 def test_addresses_that_are_none(urls, told):

@@ -16,12 +16,18 @@ _OTHERS = 128  # files, pipes, event loops
 def max_connections() -> int:
     """The most connections of each face. Raises this process's limit on files for them, if it may:
     by default it is 1,024 on most systems."""
+    limit = allow(_FACES * MAX_CONNECTIONS + _OTHERS)
+    return min(MAX_CONNECTIONS, max(16, (limit - _OTHERS) // _FACES))
+
+
+def allow(wanted: int) -> int:
+    """Raises this process's limit on files to so many, if it may and it is lower; returns it, or
+    what was wanted if that is less."""
     import resource  # not on Windows, where there is no server
 
-    wanted = _FACES * MAX_CONNECTIONS + _OTHERS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MAX_CONNECTIONS
+        return wanted
     limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    return min(MAX_CONNECTIONS, max(16, (limit - _OTHERS) // _FACES))
+    return limit

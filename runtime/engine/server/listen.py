@@ -28,6 +28,8 @@ from sgc.runtime.engine.server.accounts.token_files import MAX_FILE_BYTES, read_
 from sgc.runtime.engine.server.accounts.tokens import Tokens, check_token
 
 if TYPE_CHECKING:
+    import ssl
+
     import grpc.aio
 
 NO_TOKENS = Tokens()
@@ -110,6 +112,17 @@ def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
             hint="the key must not be encrypted",
         ) from error
     return certificate, key
+
+
+def tls_context(cert_file: str | None, key_file: str | None) -> ssl.SSLContext | None:
+    """Of a server whose files were read before (`read_security`); None without them."""
+    if not cert_file or not key_file:
+        return None
+    import ssl
+
+    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    found.load_cert_chain(cert_file, key_file)
+    return found
 
 
 def check_exposure(address: Address, security: Security) -> None:

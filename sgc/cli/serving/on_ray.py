@@ -15,13 +15,14 @@ from sgc.errors import UsageError
 if TYPE_CHECKING:
     from sgc.ray.fleet import Fleet, Served
 
+_TLS = ("tls_cert", "tls_key")
 DEFAULT_HTTP = "127.0.0.1:30000"  # as of `sgc route`
 # Options that are the router's, or this command's.
 _OWN = ("ray", "ray_address", "ray_cpus", "ray_gpus", "http", "host", "port", "token_file",
-        "model", "named_model")  # fmt: skip
+        "model", "named_model", "listen", "tls_cert", "tls_key")  # fmt: skip
 # What is of one engine, of one process, or goes through no router.
-_NOT_HERE = ("listen", "tls_cert", "tls_key", "metrics", "program", "tools", "max_programs",
-             "log_format", "access_log", "log_prompts")  # fmt: skip
+_NOT_HERE = ("metrics", "program", "tools", "max_programs", "log_format", "access_log",
+             "log_prompts")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class RayAsked:
 
 
 class _Source:
-    """The HTTP addresses of a fleet as they are now, for a router."""
+    """The addresses of a fleet as they are now, for a router."""
 
     def __init__(self, fleet: Fleet, n: str) -> None:
         self._fleet, self._n = fleet, n
@@ -47,7 +48,7 @@ class _Source:
         if found != self._told and found:
             self._told = found
             _tell(f"programs: --engine {','.join(each.uri for each in found)}")
-        return [each.url for each in found]
+        return [f"{each.url},{each.uri}" for each in found]
 
 
 def serve_on_ray(asked: RayAsked, model: str | None, http: str, token_file: Path | None) -> None:
@@ -55,7 +56,9 @@ def serve_on_ray(asked: RayAsked, model: str | None, http: str, token_file: Path
     from sgc.ray import Fleet
     from sgc.route.serving import RouteConfig, route
 
-    arguments = dict(_arguments(click.get_current_context()))
+    context = click.get_current_context()
+    arguments = dict(_arguments(context))
+    cert, key = (None if p is None else str(p) for p in map(context.params.get, _TLS))
     n = count_of(asked.n)
     tokens = None if token_file is None else str(token_file.expanduser())
     listen = DEFAULT_HTTP if http == "off" else http
@@ -66,7 +69,18 @@ def serve_on_ray(asked: RayAsked, model: str | None, http: str, token_file: Path
         token_file=tokens, tell=_tell, **arguments,
     ) as fleet:  # fmt: skip
         fleet.wait()
-        route(RouteConfig(_Source(fleet, asked.n), listen, tokens, fleet.token), _tell)
+        route(
+            RouteConfig(
+                _Source(fleet, asked.n), listen, tokens, fleet.token, _grpc(context), cert, key
+            ),
+            _tell,
+        )  # fmt: skip
+
+
+def _grpc(context: click.Context) -> str:
+    """Where the router listens for gRPC: where `--listen` says, if it is given."""
+    is_given = context.get_parameter_source("listen") is not ParameterSource.DEFAULT
+    return str(context.params["listen"]) if is_given else ""
 
 
 def count_of(n: str) -> int:

@@ -11,15 +11,28 @@ from sgc.runs.endpoint import require
 
 
 def route(
-    engines: tuple[str, ...], file: Path | None, listen: str, token_file: Path | None
+    engines: tuple[str, ...],
+    file: Path | None,
+    listen: str,
+    over_grpc: str,
+    token_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
 ) -> None:
     """Routes requests to engines until it is stopped."""
-    require(("aiohttp", "numpy"), "routing HTTP requests", "engine")
+    require(("aiohttp", "numpy", "grpc"), "routing requests", "engine")
     from sgc.route.serving import Named, RouteConfig
     from sgc.route.serving import route as run
 
-    tokens = None if token_file is None else str(token_file.expanduser())
-    config = RouteConfig(Named(engines, file), listen, tokens, first_token(tokens))
+    tokens, cert, key = (
+        None if p is None else str(p.expanduser()) for p in (token_file, tls_cert, tls_key)
+    )
+    if over_grpc.isdigit():
+        over_grpc = f"127.0.0.1:{over_grpc}"
+    config = RouteConfig(
+        Named(engines, file), listen, tokens, first_token(tokens),
+        "" if over_grpc == "off" else over_grpc, cert, key,
+    )  # fmt: skip
     run(config, lambda line: click.echo(line, err=True))
 
 

@@ -80,15 +80,20 @@ class EngineBackend(Backend):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         request_timeout_s: float | None = None,
         reconnect_s: float = 0.0,
+        metadata: Sequence[tuple[str, str]] = (),
+        options: Sequence[tuple[str, int]] = (),
     ) -> None:
         """request_timeout_s: how long the engine may take for one request; it ends it then.
-        reconnect_s: how long an engine that was there is waited for when it is gone."""
+        reconnect_s: how long an engine that was there is waited for when it is gone. metadata: of
+        the stream, beside the token. options: of the connection; equal ones are shared."""
         self._uri = uri
         self._target, self._is_tls = parse_uri(uri)
         token = os.environ.get("SGC_TOKEN") if token is None else token
         if token and not (token.isascii() and token.isprintable()):
             raise UsageError("the engine's token (SGC_TOKEN) must be printable ASCII characters")
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._options = options
+        self._of_stream = (*self._metadata, *metadata)
         self._timeout_s = connect_timeout_s
         self._request_timeout_s, self._reconnect_s = request_timeout_s, reconnect_s
         self._is_closed = False
@@ -170,10 +175,10 @@ class EngineBackend(Backend):
 
     # Beyond the interface.
 
-    async def info(self) -> pb.Info:
-        """The engine's description of itself, requested once."""
+    async def info(self, is_anew: bool = False) -> pb.Info:
+        """The engine's description of itself, requested once, or anew."""
         async with self._asking:
-            if self._info is None:
+            if self._info is None or is_anew:
                 self._info = await self._unary("GetInfo", pb.InfoRequest())
             return self._info
 
@@ -195,6 +200,15 @@ class EngineBackend(Backend):
         if self._ahead is not None:
             self._ahead.forget()
         return int(reply.freed_tokens)
+
+    async def pass_on(self, request: pb.Request, on_delta: OnDelta | None) -> pb.Reply:
+        """The final reply to a message as it is, an error included; it is asked once. Raises
+        BackendError where there is no reply."""
+        stream = self._stream
+        if stream is None or not stream.is_open:
+            await self.info()
+            stream = await self._open_stream()
+        return await stream.reply_to(request, request.ByteSize(), on_delta)
 
     # Asking.
 
@@ -252,7 +266,7 @@ class EngineBackend(Backend):
                 self._failure = (time.monotonic(), error)
                 raise
             assert self._info is not None
-            call = stub.Session(metadata=self._metadata)
+            call = stub.Session(metadata=self._of_stream)
             most = min(MAX_IN_FLIGHT, self._info.max_in_flight)
             self._stream = Stream(call, self._error_of, max(1, most))
             return self._stream
@@ -304,13 +318,14 @@ class EngineBackend(Backend):
             await channel.wait_for_state_change(state)
 
     def _new_channel(self) -> grpc.aio.Channel:
+        options = [*OPTIONS, *self._options]
         if not self._is_tls:
-            return grpc.aio.insecure_channel(self._target, options=OPTIONS)
+            return grpc.aio.insecure_channel(self._target, options=options)
         roots = authorities()
         if roots is not None:
             trusting(roots)  # raises if it is not a certificate
         credentials = grpc.ssl_channel_credentials(roots)
-        return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
+        return grpc.aio.secure_channel(self._target, credentials, options=options)
 
     def _error_of(self, error: grpc.RpcError | None) -> BackendError:
         """Translates the end of a call or of the stream into an error."""
@@ -366,8 +381,8 @@ class _Adapted(EngineBackend):
             self._capabilities = replace(found, fingerprints=prints)
         return self._capabilities
 
-    async def info(self) -> pb.Info:
-        return await self._engine.info()
+    async def info(self, is_anew: bool = False) -> pb.Info:
+        return await self._engine.info(is_anew)
 
     async def close(self) -> None:
         """Does nothing: the connection is the engine's."""

@@ -59,7 +59,15 @@ class Stream:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def ask(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
-        """Sends a request of `size` bytes and returns its final reply; may be cancelled."""
+        """Sends a request of `size` bytes and returns its final reply; may be cancelled. Raises
+        the error that is replied."""
+        reply = await self.reply_to(request, size, on_delta)
+        if reply.HasField("error"):
+            raise error_of(reply.error)
+        return reply
+
+    async def reply_to(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
+        """The same; an error that is replied is returned too."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
         request.id = next(self._ids)
@@ -67,13 +75,10 @@ class Stream:
         self._waiting.append(pending)
         self._has_output.set()
         try:
-            reply = await pending.done
+            return await pending.done
         finally:
             if self._pending.pop(request.id, None) is not None:
                 self._cancel(pending)
-        if reply.HasField("error"):
-            raise error_of(reply.error)
-        return reply
 
     async def close(self) -> None:
         self._end(EngineUnavailable("the connection to the engine was closed"))
