@@ -187,6 +187,7 @@ def test_programs_that_cannot_be_compiled_name_the_line(sgc_command, tmp_path, c
     assert not (tmp_path / "p.sgir").exists()
 
 
+@pytest.mark.slow
 def test_a_prompt_longer_than_the_context(sgc_command, tmp_path):
     path = written(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x + sgc.gen('g')\n")
     (tmp_path / "a.json").write_text(json.dumps({"x": "word " * 50_000}))

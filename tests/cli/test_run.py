@@ -15,6 +15,7 @@ from sgc.tracing import tracer
 from sgc.tracing.paths.exploration import Budget
 
 
+@pytest.mark.slow
 def test_run_from_a_file_in_an_empty_folder_equals_interpreting(sgc_command, tip):
     arguments = ["--args", '{"topic": "staying healthy"}', "--json", "--model", "fake"]
     for extra in (["--seed", "3"], ["--seed", "3", "--temperature", "0"]):

@@ -150,6 +150,7 @@ def test_mistakes(command: Command, arguments: list[str], code: int, words: str)
     assert words in err
 
 
+@pytest.mark.slow
 def test_a_token_is_sent(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("secret")
     with EmbeddedEngine("fake", ["--token-file", str(tmp_path / "token")]) as engine:

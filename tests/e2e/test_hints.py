@@ -121,6 +121,7 @@ def differing(todo: Sequence[Todo], by_program: Runtime, unhinted: Runtime) -> l
     return [each.name for each, a, b in zip(todo, wanted, found, strict=True) if a != b]
 
 
+@pytest.mark.slow
 def test_hints_change_no_text_and_no_request(by_program: Runtime, unhinted: Runtime) -> None:
     todo = [*straight(N_PROGRAMS), *branching(N_CONTROL_FLOW)]
     assert differing(todo, by_program, unhinted) == []

@@ -63,6 +63,7 @@ def test_every_shape_on_the_model_that_ships(seed, pool_tokens):
             assert n_computed == optimum, name
 
 
+@pytest.mark.slow
 def test_tables_compute_less_with_their_fields_reordered(small_pool):
     rows = TABLE.rows(2, 120)
     planned, _ = computed(TABLE.program, rows, small_pool)

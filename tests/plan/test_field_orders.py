@@ -149,6 +149,7 @@ def best_possible(cells) -> int:
     return max(saved(cells, chosen) for chosen in itertools.product(ways, repeat=len(cells)))
 
 
+@pytest.mark.slow
 def test_group_recursion_is_near_the_best_of_all_orders_of_small_tables():
     found = best = 0
     for seed in range(60):

@@ -164,6 +164,7 @@ program @p() {
     assert ceiling_of(graph, {}, asking, RunOptions(), 0).requests == 3
 
 
+@pytest.mark.slow
 def test_loops_that_take_too_long_to_follow_have_a_bound_and_go_on() -> None:
     """What a block after them uses may be of a path that was not followed."""
 

@@ -148,6 +148,7 @@ def test_a_stream_of_another_block_is_unknown():
     ]
 
 
+@pytest.mark.slow
 def test_a_long_prompt_costs_linear_work():
     @sgc.function
     def program(s):

@@ -127,6 +127,7 @@ print(next(rows).text())
 """
 
 
+@pytest.mark.slow
 def test_an_iterator_of_rows_that_is_left_does_not_hold_up_the_exit(tmp_path):
     assert script(tmp_path, UNFINISHED) == "ar\n"
 
@@ -151,6 +152,7 @@ print(f(backend=end).text())
 """
 
 
+@pytest.mark.slow
 def test_an_endpoint_is_not_used_in_a_forked_child(tmp_path):
     assert script(tmp_path, FORKED).splitlines() == ["ar", "True None", "ar", "ar"]
 

@@ -166,6 +166,7 @@ def test_more_programs_than_may_run_are_told_to_retry_and_who_hangs_up_stops_its
     until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)
 
 
+@pytest.mark.slow
 def test_clients_of_two_tokens_share_no_prefix(files, tmp_path):
     (tmp_path / "tokens").write_text("\n".join(TOKENS))
     options = [f"--program={files / 'chain.sgir'}", "--token-file", str(tmp_path / "tokens")]
@@ -250,6 +251,7 @@ def test_options_that_mean_nothing_alone_are_refused(files):
         serve(tools=(f"{files}/loud.py",), http="0")
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_serve_its_programs_ends_with_the_reason(files, tmp_path):
     command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake", "--http", "0",
                "--listen", f"unix:{tmp_path}/sock", "--program", f"{files}/loud.sgir"]  # fmt: skip

@@ -406,6 +406,7 @@ print(p.compile().name)
 """
 
 
+@pytest.mark.slow
 def test_lines_that_warnings_show_are_no_data(tmp_path):
     """In a process of its own, whose warnings Python shows itself."""
     path = tmp_path / "prog.py"

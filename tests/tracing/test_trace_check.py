@@ -53,6 +53,7 @@ def bounded(n: int, last: str = "stop", said: str = "a") -> sgc.Function:
     return sgc.function(program, max_turns=n)
 
 
+@pytest.mark.slow
 @pytest.mark.full_check
 @pytest.mark.parametrize(
     "n", [1, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (299, 1000))]

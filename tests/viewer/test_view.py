@@ -89,6 +89,7 @@ def test_a_log_and_a_result_tell_the_same(scripted: Any, tmp_path: Path) -> None
     assert written[0]["text"][start:end] == first
 
 
+@pytest.mark.slow
 def test_runs_in_a_list_are_rows(scripted: Any) -> None:
     states = program.run_batch([{"topic": "tea"}, {"topic": "chess"}], backend=scripted(), seed=1)
     data = sgc.view(states, program).data
@@ -149,6 +150,7 @@ def test_a_job_its_results_and_its_program(job: Path, sgc_command: Command) -> N
     assert (code, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_rows_of_the_log_alone(job: Path, sgc_command: Command) -> None:
     assert sgc_command("view", "job.log", "-o", "p.html")[0] == 0
     data = page_data(job / "p.html")
@@ -156,6 +158,7 @@ def test_rows_of_the_log_alone(job: Path, sgc_command: Command) -> None:
     assert data["run"]["about"]["seed"] == 1
 
 
+@pytest.mark.slow
 def test_what_a_page_cannot_show(job: Path, sgc_command: Command) -> None:
     (job / "mine.html").write_text("my own page")
     (job / "bad.jsonl").write_text('{"key": 1}\n')

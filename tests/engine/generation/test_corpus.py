@@ -36,6 +36,7 @@ def default_model() -> Iterator[EmbeddedEngine]:
         yield running
 
 
+@pytest.mark.slow
 def test_what_is_generated_is_what_was_asked_for(default_model: EmbeddedEngine) -> None:
     draw = random.Random(SEED)
     by_group: dict[str, list[constraints.Entry]] = {"regexes": [], "schemas": []}

@@ -113,6 +113,7 @@ def test_a_model_that_does_not_reason_is_left_alone(models: dict[str, EngineFact
     assert list(requests[0].generate.sampling.stop) == []
 
 
+@pytest.mark.slow
 def test_an_option_names_the_tag(http_engine: Any) -> None:
     arguments = ["--http", "0", "--reasoning-format", "think"]
     with EmbeddedEngine("fake", arguments) as engine:

@@ -130,6 +130,7 @@ def test_a_stream_is_told_that_the_engine_stops(http_engine: Any) -> None:
             list(chunks)
 
 
+@pytest.mark.slow
 def test_a_call_is_told_that_the_step_process_died(http_engine: Any) -> None:
     with EmbeddedEngine("fake", ["--http", "0"]) as engine, ThreadPoolExecutor(1) as threads:
         face = type(http_engine)(engine)

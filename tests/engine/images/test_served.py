@@ -69,6 +69,7 @@ def test_programs_see_as_transformers_does(served, folder_of, tmp_path: Path) ->
     assert compiled["answer"] == expected
 
 
+@pytest.mark.slow
 def test_forks_share_images(served, tmp_path: Path) -> None:
     _, endpoint, uri = served
     paths = [tmp_path / "one.png", tmp_path / "two.png"]

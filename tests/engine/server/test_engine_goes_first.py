@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import sgc
 from sgc.runtime.engine.launch import EmbeddedEngine
@@ -19,6 +21,7 @@ with EmbeddedEngine("fake") as engine:
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_pending(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")

@@ -73,6 +73,7 @@ SOME = [("decode", [1]), ("mixed", [1, 1, 20])]
 EXTEND = ("extend", [40, 130])  # takes the interpreter longer
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize(
     ("dtype", "new_tokens"),
@@ -122,6 +123,7 @@ def rows_pages(ragged: Ragged, row: int) -> np.ndarray:
     return ragged.pages[start:end].numpy()
 
 
+@pytest.mark.slow
 def test_one_plan_serves_layers_of_all_kinds(device):
     """Windows that are longer than any context, shorter ones, other heads: in one step."""
     ragged = random_ragged(np.random.default_rng(5), 200, [1, 1, 6], 4)
@@ -176,6 +178,7 @@ def test_a_decode_plan_serves_batches_that_change(device):
             assert (out[len(lengths) :] == 0).all()
 
 
+@pytest.mark.slow
 def test_a_decode_plan_has_the_same_launches_for_all_batches(device):
     attention = TritonAttention(device, SOON)
     plan = attention.decode_plan(6, 4000, [None], shares=True)

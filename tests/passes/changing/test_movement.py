@@ -317,6 +317,7 @@ def test_any_program_comes_out_sound():
 AGAIN = "Use the text above. Say so. "
 
 
+@pytest.mark.slow
 def test_long_prompts_are_bounded():
     """What would take long if it were looked through again for every line or sentence."""
     for unit in (

@@ -345,6 +345,7 @@ def test_in_a_tree_too_large_for_the_search_all_that_pays_is_marked(monkeypatch)
 # -- random programs --
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [runs.straight_case, runs.control_case])
 def test_marks_change_no_request(made):
     assert n_changed(made, range(3)) >= 2

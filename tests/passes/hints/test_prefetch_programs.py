@@ -110,6 +110,7 @@ def modules(seeds: range) -> Iterator[tuple[Any, Graph]]:
                 sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(12, 18), pytest.param(range(2, 300), marks=pytest.mark.slow)], ids=str
 )

@@ -58,6 +58,7 @@ def test_the_graph_does_not_grow_with_them():
     assert trace(asked(24), is_full=True).n_nodes == trace(asked(100), is_full=True).n_nodes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [gathered, in_two_loops], ids=lambda each: each.name)
 def test_others_are_explored_child_by_child(program):
     graph = trace(program, is_full=True)

@@ -84,6 +84,7 @@ def unrolls(told: Any) -> Any:
     return sgc.function(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [lambda x: str(globals() is x), lambda x: str(hash(x) * 0)])
 def test_where_the_budget_is_spent_before_any_request_more_is_left(told: Any) -> None:
     function = unrolls(told)

@@ -83,6 +83,7 @@ def of_a_list(s, q: str):
         s += type(error).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("function", [sums, of_a_part, over_rows], ids=lambda each: each.name)
 def test_as_interpreted_or_refused(function):

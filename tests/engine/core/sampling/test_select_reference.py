@@ -200,6 +200,7 @@ def check(lab: SimpleNamespace, name: str, n: int, seed: int) -> None:
 SOON = ("small pool", "no cache", "a list")  # what these do not reach, the slow test does
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", SOON)
 def test_a_choice_is_scored_as_if_it_were_alone(lab: SimpleNamespace, name: str) -> None:
