@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/support"))
 sys.path.append(str(Path(__file__).resolve().parent / "engine"))
 
 from attacks import discard
-from storms import abort, attackers, fuzz, hostile, isolation, kills, steady
+from storms import abort, attackers, fuzz, hostile, isolation, kills, overload, steady
 from storms.harness import Server
 
 MAX_WAITING = 64
@@ -57,13 +57,17 @@ def soak(options: argparse.Namespace) -> tuple[Found, list[str]]:
     return {"seconds": seconds, "servers": found}, steady.problems_of_soak(found)
 
 
-def overload(options: argparse.Namespace) -> tuple[Found, list[str]]:
+def overloads(options: argparse.Namespace) -> tuple[Found, list[str]]:
     arguments = ("--max-context", "4096", "--pool-tokens", "40000")
     bounds = ("--max-running", "32", "--max-waiting", str(MAX_WAITING))
-    with Server("fake", (*arguments, *bounds)) as server:
-        seconds = options.seconds or 600.0
-        found = asyncio.run(steady.overload(server, seconds, rounds=12, max_tokens=128))
-    return found, steady.problems_of_overload(found, MAX_WAITING)
+    seconds, found, said = options.seconds or 600.0, Found(), list[str]()
+    for face in [options.face] if options.face else overload.FACES:
+        with Server("fake", (*arguments, *bounds)) as server:
+            storm = overload.overload(server, seconds, 12, max_tokens=128, face=face, fills=True)
+            found[face] = asyncio.run(storm)
+        problems = overload.problems_of_overload(found[face], MAX_WAITING)
+        said += [f"{face}: {each}" for each in problems]
+    return {"faces": found}, said
 
 
 def isolation_of_tokens(options: argparse.Namespace) -> tuple[Found, list[str]]:
@@ -117,7 +121,7 @@ STORMS: dict[str, Storm] = {
     "abort": abort_storm,
     "kills": kill_storm,
     "isolation": isolation_of_tokens,
-    "overload": overload,
+    "overload": overloads,
     "soak": soak,
 }
 
@@ -138,6 +142,7 @@ def main() -> int:
     parser.add_argument("storm", choices=list(STORMS))
     parser.add_argument("--n", type=int, help="requests, messages, kills or look-ups")
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--face", choices=overload.FACES, help="of `overload`: this alone")
     parser.add_argument("--attacks", nargs="*", help="of `hostile`: these alone")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -108,7 +108,7 @@ async def serve(checked: Checked, worker: WorkerProcess, beside: Beside | None =
             log.tell("listening", f"listening on {target}", address=target)
             notify(READY)
             reload_on_hangup(config, security, beside, log)
-            garbage.collect_seldom()
+            garbage.collect_seldom(has_connections=True)
             death = await _first(link.wait_dead(), stop.asked.wait())
             if death is None:
                 notify(STOPPING)

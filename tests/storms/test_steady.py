@@ -7,7 +7,8 @@ import random
 
 import pytest
 from storms.harness import Server
-from storms.steady import growing, overload, slope, soak
+from storms.overload import FACES, overload
+from storms.steady import growing, slope, soak
 
 SMALL = ("--max-context", "4096", "--pool-tokens", "40000", "--max-running", "8")
 
@@ -25,11 +26,12 @@ def test_a_slope_is_told_from_noise() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_overload_is_refused_as_retryable_and_the_queue_is_bounded() -> None:
+@pytest.mark.parametrize("face", FACES)
+def test_overload_is_refused_as_retryable_and_the_queue_is_bounded(face: str) -> None:
     with Server("fake", (*SMALL, "--max-waiting", "16")) as server:
-        found = asyncio.run(overload(server, 24.0, rounds=2, max_tokens=64, n_clients=24))
+        found = asyncio.run(overload(server, 24.0, 2, 64, n_clients=24, face=face))
     assert not found["wrong"]
-    assert found["outcomes"]["429"] > 10
+    assert found["outcomes"]["429" if face == "HTTP" else "RESOURCE_EXHAUSTED"] > 10
     assert found["most_waiting"] <= 16
     assert found["share_of_peak"] > 0.5  # a busy machine is no cliff
 

@@ -54,9 +54,7 @@ class Runs:
         if self._shared.is_draining:
             raise HttpError(503, LEAVING, code="unavailable")
         if not self._shared.has_room(caller.domain):
-            full = HttpError(429, "too many clients are served; try again later", code="overloaded")
-            full.retry_after_s = self._shared.pace.next_place_s()
-            raise full
+            raise self._full()
         with _counted(caller):
             session = Session(self._shared, caller, _WITHOUT_TOKEN)
             self._sessions.add(session)
@@ -67,11 +65,7 @@ class Runs:
                 async for frame in session.frames():
                     for reply in frame.replies:
                         if reply.HasField("error"):
-                            error = error_of(reply.error)
-                            error.request_id = reply.id
-                            if blame is not None:
-                                blame(error)
-                            raise error
+                            raise _failure(reply, blame)
                         n_logprobs += _n_logprobs(reply.generated)
                         if n_logprobs > MAX_LOGPROBS:
                             raise _too_many_logprobs()
@@ -84,6 +78,11 @@ class Runs:
                 reading.cancel()
                 session.close()
                 await asyncio.gather(reading, return_exceptions=True)
+
+    def _full(self) -> HttpError:
+        full = HttpError(429, "too many clients are served; try again later", code="overloaded")
+        full.retry_after_s = self._shared.pace.next_place_s()
+        return full
 
     async def finals(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Generated]:
         """The final reply to each request, when all have finished; raises HttpError."""
@@ -124,6 +123,14 @@ def _counted(caller: Caller) -> Iterator[None]:
     finally:
         caller.is_running = False
         account.end(time.monotonic() - began_at)
+
+
+def _failure(reply: pb.Reply, blame: Callable[[HttpError], None] | None) -> HttpError:
+    error = error_of(reply.error)
+    error.request_id = reply.id
+    if blame is not None:
+        blame(error)
+    return error
 
 
 def _n_logprobs(generated: pb.Generated) -> int:

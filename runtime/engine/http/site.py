@@ -111,24 +111,38 @@ def _url(server: asyncio.Server, address: Address, tls: ssl.SSLContext | None) -
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Sends every error in OpenAI's form; an internal error is logged, and its text is not sent."""
+    """Sends every error in OpenAI's form; an internal error is logged, and its text is not sent.
+
+    An error's traceback holds this frame, and so all that the request had. It is dropped, and no
+    name is left for the error: else only the collector of cycles, which seldom runs, would free it.
+    """
     try:
         return await handler(request)
-    except HttpError as error:
-        found = error
-    except WorkerDied as error:
-        found = HttpError(503, str(error), code="unavailable")
-    except web.HTTPRequestEntityTooLarge:
-        found = too_large()
-    except web.HTTPMethodNotAllowed as error:
+    except Exception as error:
+        answer = _answer(_told(error, request))
+        error.__traceback__ = None
+        return answer
+
+
+def _told(error: Exception, request: web.Request) -> HttpError:
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, WorkerDied):
+        return HttpError(503, str(error), code="unavailable")
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return too_large()
+    if isinstance(error, web.HTTPMethodNotAllowed):
         methods = ", ".join(sorted(error.allowed_methods))
-        found = HttpError(405, f"{request.path} takes {methods}")
-    except web.HTTPException as error:
-        found = HttpError(error.status, f"{error.reason}: {request.method} {request.path[:200]}")
-    except Exception:
-        log.exception("%s %s %r failed", id_of(request), request.method, request.path)
-        found = failed()
-    return web.json_response(found.body, status=found.status, headers=found.headers)
+        return HttpError(405, f"{request.path} takes {methods}")
+    if isinstance(error, web.HTTPException):
+        return HttpError(error.status, f"{error.reason}: {request.method} {request.path[:200]}")
+    where = (id_of(request), request.method, request.path)
+    log.error("%s %s %r failed", *where, exc_info=error)
+    return failed()
+
+
+def _answer(error: HttpError) -> web.Response:
+    return web.json_response(error.body, status=error.status, headers=error.headers)
 
 
 async def _headers(request: web.Request, response: web.StreamResponse) -> None:

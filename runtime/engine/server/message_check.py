@@ -40,18 +40,23 @@ class MessageCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 def _checked(call: Callable[..., Any], read: Callable[..., Any], parse: Read) -> Any:
+    # gRPC keeps the error by which `abort` ends the call, in a cycle: it must not come of another,
+    # which would keep all that the call had.
     async def checked(sent: Any, context: grpc.aio.ServicerContext) -> Any:
         try:
             return await call(read(sent, parse), context)
         except Malformed as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            problem = str(error)
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, problem)
 
     async def checked_replies(sent: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
         try:
             async for reply in call(read(sent, parse), context):
                 yield reply
+            return
         except Malformed as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            problem = str(error)
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, problem)
 
     return checked_replies if inspect.isasyncgenfunction(call) else checked
 

@@ -41,10 +41,8 @@ MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed 
 
 
 class Session:
-    """owner: the session's token domain, or the session itself; owners take turns on threads.
-
-    requests_owner: who takes turns by the policy `program` in the engine; by default the same. With
-    it the session is one request of its client, whose time began with the call.
+    """requests_owner: who takes turns by the policy `program` in the engine; by default `owner`.
+    With it the session is one request of its client, whose time began with the call.
     """
 
     def __init__(
@@ -53,12 +51,11 @@ class Session:
         self._shared = shared
         self._caller = caller = caller or Caller()
         self._domain = domain = caller.domain
-        self.owner: object = domain or self
         self._owner_key = domain or requests_owner or next(shared.numbers).to_bytes(8, "big")
         self._is_whole = bool(requests_owner)  # one request of its client, which may need several
         self.silent_since = time.monotonic()
         self.ended_because = ""
-        self.failure: Malformed | None = None
+        self.malformed = ""
         self._active: dict[int, Active] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._outbox = Outbox()
@@ -70,12 +67,17 @@ class Session:
         shared.sessions.add(self)
 
     @property
+    def owner(self) -> object:
+        """The session's token domain, or the session itself; owners take turns on threads."""
+        return self._domain or self
+
+    @property
     def is_silent(self) -> bool:
         """Whether no request is unfinished and no reply unsent."""
         return not self._active and not self._outbox
 
     async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
-        """Reads the client's frames until it closes its side."""
+        """Reads frames until the client closes its side, or sends what is none (`malformed`)."""
         try:
             async for frame in frames:
                 self._take(frame)
@@ -84,8 +86,7 @@ class Session:
                     self._has_room.clear()
                     await self._has_room.wait()
         except Malformed as error:
-            self.failure = error
-            raise
+            self.malformed = str(error)
         finally:
             self._is_input_over = True
             self._has_output.set()
@@ -98,7 +99,7 @@ class Session:
             self._has_room.set()
             for frame in self._outbox.drain():
                 yield frame
-            if self.ended_because or self.failure:
+            if self.ended_because or self.malformed:
                 return
             if self._is_input_over and not self._active and not self._outbox:
                 return

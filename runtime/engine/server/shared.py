@@ -29,8 +29,10 @@ SWEEPS = 20  # in the time a session may be silent
 class Open(Protocol):
     """An open session (`session.py`)."""
 
-    owner: object
     silent_since: float
+
+    @property
+    def owner(self) -> object: ...
 
     @property
     def is_silent(self) -> bool: ...

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +15,7 @@ from waiting import BOUND_S, settle
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.accounts.caller import Caller
@@ -191,6 +194,34 @@ def test_http_requests_without_a_token_are_one_owners(shipped) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     run(shipped, body)
+
+
+def test_a_session_that_is_over_is_freed_at_once(shipped: Tokenizer) -> None:
+    """Not by the collector of cycles, which runs seldom: a busy server's memory would rise."""
+
+    async def body(setup: Setup) -> None:
+        runs = Runs(setup.shared)
+        finished, failed = (runs.finals([commit(1)], Caller()) for _ in range(2))
+        asked = [asyncio.create_task(each) for each in (finished, failed)]
+        await settle()
+        sessions = [
+            weakref.ref(each) for each in setup.shared.sessions if each is not setup.session
+        ]
+        setup.link.handlers[100](wpb.Update(final=True))
+        full = pb.Error(code=pb.ERROR_CODE_RESOURCE_EXHAUSTED)
+        setup.link.handlers[101](wpb.Update(error=full))
+        await asked[0]
+        with pytest.raises(HttpError):
+            await asked.pop()
+        setup.link.handlers.clear()
+        await settle()
+        assert [each() for each in sessions] == [None, None]
+
+    gc.disable()
+    try:
+        run(shipped, body)
+    finally:
+        gc.enable()
 
 
 def test_in_flight_limit_counts_unfinished_requests_only(shipped: Tokenizer) -> None:

@@ -1,9 +1,10 @@
 """Counts the Python objects of an engine's processes from outside (`harness.py` puts this folder on
 their import path).
 
-The server and the step process each answer on a Unix socket of the folder SGC_WATCHED: a byte asks
-for a collection of garbage and a count of the objects that were made since the process loaded, by
-type. No other process that is started with this folder does anything.
+The server and the step process each answer on a Unix socket of the folder SGC_WATCHED. The byte `?`
+asks for a collection of garbage and a count of the objects that were made since the process loaded,
+by type; `g` for a count of what the collection found, and from then until the next `?` the process
+collects only when it is asked. No other process that is started with this folder does anything.
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from pathlib import Path
 WATCHED = ("sgc.runtime.engine.serve", "sgc.runtime.engine.worker.main")
 
 
-def _answer(folder: str) -> None:
+def _named(found: list[object]) -> dict[str, int]:
     import collections
+
+    kinds = (type(each) for each in found)
+    return collections.Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+
+
+def _answer(folder: str) -> None:
     import gc
     import json
     import socket
@@ -26,12 +33,18 @@ def _answer(folder: str) -> None:
         while True:
             asked, _ = listening.accept()
             with asked:
-                asked.recv(1)
-                gc.collect()
-                kinds = (type(each) for each in gc.get_objects())
-                names = collections.Counter(
-                    f"{kind.__module__}.{kind.__qualname__}" for kind in kinds
-                )
+                if asked.recv(1) == b"g":
+                    gc.disable()
+                    gc.set_debug(gc.DEBUG_SAVEALL)
+                    gc.collect()
+                    gc.set_debug(0)
+                    names = _named(gc.garbage)
+                    gc.garbage.clear()
+                    gc.collect()
+                else:
+                    gc.enable()
+                    gc.collect()
+                    names = _named(gc.get_objects())
                 asked.sendall(json.dumps(names).encode())
 
 
