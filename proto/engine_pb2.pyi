@@ -210,14 +210,16 @@ class TokenBias(_message.Message):
     def __init__(self, id: _Optional[int] = ..., bias: _Optional[float] = ...) -> None: ...
 
 class Logprobs(_message.Message):
-    __slots__ = ("start", "top", "text")
+    __slots__ = ("start", "top", "text", "stream")
     START_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
     start: int
     top: int
     text: bool
-    def __init__(self, start: _Optional[int] = ..., top: _Optional[int] = ..., text: bool = ...) -> None: ...
+    stream: bool
+    def __init__(self, start: _Optional[int] = ..., top: _Optional[int] = ..., text: bool = ..., stream: bool = ...) -> None: ...
 
 class Score(_message.Message):
     __slots__ = ("choices",)
@@ -260,10 +262,14 @@ class Reply(_message.Message):
     def __init__(self, id: _Optional[int] = ..., delta: _Optional[_Union[Delta, _Mapping]] = ..., generated: _Optional[_Union[Generated, _Mapping]] = ..., scored: _Optional[_Union[Scored, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., embedded: _Optional[_Union[Embedded, _Mapping]] = ...) -> None: ...
 
 class Delta(_message.Message):
-    __slots__ = ("text",)
+    __slots__ = ("text", "logprobs", "prompt_logprobs")
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_LOGPROBS_FIELD_NUMBER: _ClassVar[int]
     text: str
-    def __init__(self, text: _Optional[str] = ...) -> None: ...
+    logprobs: _containers.RepeatedCompositeFieldContainer[TokenLogprob]
+    prompt_logprobs: _containers.RepeatedCompositeFieldContainer[TokenLogprob]
+    def __init__(self, text: _Optional[str] = ..., logprobs: _Optional[_Iterable[_Union[TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[TokenLogprob, _Mapping]]] = ...) -> None: ...
 
 class Generated(_message.Message):
     __slots__ = ("text", "ids", "kept", "tail", "finish_reason", "matched", "matched_id", "usage", "head", "logprobs", "prompt_logprobs", "healed")

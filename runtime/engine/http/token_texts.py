@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.text.detokenizer import IncrementalDetokenizer
@@ -28,12 +28,21 @@ class TokenTexts:
 
     def offsets(self, ids: Iterable[int], start: int = 0) -> list[int]:
         """Where each token's text begins, in code points from `start` on."""
+        return self.offsets_from(start)(ids)
+
+    def offsets_from(self, start: int) -> Callable[[Iterable[int]], list[int]]:
+        """The same of tokens that come one after another."""
         detokenizer = IncrementalDetokenizer(self._tokenizer)
-        found = []
-        for token in ids:
-            found.append(start)
-            start += len(detokenizer.feed([token]))
-        return found
+
+        def of(ids: Iterable[int]) -> list[int]:
+            nonlocal start
+            found = []
+            for token in ids:
+                found.append(start)
+                start += len(detokenizer.feed([token]))
+            return found
+
+        return of
 
     def shown(self, generated: pb.Generated) -> list[pb.TokenLogprob]:
         """The log-probabilities of tokens in the text, without those that a stop cut off and the

@@ -12,6 +12,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.guides.stop_patterns import PatternError
 from sgc.runtime.engine.preparing.generated_text import GeneratedText
 from sgc.runtime.engine.preparing.prepare import Prepared
+from sgc.runtime.engine.preparing.streamed_logprobs import StreamedLogprobs
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import OnUpdate
 
@@ -22,7 +23,7 @@ _Logprobs = Any  # protobuf's repeated field of TokenLogprob
 class Replies(Protocol):
     """Where replies go."""
 
-    def send_delta(self, request_id: int, text: str) -> None: ...
+    def send_delta(self, request_id: int, text: str) -> pb.Delta: ...
 
     def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply: ...
 
@@ -101,6 +102,8 @@ class _GenerateHandler(_Handler):
             n_skipped=prepared.work.n_healed_chars,
         )
         self._n_sent = 0
+        streams_rows = self._streams and self._asked.logprobs.stream
+        self._rows = StreamedLogprobs(tokenizer) if streams_rows else None
 
     def _progress(self, update: wpb.Update) -> None:
         is_stop = update.final and update.finish_reason == pb.FINISH_REASON_STOP
@@ -109,11 +112,19 @@ class _GenerateHandler(_Handler):
             self._text.collect(update.new_ids)
         else:
             delta = self._text.feed(update.new_ids)
+            if self._rows is not None and not update.final:
+                self._rows.add(update)
             if delta and not update.final:
-                self._n_sent += len(delta)
-                self._replies.send_delta(self._id, delta)
+                self._send(delta)
         if update.final:
             self._finish(update, ended_by_id)
+
+    def _send(self, text: str) -> None:
+        self._n_sent += len(text)
+        delta = self._replies.send_delta(self._id, text)
+        if self._rows is not None:
+            self._tell(delta.prompt_logprobs, self._rows.of_prompt())
+            self._tell(delta.logprobs, self._rows.up_to(self._n_sent))
 
     def _finish(self, update: wpb.Update, ended_by_id: bool) -> None:
         n_over = update.n_over if update.by_pattern else None
@@ -125,7 +136,9 @@ class _GenerateHandler(_Handler):
             )
             return
         if self._streams and len(final.text) > self._n_sent:
-            self._replies.send_delta(self._id, final.text[self._n_sent :])
+            if self._rows is not None:
+                self._rows.add_last(update)
+            self._send(final.text[self._n_sent :])
         generated = self._replies.finish(self._id, self.kind, update).generated
         generated.text = final.text
         generated.ids.extend(self._text.ids)

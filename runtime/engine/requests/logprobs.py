@@ -30,7 +30,10 @@ class TokenLogprob:
 class LogprobLog:
     """The log-probabilities of one request's tokens from index `first` on."""
 
-    def __init__(self, first: int, n_prompt: int, top: int) -> None:
+    def __init__(self, first: int, n_prompt: int, top: int, streams: bool = False) -> None:
+        """streams: whether they are told while tokens come."""
+        self.streams = streams
+        self._told: int | None = None  # the next index to tell; None before the prompt's are told
         self._first = first
         self._n_prompt = n_prompt
         self._top = top
@@ -59,6 +62,16 @@ class LogprobLog:
         known = [self._known[i] for i in range(max(self._first, 1), self._n_prompt)]
         head = [TokenLogprob(first_token, None)] if self._first == 0 else []
         return (*head, *known)
+
+    def untold(self, first_token: int) -> tuple[tuple[TokenLogprob, ...], tuple[TokenLogprob, ...]]:
+        """Those of generated tokens since the last call, and at the first call those of the prompt;
+        none if they are told at the end."""
+        if not self.streams:
+            return (), ()
+        prompt = self.of_prompt(first_token) if self._told is None else ()
+        start = self._n_prompt if self._told is None else self._told
+        self._told = max(start, self._next)
+        return tuple(self._known[i] for i in range(start, self._told)), prompt
 
     def of_generated(self) -> tuple[TokenLogprob, ...]:
         return tuple(self._known[i] for i in range(self._n_prompt, self._next))

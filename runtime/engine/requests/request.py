@@ -64,10 +64,12 @@ class Stops:
 
 @dataclass(frozen=True, slots=True)
 class LogprobsAsked:
-    """start: the prompt's from this position on, too; top: how many likeliest tokens each."""
+    """start: the prompt's from this position on, too; top: how many likeliest tokens each; streams:
+    whether they are told as tokens come, and not only at the end."""
 
     start: int | None = None
     top: int = 0
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,17 @@ class Outbox:
         self._n_replies += 1
         return self._frames[-1].replies.add(id=request_id)
 
-    def add_delta(self, request_id: int, text: str) -> None:
-        """Adds text of a stream; it joins the request's last unsent reply if that is text too."""
+    def add_delta(self, request_id: int, text: str) -> pb.Delta:
+        """Adds text of a stream; it joins the request's last unsent reply if that is text too.
+        Returns what is to be sent with it, to which log-probabilities may be added at once."""
         unsent = self._unsent_delta.get(request_id)
         if unsent is not None:
             unsent.delta.text += text
-            return
+            return unsent.delta
         reply = self.add(request_id)
         reply.delta.text = text
         self._unsent_delta[request_id] = reply
+        return reply.delta
 
     def drain(self) -> list[pb.ServerFrame]:
         """Removes and returns all replies, in frames of bounded size."""

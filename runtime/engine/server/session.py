@@ -344,10 +344,11 @@ class Session:
         self._has_output.set()
         return self._outbox.add(request_id)
 
-    def send_delta(self, request_id: int, text: str) -> None:
-        """Streams text; text that a slow client has not read yet is merged."""
+    def send_delta(self, request_id: int, text: str) -> pb.Delta:
+        """Streams text; text that a slow client has not read yet is merged. Returns what is to be
+        sent, to which log-probabilities may be added at once."""
         self._has_output.set()
-        self._outbox.add_delta(request_id, text)
+        return self._outbox.add_delta(request_id, text)
 
     def _refuse(self, request_id: int, error: RequestError, active: Active | None = None) -> None:
         """active: the request, if it had begun."""

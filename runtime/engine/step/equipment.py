@@ -42,7 +42,9 @@ class Equipment:
         if kind.logprobs is not None:
             start = kind.logprobs.start
             first = work.n_prompt if start is None else min(start, work.n_prompt)
-            work.decoding.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
+            work.decoding.logprobs = LogprobLog(
+                first, work.n_prompt, kind.logprobs.top, kind.logprobs.streams
+            )
         if kind.constraint is None or kind.max_tokens == 0:
             return None
         # With log-probabilities every token needs a model step, so none is forced.

@@ -50,7 +50,7 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     if token is not None:
         if work.decoding.guide is not None:
             return _extend_constrained(work, [token], longest)
-        return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
+        return _add(work, token, longest, [token]) or _going_on(work, [token])
     assert work.decoding.guide is not None
     work.decoding.guide.check()
     if not work.decoding.guide.may_end:
@@ -66,7 +66,16 @@ def grow_run(work: Work, tokens: Sequence[int], longest: int) -> Update:
         end = _add(work, token, longest, new_ids)
         if end is not None:
             return end
-    return Update(work.request.id, tuple(new_ids))
+    return _going_on(work, new_ids)
+
+
+def _going_on(work: Work, new_ids: Sequence[int]) -> Update:
+    """The update of a generation that has not ended."""
+    log = work.decoding.logprobs
+    if log is None or not new_ids:
+        return Update(work.request.id, tuple(new_ids))
+    logprobs, of_prompt = log.untold(work.tokens.at(0))
+    return Update(work.request.id, tuple(new_ids), logprobs=logprobs, prompt_logprobs=of_prompt)
 
 
 def _extend_constrained(work: Work, drawn: list[int], longest: int) -> Update:
@@ -87,7 +96,7 @@ def _extend_constrained(work: Work, drawn: list[int], longest: int) -> Update:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP)
     if work.decoding.guide.is_free:
         work.decoding.guide = None
-    return Update(work.request.id, tuple(new_ids))
+    return _going_on(work, new_ids)
 
 
 def _forced(work: Work) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.requests.request import EngineError, Update
-from sgc.runtime.engine.worker.wire import Channel, add_update, bounded
+from sgc.runtime.engine.worker.wire import Channel, add_logprobs, add_update, bounded
 
 HOLD_S = 0.002
 
@@ -34,6 +34,7 @@ class Outgoing:
         growing = self._growing.get(update.id)
         if growing is not None and not update.final:
             growing.new_ids.extend(update.new_ids)
+            add_logprobs(growing, update)
             return
         n = len(self.message.updates)
         try:

@@ -160,7 +160,8 @@ def _read_sampling(data: bytes) -> Generate:
 
 
 def _asked_of(asked: pb.Logprobs) -> LogprobsAsked:
-    return LogprobsAsked(asked.start if asked.HasField("start") else None, asked.top)
+    start = asked.start if asked.HasField("start") else None
+    return LogprobsAsked(start, asked.top, asked.stream)
 
 
 _NO_ID = -1  # on the wire
@@ -169,7 +170,8 @@ _NO_ID = -1  # on the wire
 def add_update(output: wpb.StepOutput, update: Update) -> None:
     """Adds an update in place, because protobuf copies a message that is added to another one."""
     if not update.final:
-        output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=_NO_ID)
+        message = output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=_NO_ID)
+        add_logprobs(message, update)
         return
     message = output.updates.add(
         id=update.id,
@@ -185,16 +187,21 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
         message.by_pattern, message.n_over = True, update.n_over
     for logprobs in update.choices:
         message.choices.add(logprobs=logprobs)
-    for each in update.logprobs:
-        _set_logprob(message.logprobs.add(), each)
-    for each in update.prompt_logprobs:
-        _set_logprob(message.prompt_logprobs.add(), each)
+    add_logprobs(message, update)
     message.embedding.extend(update.embedding)
     if update.usage is not None:
         _set_usage(message.usage, update.usage)
     if update.error is not None:
         message.error.code = update.error.code
         message.error.message = update.error.message
+
+
+def add_logprobs(message: wpb.Update, update: Update) -> None:
+    """Adds an update's log-probabilities to those of the message."""
+    for each in update.logprobs:
+        _set_logprob(message.logprobs.add(), each)
+    for each in update.prompt_logprobs:
+        _set_logprob(message.prompt_logprobs.add(), each)
 
 
 def _set_logprob(message: pb.TokenLogprob, found: TokenLogprob) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable, Iterable
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.openai.requests import Completions
 from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
 from sgc.runtime.engine.http.turns.turn import Turn, message_of
+
+Offsets = Callable[[Iterable[int]], list[int]]
 
 
 class Replies:
@@ -25,9 +28,10 @@ class Replies:
         prefix = "chatcmpl-" if asked.is_chat else "cmpl-"
         self._head = {"id": prefix + secrets.token_hex(12), "created": int(time.time())}
         self._model = model
-        self._turns = [Turn(asked.plan, request) for request in asked.requests]
+        shown = texts.shown if asked.stream and asked.logprobs is not None else None
+        self._turns = [Turn(asked.plan, request, shown) for request in asked.requests]
         self._said: list[list[Json]] = [[] for _ in self._turns]
-        self._begun: set[int] = set()
+        self._offsets: dict[int, Offsets] = {}  # of the completions that have begun
 
     def begin(self) -> list[pb.Request]:
         return [turn.ask() for turn in self._turns]
@@ -55,12 +59,13 @@ class Replies:
     def chunks(self, reply: pb.Reply) -> list[Json]:
         """The chunks of a stream for one reply of the engine."""
         turn = self._turns[reply.id]
-        made = [] if reply.id in self._begun else self._beginning(reply.id)
-        self._begun.add(reply.id)
-        made += [self._chunk(reply.id, delta, None, None) for delta in turn.deltas()]
+        made = [] if reply.id in self._offsets else self._beginning(reply)
+        for delta in turn.deltas():
+            rows = turn.rows() if "content" in delta else []
+            made.append(self._chunk(reply.id, delta, self._told(reply.id, rows), None))
         if turn.finish is None:
             return made
-        return [*made, self._chunk(reply.id, {}, self._logprobs(reply.id), turn.finish)]
+        return [*made, self._chunk(reply.id, {}, self._told(reply.id, turn.rows()), turn.finish)]
 
     def _best(self, choices: list[Json], n: int) -> list[Json]:
         """Of each prompt's completions, the n whose tokens are likeliest in the mean."""
@@ -118,14 +123,19 @@ class Replies:
             return {**shared, "text": self._echo(index) + message["content"]}
         return {**shared, "message": message}
 
-    def _beginning(self, index: int) -> list[Json]:
+    def _beginning(self, reply: pb.Reply) -> list[Json]:
         """The chunks before a completion's first text: its role, or its echoed prompt."""
+        index = reply.id
+        self._offsets[index] = self._texts.offsets_from(len(self._echo(index)))
         if self._asked.is_chat:
             delta = {"role": "assistant", "content": ""}
             choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
             return [self._with_usage(self._stream_reply([choice]))]
         echo = self._echo(index)
-        return [self._chunk(index, {"content": echo}, None, None)] if echo else []
+        if not echo:
+            return []
+        found = reply.delta if reply.HasField("delta") else reply.generated
+        return [self._chunk(index, {"content": echo}, self._of_prompt(index, found), None)]
 
     def _chunk(self, index: int, delta: Json, logprobs: Json | None, finish: str | None) -> Json:
         choice: Json = {"index": index, "logprobs": logprobs, "finish_reason": finish}
@@ -147,22 +157,41 @@ class Replies:
     # Log-probabilities.
 
     def _logprobs(self, index: int) -> Json | None:
+        """Of a whole completion."""
         if self._asked.logprobs is None:
             return None
         texts = self._turns[index].texts
         shown = [row for generated in texts for row in self._texts.shown(generated)]
         if self._asked.is_chat:
-            return {
-                "content": [logprob_entry(each, self._texts) for each in shown],
-                "refusal": None,
-            }
+            return self._entries(shown)
         n_echoed = len(self._echo(index))
         prompt = [row for generated in texts for row in generated.prompt_logprobs]
-        rows = [*prompt, *shown]
         offsets = [
             *self._texts.prompt_offsets([each.id for each in prompt], n_echoed),
             *self._texts.offsets([each.id for each in shown], n_echoed),
         ]
+        return self._columns([*prompt, *shown], offsets)
+
+    def _told(self, index: int, rows: list[pb.TokenLogprob]) -> Json | None:
+        """Of a chunk's text."""
+        if self._asked.logprobs is None or not rows:
+            return None
+        if self._asked.is_chat:
+            return self._entries(rows)
+        return self._columns(rows, self._offsets[index]([row.id for row in rows]))
+
+    def _of_prompt(self, index: int, found: pb.Delta | pb.Generated) -> Json | None:
+        """Of a chunk that echoes the prompt."""
+        if self._asked.logprobs is None:
+            return None
+        rows = list(found.prompt_logprobs)
+        ids = [row.id for row in rows]
+        return self._columns(rows, self._texts.prompt_offsets(ids, len(self._echo(index))))
+
+    def _entries(self, rows: list[pb.TokenLogprob]) -> Json:
+        return {"content": [logprob_entry(each, self._texts) for each in rows], "refusal": None}
+
+    def _columns(self, rows: list[pb.TokenLogprob], offsets: list[int]) -> Json:
         return {
             "tokens": [self._texts.text_of(each) for each in rows],
             "token_logprobs": [_logprob(each) for each in rows],

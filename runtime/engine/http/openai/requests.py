@@ -89,7 +89,7 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     sampling = _sampling(fields, _chat_tokens(fields, n_most))
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
-    _ask_logprobs(sampling, logprobs, None)
+    _ask_logprobs(sampling, logprobs, None, fields.boolean("stream"))
     continues = going_on(fields)
     fields.object("chat_template_kwargs")
     form = form_of(facts)
@@ -124,7 +124,7 @@ def text_completions(body: Json, facts: EngineFacts) -> Completions:
     sampling_of.check_completions(len(prompts))
     made = [sampling_of.prompt_of(prompt, facts) for prompt in prompts]
     is_echoed = fields.boolean("echo")
-    _ask_logprobs(sampling, logprobs, 0 if is_echoed else None)
+    _ask_logprobs(sampling, logprobs, 0 if is_echoed else None, fields.boolean("stream"))
     echoed = tuple(prompts) if is_echoed else ()
     adapter = adapter_of(fields, facts)
     return _completions(fields, adapter, made, sampling, logprobs, False, echoed)
@@ -184,9 +184,12 @@ def _legacy_logprobs(fields: Fields) -> int | None:
     return fields.integer("logprobs") if "logprobs" in fields else None
 
 
-def _ask_logprobs(sampling: pb.Sampling, n_top: int | None, start: int | None) -> None:
+def _ask_logprobs(
+    sampling: pb.Sampling, n_top: int | None, start: int | None, stream: bool = False
+) -> None:
     if n_top is not None:
         sampling.logprobs.SetInParent()
+        sampling.logprobs.stream = stream
         sampling.logprobs.top = n_top
         sampling.logprobs.text = True
         if start is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sgc.proto import engine_pb2 as pb
@@ -29,7 +29,9 @@ class Response:
     def __init__(self, asked: Asked, model: str, texts: TokenTexts) -> None:
         self._asked, self._texts = asked, texts
         completions = asked.completions
-        self._turn = Turn(completions.plan, completions.requests[0])
+        has_rows = completions.stream and completions.logprobs is not None
+        shown = texts.shown if has_rows else None
+        self._turn = Turn(completions.plan, completions.requests[0], shown)
         self._head: Json = {
             "id": _id("resp"),
             "object": "response",
@@ -107,7 +109,7 @@ class Response:
             if name in delta:
                 if not self._is_open or self._items[-1]["type"] != kind:
                     self._open(kind)
-                self._grow(delta[name])
+                self._grow(delta[name], self._turn.rows() if kind == "message" else ())
         for call in delta.get("tool_calls", ()):
             if "id" in call:
                 named = {"call_id": call["id"], "name": call["function"]["name"]}
@@ -122,12 +124,13 @@ class Response:
         if kind in _PART:
             self._emit_part("response.content_part.added", "")
 
-    def _grow(self, text: str) -> None:
+    def _grow(self, text: str, rows: Iterable[pb.TokenLogprob] = ()) -> None:
         if not text:
             return
         self._text += text
         kind = self._items[-1]["type"]
-        more: Json = {"logprobs": []} if kind == "message" else {}
+        told = [logprob_entry(row, self._texts) for row in rows]
+        more: Json = {"logprobs": told} if kind == "message" else {}
         self._emit_of_item(f"{_DELTA[kind]}.delta", delta=text, **more)
 
     def _close(self, status: str = "completed") -> None:

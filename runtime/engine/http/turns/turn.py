@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import secrets
 import string
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -20,6 +21,7 @@ from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
 from sgc.runtime.engine.http.turns.edges import Edges
 from sgc.runtime.engine.http.turns.formats import CallFormat, Trigger
 
+Shown = Callable[[pb.Generated], list[pb.TokenLogprob]]
 _ALPHABET = string.ascii_letters + string.digits
 
 
@@ -69,8 +71,11 @@ PLAIN = Plan()
 class Turn:
     """The state of one reply. `ask` is its first request; `take` gives each that follows."""
 
-    def __init__(self, plan: Plan, request: pb.Request) -> None:
+    def __init__(self, plan: Plan, request: pb.Request, shown: Shown | None = None) -> None:
+        """shown: where log-probabilities are streamed, those of a generated text without what a
+        stop cut off."""
         self._plan = plan
+        self._shown = shown
         self._part = plan.begins
         self._request = request
         self._sampling = request.generate.sampling
@@ -87,6 +92,9 @@ class Turn:
         self.usage = pb.Usage()
         self.n_reasoning = 0  # tokens
         self.texts: list[pb.Generated] = []  # what was generated as text, for log-probabilities
+        self._rows: list[pb.TokenLogprob] = []  # of text, not taken yet
+        self._maybe_rows: list[pb.TokenLogprob] = []  # of what may be reasoning
+        self._n_rows = 0  # of the part's, those that came with its text
 
     def ask(self) -> pb.Request:
         """The first request."""
@@ -100,6 +108,7 @@ class Turn:
         if reply.HasField("delta"):
             self._n_read += len(reply.delta.text)
             self._read(reply.delta.text)
+            self._hear(reply.delta.logprobs)
             return None
         generated = reply.generated
         self._read(generated.text[self._n_read :])
@@ -117,7 +126,23 @@ class Turn:
         found, self._deltas = self._deltas, []
         return found
 
+    def rows(self) -> list[pb.TokenLogprob]:
+        """The log-probabilities of text that are new: those that come with the text, if the engine
+        was asked so, and at a text's end the others."""
+        found, self._rows = self._rows, []
+        return found
+
     # Reading.
+
+    def _hear(self, rows: Iterable[pb.TokenLogprob]) -> None:
+        """Takes log-probabilities that came with a text that was read."""
+        self._maybe_rows += rows
+        if self._part is Part.OPEN:
+            return
+        if self._part is Part.TEXT:
+            self._n_rows += len(self._maybe_rows)
+            self._rows += self._maybe_rows
+        self._maybe_rows = []
 
     def _read(self, text: str) -> None:
         if self._part is Part.OPEN:
@@ -171,7 +196,11 @@ class Turn:
             self._part, text, self._maybe = Part.TEXT, self._maybe, ""
             self._say(text)
         if self._part is Part.TEXT:
+            self._hear(())
             self.texts.append(generated)
+            if self._shown is not None:
+                self._rows += self._shown(generated)[self._n_rows :]
+        self._n_rows = 0
         if self._part is Part.THINKING and (stop == plan.closes or self._must_go_on(generated)):
             return self._after_reasoning(generated)
         trigger = self._trigger(stop) if self._part is Part.TEXT else None
