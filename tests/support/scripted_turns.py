@@ -9,7 +9,8 @@ from typing import Any
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.http.openai.requests import chat_completions
-from sgc.runtime.engine.http.turns.turn import Turn, message_of
+from sgc.runtime.engine.http.turns.harmony import turn_of
+from sgc.runtime.engine.http.turns.turn import message_of
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.text.template_child import TemplateSource, probe_here
@@ -47,7 +48,7 @@ def play(facts: EngineFacts, script: list[str], piece: int = 0, **more: Any) -> 
     """The message, its finish reason, and each request, for a model that goes on as scripted; each
     generation ends at a stop. piece: characters of a delta; 0: not streamed."""
     found = asked(facts, **more)
-    turn = Turn(found.plan, found.requests[0])
+    turn = turn_of(found.plan, found.requests[0])
     request, requests, deltas = turn.ask(), [], []
     left = list(script)
     while request is not None:

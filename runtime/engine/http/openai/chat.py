@@ -14,7 +14,7 @@ from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.images.places import image_prompt
 from sgc.runtime.engine.http.openai.messages import read_messages
 from sgc.runtime.engine.http.sampling import text_prompt
-from sgc.runtime.engine.http.turns.formats import HERMES
+from sgc.runtime.engine.http.turns.formats import HARMONY, HERMES, found_in
 from sgc.runtime.engine.http.turns.instructions import as_texts, with_instructions
 from sgc.runtime.engine.http.turns.rendering import rendered
 from sgc.runtime.engine.server.server import EngineFacts
@@ -48,6 +48,8 @@ def chat_prompt(
         raise bad("chat_template_kwargs: this model has no chat template", "chat_template_kwargs")
     has_calls = any("tool_calls" in turn or turn["role"] == "tool" for turn in turns)
     with_calls = bool(chat.calls) and (has_calls or bool(tools))
+    if found_in(chat) is HARMONY:
+        turns = [_with_thinking(turn) for turn in turns]
     if facts.renderer is not None and (files or more or with_calls or not chat.prefix_stable):
         if not chat.calls:
             turns = _told(turns, tools, chat)
@@ -61,6 +63,14 @@ def chat_prompt(
         )
         return image_prompt(found[0], facts, files, found[1])
     return _assembled(_told(turns, tools, chat), facts, continues_last)
+
+
+def _with_thinking(turn: Json) -> Json:
+    """A message with its reasoning as gpt-oss's templates call it. They take either this or a
+    content beside calls; the content then is what the client saw."""
+    if not turn.get("reasoning_content") or (turn.get("tool_calls") and turn["content"]):
+        return turn
+    return {**turn, "thinking": turn["reasoning_content"]}
 
 
 def _check_images(facts: EngineFacts, tools: Told) -> None:

@@ -10,7 +10,8 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.openai.requests import Completions
 from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
-from sgc.runtime.engine.http.turns.turn import Turn, message_of
+from sgc.runtime.engine.http.turns.harmony import turn_of
+from sgc.runtime.engine.http.turns.turn import message_of
 
 Offsets = Callable[[Iterable[int]], list[int]]
 
@@ -29,7 +30,7 @@ class Replies:
         self._head = {"id": prefix + secrets.token_hex(12), "created": int(time.time())}
         self._model = model
         shown = texts.shown if asked.stream and asked.logprobs is not None else None
-        self._turns = [Turn(asked.plan, request, shown) for request in asked.requests]
+        self._turns = [turn_of(asked.plan, request, shown) for request in asked.requests]
         self._said: list[list[Json]] = [[] for _ in self._turns]
         self._offsets: dict[int, Offsets] = {}  # of the completions that have begun
 

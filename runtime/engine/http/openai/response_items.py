@@ -12,7 +12,7 @@ from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.openai.replies import logprob_entry
 from sgc.runtime.engine.http.openai.response_requests import Asked
 from sgc.runtime.engine.http.token_texts import TokenTexts
-from sgc.runtime.engine.http.turns.turn import Turn
+from sgc.runtime.engine.http.turns.harmony import turn_of
 
 _PART = {"message": "output_text", "reasoning": "reasoning_text"}
 _DELTA = {
@@ -31,7 +31,7 @@ class Response:
         completions = asked.completions
         has_rows = completions.stream and completions.logprobs is not None
         shown = texts.shown if has_rows else None
-        self._turn = Turn(completions.plan, completions.requests[0], shown)
+        self._turn = turn_of(completions.plan, completions.requests[0], shown)
         self._head: Json = {
             "id": _id("resp"),
             "object": "response",

@@ -1,8 +1,9 @@
 """How model families write tool calls: one table, in which the chat template's own rendering of a
 call is looked up.
 
-Every form is a text around each call's name and arguments, which are JSON. Families that write
-special tokens or XML between name and arguments are not in the table, and are refused by name.
+Every form but harmony is a text around each call's name and arguments, which are JSON. Families
+that write other special tokens or XML between name and arguments are not in the table, and are
+refused by name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from sgc.runtime.engine.http.turns.channels import CHANNEL, NEEDED
 from sgc.runtime.engine.names import AUTO, OFF, TOOL_FORMATS
 from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.text.template import Chat
@@ -83,12 +85,20 @@ MISTRAL = CallFormat(
     begins="[",
     ends="]",
 )
-_ALL = (HERMES, LLAMA3, MISTRAL)
+HARMONY = CallFormat(  # followed message by message: `harmony.py`
+    "harmony",
+    (Trigger("<|channel|>commentary", ""),),
+    "<|channel|>commentary to=functions.",
+    " <|constrain|>json<|message|>",
+    "<|call|>",
+    separator="<|start|>assistant",
+    is_single=True,
+)
+_ALL = (HERMES, LLAMA3, MISTRAL, HARMONY)
 FORMATS: Mapping[str, CallFormat] = dict(zip(TOOL_FORMATS, _ALL, strict=True))
 
 # What tells a family that is known and not supported, in its rendering of a call.
 _OTHERS: Mapping[str, str] = {
-    "<|channel|>": "gpt-oss (harmony)",
     "<function=": "XML (Qwen3-Coder)",
     "[ARGS]": "newer Mistral ([ARGS])",
     "<｜tool": "DeepSeek",
@@ -98,7 +108,13 @@ _OTHERS: Mapping[str, str] = {
 
 def form_of(facts: EngineFacts) -> CallFormat | str:
     """The form of the model's calls, or why there is none."""
-    return FORMATS.get(facts.tool_format) or found_in(facts.chat)
+    found = FORMATS.get(facts.tool_format) or found_in(facts.chat)
+    lacks = [x for x in NEEDED if x not in facts.tokenizer.special_tokens]
+    if found is HARMONY and lacks:
+        return (
+            f"gpt-oss's form of replies (harmony) needs special tokens that are not there: {lacks}"
+        )
+    return found
 
 
 def tag_of(facts: EngineFacts) -> str:
@@ -114,6 +130,8 @@ def tag_of(facts: EngineFacts) -> str:
 def line_of(facts: EngineFacts) -> str:
     """What an engine says at its start of calls and reasoning."""
     form, tag = form_of(facts), tag_of(facts)
+    if form is HARMONY:
+        return "tool calls: harmony; reasoning: its channel analysis"
     if isinstance(form, str):
         calls = f"none: {form}"
     elif facts.tool_format != AUTO:
@@ -128,6 +146,8 @@ def found_in(chat: Chat) -> CallFormat | str:
     without tools is given Hermes' form, with instructions of our own."""
     if not chat.calls:
         return HERMES
+    if f"to=functions.{NAME}" in chat.calls and CHANNEL in chat.calls:
+        return HARMONY
     given = json.dumps({ARGUMENT: VALUE})
     for form in FORMATS.values():
         ahead, found, _ = chat.calls.partition(form.before + NAME + form.between + given)

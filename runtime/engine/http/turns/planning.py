@@ -7,9 +7,10 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import bad
-from sgc.runtime.engine.http.turns.formats import CallFormat
+from sgc.runtime.engine.http.turns.channels import ANALYSIS, CONSTRAIN, NEEDED
+from sgc.runtime.engine.http.turns.formats import HARMONY, CallFormat
 from sgc.runtime.engine.http.turns.tools import Tools, calls_grammar
-from sgc.runtime.engine.http.turns.turn import Part, Plan
+from sgc.runtime.engine.http.turns.turn import Harmony, Part, Plan
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 _CONSTRAINTS = ("regex", "json_schema", "grammar")
@@ -30,6 +31,8 @@ def plan_of(
     on with a message that has begun.
     """
     may_call = tools is not None and bool(tools.callable)
+    if form is HARMONY:
+        return _in_channels(tools, tokenizer, continues)
     constraint = sampling.WhichOneof("constraint")
     must_call = may_call and tools is not None and tools.must
     begins = _begins(prompt, tag, continues, bool(constraint) or must_call)
@@ -51,6 +54,19 @@ def plan_of(
         if (token := special_id(trigger.text, tokenizer)) is not None
     }
     return Plan(begins, tag, form, grammar, must_call, text_grammar, special)
+
+
+def _in_channels(tools: Tools | None, tokenizer: Tokenizer, continues: bool) -> Plan:
+    ids = {
+        text: token
+        for text in (*NEEDED, CONSTRAIN)
+        if (token := special_id(text, tokenizer)) is not None
+    }
+    functions = () if tools is None else tools.callable
+    must_call = tools is not None and tools.must and bool(functions)
+    begins, form = Part.TEXT if continues else Part.HEADER, HARMONY if functions else None
+    harmony = Harmony(ids, functions, continues)
+    return Plan(begins, ANALYSIS, form, must_call=must_call, harmony=harmony)
 
 
 def special_id(text: str, tokenizer: Tokenizer) -> int | None:

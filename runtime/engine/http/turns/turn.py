@@ -20,18 +20,31 @@ from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun, CallText
 from sgc.runtime.engine.http.turns.edges import Edges
 from sgc.runtime.engine.http.turns.formats import CallFormat, Trigger
+from sgc.runtime.engine.http.turns.tools import Function
 
 Shown = Callable[[pb.Generated], list[pb.TokenLogprob]]
 _ALPHABET = string.ascii_letters + string.digits
 
 
 class Part(enum.Enum):
-    """THINKING is reasoning for certain; OPEN may begin with it."""
+    """THINKING is reasoning for certain; OPEN may begin with it. HEADER is none of the reply: it
+    says what follows (`harmony.py`)."""
 
     OPEN = enum.auto()
     THINKING = enum.auto()
     TEXT = enum.auto()
     CALLS = enum.auto()
+    HEADER = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Harmony:
+    """ids: of gpt-oss's special tokens, by their texts. functions: that may be called. continues:
+    whether the reply goes on with a text that has begun."""
+
+    ids: dict[str, int]
+    functions: tuple[Function, ...] = ()
+    continues: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +54,7 @@ class Plan:
     begins: its first part. tag: around reasoning; "" without. form: of calls, if any may be made.
     grammar: of the calls. must_call: whether calls follow the reasoning at once. text_grammar: of a
     text under a constraint, or the first trigger in its place. special_ids: of triggers that are
-    special tokens.
+    special tokens. harmony: of a model whose replies are messages in channels.
     """
 
     begins: Part = Part.TEXT
@@ -51,6 +64,7 @@ class Plan:
     must_call: bool = False
     text_grammar: str = ""
     special_ids: dict[str, int] = field(default_factory=dict)
+    harmony: Harmony | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -144,6 +158,14 @@ class Turn:
             self._rows += self._maybe_rows
         self._maybe_rows = []
 
+    def _take_rows(self, generated: pb.Generated) -> None:
+        """Takes the log-probabilities of a text that has ended."""
+        self._hear(())
+        self.texts.append(generated)
+        if self._shown is not None:
+            self._rows += self._shown(generated)[self._n_rows :]
+        self._n_rows = 0
+
     def _read(self, text: str) -> None:
         if self._part is Part.OPEN:
             text = self._decide(text)
@@ -152,7 +174,7 @@ class Turn:
         elif self._part is Part.TEXT:
             self._say(text)
         elif self._calls is not None:
-            self._deltas += [_call_delta(event, self._calls) for event in self._calls.feed(text)]
+            self._deltas += [call_delta(each, self._calls.form) for each in self._calls.feed(text)]
 
     def _decide(self, text: str) -> str:
         """Leaves OPEN once the beginning tells whether it is reasoning."""
@@ -196,11 +218,7 @@ class Turn:
             self._part, text, self._maybe = Part.TEXT, self._maybe, ""
             self._say(text)
         if self._part is Part.TEXT:
-            self._hear(())
-            self.texts.append(generated)
-            if self._shown is not None:
-                self._rows += self._shown(generated)[self._n_rows :]
-        self._n_rows = 0
+            self._take_rows(generated)
         if self._part is Part.THINKING and (stop == plan.closes or self._must_go_on(generated)):
             return self._after_reasoning(generated)
         trigger = self._trigger(stop) if self._part is Part.TEXT else None
@@ -277,12 +295,8 @@ class Turn:
     def _asked(self) -> pb.Request:
         if self._plan.is_plain:
             return self._request
-        asked = pb.Request()
-        asked.CopyFrom(self._request)
+        asked = self._request_left()
         sampling = asked.generate.sampling
-        sampling.max_tokens -= self.usage.completion_tokens
-        sampling.min_tokens = max(0, sampling.min_tokens - self.usage.completion_tokens)
-        sampling.seed = _seed(sampling.seed, self._n_parts)
         self._stops = self._own_stops()
         if self._part is Part.CALLS:
             for name in ("stop", "stop_regex", "min_tokens", "logprobs"):
@@ -300,6 +314,16 @@ class Turn:
         sampling.stop.extend(self._stops)
         special = self._plan.special_ids
         sampling.stop_token_ids.extend(i for text, i in special.items() if text not in self._past)
+        return asked
+
+    def _request_left(self) -> pb.Request:
+        """The request, with the tokens that are left."""
+        asked = pb.Request()
+        asked.CopyFrom(self._request)
+        sampling = asked.generate.sampling
+        sampling.max_tokens -= self.usage.completion_tokens
+        sampling.min_tokens = max(0, sampling.min_tokens - self.usage.completion_tokens)
+        sampling.seed = _seed(sampling.seed, self._n_parts)
         return asked
 
     def _own_stops(self) -> list[str]:
@@ -340,10 +364,11 @@ def _seed(seed: int, part: int) -> int:
     return int.from_bytes(blake2b(data, digest_size=8, person=b"part").digest(), "big")
 
 
-def _call_delta(event: Begun | Arguments, calls: CallText) -> Json:
+def call_delta(event: Begun | Arguments, form: CallFormat) -> Json:
+    """What a client is told of a call."""
     if isinstance(event, Begun):
         function = {"name": event.name, "arguments": ""}
-        call = {"index": event.index, "id": _call_id(calls.form), "type": "function"}
+        call = {"index": event.index, "id": _call_id(form), "type": "function"}
         return {"tool_calls": [{**call, "function": function}]}
     return {"tool_calls": [{"index": event.index, "function": {"arguments": event.text}}]}
 
