@@ -147,14 +147,14 @@ class Batch:
     def _start(self, log: str) -> Client:
         """An attempt at the whole batch, from its log on."""
         self.attempts += 1
-        given = ["--rows", "rows.jsonl", "--out", f"{log}.out", "--resume", log, "--no-check"]
+        given = ["--rows", "rows.jsonl", "--out", f"{log}.jsonl", "--resume", log, "--no-check"]
         given += ["--retry-errors", "--progress", "none"]
         engine = ["--engine", f"grpc://{self._serving().target}", "--seed", str(self.seed)]
         arguments = ["batch.py", "-j", "16", *given, *engine]
         return Client(self._forks, self.folder / f"{log}.stderr", arguments)
 
     def _results(self, log: str) -> list[Any]:
-        text = (self.folder / f"{log}.out").read_text(encoding="utf-8")
+        text = (self.folder / f"{log}.jsonl").read_text(encoding="utf-8")
         found = [json.loads(line) for line in text.splitlines()]
         return [{name: row.get(name) for name in COMPARED} for row in found]
 
