@@ -7,12 +7,14 @@ same on every machine, up to the rounding of float32.
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from sgc.runs.endpoints import Runtime
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.executor.interface.backend import Sampling, TextRun
 from sgc.runtime.executor.run.loop import shared
 
@@ -53,8 +55,12 @@ def ask(runtime: Runtime, exams: list[evaluate.Exam], max_tokens: int) -> list[s
     return shared.run(all_of_them())
 
 
+STAGE = json.loads((DEFAULT_FOLDER / "evaluation.json").read_text(encoding="utf-8"))["stage"]
+TRAINED = [line for line in evaluate.LINES if line.stage <= STAGE]  # the weights know no later one
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize("line", evaluate.LINES, ids=lambda line: line.name)
+@pytest.mark.parametrize("line", TRAINED, ids=lambda line: line.name)
 def test_it_does_what_its_card_says(default_engine: Runtime, line: evaluate.Line):
     exams = [evaluate.exam(line, SEED, i) for i in range(N)]
     replies = ask(default_engine, exams, line.max_tokens)

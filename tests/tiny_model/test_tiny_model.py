@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from functools import cache
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from tiny_model import card, corpus, evaluate, tokenizer, world
 from tiny_model.batches import IGNORED, PROMPT_SHARE, encode, window
+from tiny_model.first_hour import phrasings, sixty, spin, summaries, sums
 from tiny_model.programs import essays
 from tiny_model.text import Text
 from tiny_model.world import World
@@ -169,5 +171,52 @@ def test_the_shipped_tokenizer_is_what_the_tool_makes():
 
 def test_the_card_that_ships_has_every_phrasing():
     shipped = (DEFAULT_FOLDER / "README.md").read_text(encoding="utf-8")
-    assert card.templates() in shipped
-    assert card.examples() in shipped
+    scores = json.loads((DEFAULT_FOLDER / "evaluation.json").read_text(encoding="utf-8"))
+    assert card.templates(scores["stage"]) in shipped
+    assert card.examples(scores["stage"]) in shipped
+    assert card.unseen(scores) in shipped
+
+
+# -- unseen phrasings --
+
+
+def test_phrasings_of_the_sixty_prompts_never_occur_in_training():
+    first = corpus.STAGES[-1]
+    texts = [str(corpus.text(7, first + i, World("train"))[1]) for i in range(N_TEXTS)]
+    text = "\n".join(" ".join(line.split()) for part in texts for line in part.splitlines())
+    phrasings = {prompt.phrasing for prompt in sixty.prompts()}
+    assert phrasings <= set(spin.UNSEEN.read_text(encoding="utf-8").splitlines())
+    assert not [p for p in phrasings if sixty.pattern_of(p).search(text)]
+
+
+def test_each_of_the_sixty_prompts_has_its_phrasing_and_rules():
+    assert len(sixty.prompts()) == 60
+    for prompt in sixty.prompts():
+        assert sixty.pattern_of(prompt.phrasing).search(prompt.whole), prompt
+        assert prompt.has_rules
+        assert not prompt.is_sound("")
+        assert all(prompt.is_sound(reply.removesuffix(".") + ".") for reply in prompt.equal)
+
+
+def test_no_phrasing_is_in_both_splits():
+    for kind, templates in phrasings.TEMPLATES.items():
+        r = Random(kind)
+        drawn = {
+            split: {spin.plain(spin.phrase(r, World(split), kind, templates)) for _ in range(40)}
+            for split in ("train", "test")
+        }
+        assert not drawn["train"] & drawn["test"], kind
+
+
+def test_sums_of_the_exams_never_occur_in_training():
+    for i in range(400):
+        sign, x, y, value = sums.drawn(Random(i), World("train"))
+        assert value == {"+": x + y, "-": x - y, "*": x * y}[sign] <= 100
+        assert not world.is_held_out(sums.kind_of(sign, x, y), sign, x, y)
+
+
+def test_a_summary_keeps_to_its_limit_and_its_text():
+    for i in range(200):
+        e = summaries.summarised(Random(i), Random(i), World("train", stage=corpus.LAST_STAGE))
+        limit = re.search(r"(\d+) words", e.cue)
+        assert limit is None or len(e.reply.split()) <= int(limit[1]), e

@@ -11,7 +11,9 @@ from random import Random
 from typing import Any
 
 from tiny_model import class_tasks, exchange, person_tasks, shapes, tasks, tool_tasks
-from tiny_model.corpus import LAST_STAGE, SHAPES
+from tiny_model.corpus import LATER, SHAPES
+from tiny_model.first_hour.phrasings import TEMPLATES
+from tiny_model.first_hour.spin import FIRST_HOUR, spin
 from tiny_model.programs import agents, essays, reasoning, tips
 from tiny_model.world import World
 
@@ -44,6 +46,8 @@ never saw; `python -P tools/tiny_model evaluate` writes this table from seed {ev
 |---|---|---|---|
 {table}
 
+{sixty}
+
 ## How it was made
 
 {shape}
@@ -52,7 +56,7 @@ never saw; `python -P tools/tiny_model evaluate` writes this table from seed {ev
 spaces before numbers and before words that begin with a large letter, are tokens by themselves),
 then the weights: Muon on the matrices, AdamW on embeddings and norms, bfloat16, a cosine over the
 whole. What programs write is learnt from at one position in ten.
-
+{trained_on}
 ## Prompt shapes
 
 `{{…}}` is filled; one of the lines of each list is used. Text that ends with a space is
@@ -71,8 +75,17 @@ def _shown(form: str) -> str:
     return form.replace("\n", "\\n")
 
 
-def templates() -> str:
-    """Every phrasing that the texts are made from."""
+def more_phrasings() -> str:
+    """Some of the phrasings of the last stage: four of each kind, of many."""
+    lines = ["### Other phrasings\n\nSome of many; `tools/tiny_model/first_hour` has all.\n"]
+    for kind, forms in TEMPLATES.items():
+        r = Random(f"card {kind}")
+        lines += [f"- {kind}: `{_shown(spin(r, r.choice(forms)))}`" for _ in range(4)]
+    return "\n".join(lines) + "\n"
+
+
+def templates(stage: int) -> str:
+    """The phrasings that the texts are made from: all, but only some of the last stage."""
     pairs = [
         f"{label + ': ' if label else ''}{{content}}\\n{cue}"
         for label, cue in exchange.QUESTION_CUES
@@ -117,17 +130,51 @@ def templates() -> str:
         ),
         _list("About earlier turns", shapes.ASKED_ABOUT),
     ]
+    if stage >= FIRST_HOUR:
+        parts.append(more_phrasings())
     return "\n".join(parts)
 
 
-def examples() -> str:
+def examples(stage: int) -> str:
     """One training text of each shape, with the generated parts in brackets."""
     parts = ["## One text of each shape\n\nWhat the model generates is in ⟦brackets⟧.\n"]
-    for name, (shape, _) in SHAPES.items():
-        text = shape(Random(f"card {name}"), World("train", stage=LAST_STAGE))
+    for name, (shape, weight) in SHAPES.items():
+        if not weight and not any(later.get(name) for later in LATER[: stage + 1]):
+            continue
+        text = shape(Random(f"card {name}"), World("train", stage=stage))
         marked = "".join(f"⟦{part}⟧" if is_new else part for part, is_new in text.parts)
         parts.append(f"### {name}\n\n```text\n{marked.strip()}\n```\n")
     return "\n".join(parts)
+
+
+def unseen(scores: dict[str, Any]) -> str:
+    """How many of sixty unseen phrasings are answered well, and which are not."""
+    if "sixty" not in scores:
+        return ""
+    sixty = scores["sixty"]
+    failures = "\n".join(
+        f"- `{_shown(row['prompt']).replace('`', '')}` -> `{_shown(row['reply'])}`"
+        for row in sixty["wrong"]
+    )
+    share = f"{sixty['sound'] / sixty['n']:.0%}; the goal is {sixty['goal']:.0%}"
+    return (
+        f"## Unseen phrasings\n\n{sixty['sound']} of {sixty['n']} replies are sound ({share}), "
+        "greedy, on prompts of the shapes below\nin phrasings that no training text has. The "
+        "prompts and the rules that grade them are\n`tools/tiny_model/first_hour/sixty.toml`. "
+        f"The failures:\n\n{failures}\n"
+    )
+
+
+# The training before the last stage.
+BEFORE_STEPS, BEFORE_TOKENS = 8_883, 63_000_000
+TRAINED_ON = """
+Those weights, of {before:,} steps on {before_tokens:.0f} million tokens, were trained on for
+{steps:,} steps on {tokens:.0f} million tokens of the last stage (`first_hour/`): more phrasings,
+summaries, sums to 100 and other tools.
+`python -P tools/tiny_model train --from sgc/runtime/engine/assets/sgc_tiny --tokens 24000000
+--matrix-lr 0.012 --other-lr 0.0024`, on 2 cores of an Intel Xeon with AMX bf16; Python 3.11.7, torch
+2.13.0, tokenizers 0.23.3.
+"""
 
 
 def write_card(folder: Path) -> None:
@@ -137,6 +184,13 @@ def write_card(folder: Path) -> None:
     scores: dict[str, Any] = json.loads((model / "evaluation.json").read_text())
     progress: dict[str, Any] = json.loads((folder / "checkpoint" / "progress.json").read_text())
     weights = (model / "model.safetensors").stat().st_size
+    stage, steps, tokens = scores["stage"], progress["step"], progress["tokens"]
+    trained_on = ""
+    if stage >= FIRST_HOUR:
+        trained_on = TRAINED_ON.format(
+            before=BEFORE_STEPS, before_tokens=BEFORE_TOKENS / 1e6, steps=steps, tokens=tokens / 1e6
+        )
+        steps, tokens = steps + BEFORE_STEPS, tokens + BEFORE_TOKENS
     rows = [
         f"| {line['name']} | {line['share']:.1%} | {line['goal']:.0%} | {line['n']} |"
         for line in scores["lines"]
@@ -144,7 +198,9 @@ def write_card(folder: Path) -> None:
     head = HEAD.format(
         parameters=weights / 2e6,
         size=sum(path.stat().st_size for path in model.iterdir()) / 1e6,
-        tokens=progress["tokens"] / 1e6,
+        tokens=tokens / 1e6,
+        trained_on=trained_on,
+        sixty=unseen(scores),
         seed=progress["seed"],
         eval_seed=scores["seed"],
         table="\n".join(rows),
@@ -153,9 +209,9 @@ def write_card(folder: Path) -> None:
             f"{config['num_hidden_layers']} layers, width {config['hidden_size']}, "
             f"{config['num_attention_heads']} heads on {config['num_key_value_heads']} of keys and "
             f"values, inner width {config['intermediate_size']}, tied embeddings, "
-            f"{progress['step']:,} steps."
+            f"{steps:,} steps."
         ),
     )
-    text = head + templates() + "\n" + examples()
+    text = head + templates(stage) + "\n" + examples(stage)
     (model / "README.md").write_text(text, encoding="utf-8")
     print(f"{model / 'README.md'}: {len(text)} characters")

@@ -6,6 +6,7 @@ from random import Random
 
 from tiny_model import world as w
 from tiny_model.exchange import QUESTION_CUES, Exchange
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.world import World
 
 SENTIMENT_HEADS = [
@@ -54,7 +55,7 @@ def opinion(r: Random, world: World) -> tuple[str, str, str]:
 
 
 def sentiment(r: Random, form: Random, world: World) -> Exchange:
-    head, name = form.choice(SENTIMENT_HEADS), form.choice(LABELS)
+    head, name = phrased(form, world, "sentiment", SENTIMENT_HEADS), form.choice(LABELS)
     cue = form.choice(["Sentiment", "Sentiment", "Label", "Answer", "Class"])
     label, text, thing = opinion(r, world)
     if r.random() < 0.3:  # with a neutral sentence beside it
@@ -78,7 +79,7 @@ def area_sentence(r: Random, world: World, among: list[str]) -> tuple[str, str]:
 
 def area(r: Random, form: Random, world: World) -> Exchange:
     choices = form.sample(areas(), form.randint(2, 6))
-    head = form.choice(AREA_HEADS).format(", ".join(choices))
+    head = phrased(form, world, "area", AREA_HEADS).format(", ".join(choices))
     label, cue = form.choice(LABELS), form.choice(["Topic", "Topic", "Answer", "Label"])
     right, text = area_sentence(r, world, choices)
     return Exchange(head, label, text, cue, right, f"The text is about {right}.")
@@ -102,7 +103,8 @@ RELATED_LABELS = [("1", "2"), ("A", "B"), ("First", "Second"), ("Sentence 1", "S
 
 def related(r: Random, form: Random, world: World) -> Exchange:
     """Whether two sentences have the same topic."""
-    head, (one, two) = form.choice(RELATED_HEADS), form.choice(RELATED_LABELS)
+    head = phrased(form, world, "related", RELATED_HEADS)
+    one, two = form.choice(RELATED_LABELS)
     cue = form.choice(["Answer", "Answer", "Related", "Yes or no"])
     kind, text = area_sentence(r, world, areas())
     is_same = r.random() < 0.5
@@ -114,12 +116,16 @@ def related(r: Random, form: Random, world: World) -> Exchange:
 def is_about(r: Random, form: Random, world: World) -> Exchange:
     """Whether a sentence is about a topic."""
     named = form.choice(areas())
-    head, label = form.choice(IS_ABOUT_HEADS).format(named), form.choice(LABELS)
+    head = phrased(form, world, "is_about", IS_ABOUT_HEADS).format(named)
+    label = form.choice(LABELS)
     cue = form.choice(["Answer", "Answer", "Related", "Yes or no"])
     among = [named] if r.random() < 0.5 else [a for a in areas() if a != named]
     kind, text = area_sentence(r, world, among)
     reply = "yes" if kind == named else "no"
     return Exchange(head, label, text, cue, reply, w.cap(reply) + ".")
+
+
+KIND_HEADS = ["Answer yes or no.", "Answer with yes or no.", "Yes or no?", ""]
 
 
 def kind_of(r: Random, form: Random, world: World) -> Exchange:
@@ -134,6 +140,6 @@ def kind_of(r: Random, form: Random, world: World) -> Exchange:
     sentence = (
         f"Yes, {name} is {w.a(kind)}." if reply == "yes" else f"No, {name} is not {w.a(asked)}."
     )
-    head = form.choice(["Answer yes or no.", "Answer with yes or no.", "Yes or no?", ""])
+    head = phrased(form, world, "kind_of", KIND_HEADS)
     label, cue = form.choice(QUESTION_CUES)
     return Exchange(head, label, question, cue, reply, sentence)

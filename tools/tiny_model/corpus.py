@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from tiny_model import shapes
+from tiny_model.first_hour import summaries, sums
 from tiny_model.programs import agents, essays, people, reasoning, stories, tips
 from tiny_model.text import Text
 from tiny_model.world import World
@@ -40,6 +41,8 @@ SHAPES: dict[str, tuple[Shape, float]] = {  # with their weights
     "react_at_once": (agents.react_at_once, 1),
     "tool_use": (agents.tool_use, 0.7),
     "story": (stories.story, 0.7),
+    "sums_in_a_row": (sums.sums_in_a_row, 0),  # these only in the last stage
+    "notes": (summaries.notes, 0),
 }
 NAMES = list(SHAPES)
 # Weights of later stages, in which the shapes are known and their content is still to be learnt.
@@ -118,15 +121,46 @@ LATER: tuple[dict[str, float], ...] = (
         "reason": 1,
         "story": 0.3,
     },
+    {
+        "completion": 22,
+        "few_shot": 3,
+        "comparisons": 3,
+        "chat": 9,
+        "follow_up": 5,
+        "recall": 2,
+        "tips_program": 1.5,
+        "tips_at_once": 4,
+        "expansion": 1,
+        "advice": 0.5,
+        "judge": 1.2,
+        "grade": 1.2,
+        "grade_chat": 0.4,
+        "extract_program": 2,
+        "character": 0.5,
+        "character_at_once": 0.5,
+        "react": 2,
+        "react_at_once": 1,
+        "reason": 4,
+        "reason_chat": 2,
+        "story": 0.4,
+        "sums_in_a_row": 6,
+        "notes": 4,
+    },
 )
-STAGES = (0, 250 * 1024, 388 * 1024, 463 * 1024, 533 * 1024)  # the first text of each stage
+# The first text of each stage. The last one is trained on from the weights of those before.
+STAGES = (0, 250 * 1024, 388 * 1024, 463 * 1024, 533 * 1024, 1024 * 1024)
 LAST_STAGE = len(STAGES) - 1
+
+
+def stage_of(i: int) -> int:
+    """The stage of text `i`."""
+    return sum(i >= start for start in STAGES) - 1
 
 
 def text(seed: int, i: int, world: World) -> tuple[str, Text]:
     """The name of a shape, and text `i` of the seed."""
     r = Random(f"{seed}/{i}")
-    stage = sum(i >= start for start in STAGES) - 1
+    stage = stage_of(i)
     weights = [LATER[stage].get(name, weight) for name, (_, weight) in SHAPES.items()]
     name = r.choices(NAMES, weights)[0]
     return name, SHAPES[name][0](r, replace(world, stage=stage))

@@ -16,7 +16,11 @@ from random import Random
 from typing import Any
 
 from tiny_model import shapes, tasks
-from tiny_model.corpus import LAST_STAGE, Shape
+from tiny_model.batches import WINDOW
+from tiny_model.corpus import LAST_STAGE, Shape, stage_of
+from tiny_model.first_hour import sixty
+from tiny_model.first_hour import summaries as short
+from tiny_model.first_hour.spin import FIRST_HOUR
 from tiny_model.programs import agents, essays, reasoning, tips
 from tiny_model.text import CLOSE, END, Text
 from tiny_model.world import World
@@ -35,7 +39,11 @@ class Exam:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An ability to evaluate. goal: the least share of right answers."""
+    """An ability to evaluate. goal: the least share of right answers.
+
+    stage: the stage of training whose prompts it has; those of the last one are in phrasings that
+    are held out of training, too.
+    """
 
     name: str
     shape: Shape
@@ -43,6 +51,7 @@ class Line:
     check: Check
     which: int = -1  # of the text's generations
     max_tokens: int = 96
+    stage: int = FIRST_HOUR - 1
 
 
 def same(got: str, expected: str) -> bool:
@@ -167,12 +176,23 @@ LINES = [
     Line("agent, final answer", agents.react, 0.85, same),
     Line("food or not (chat.py)", shapes.follow_up, 0.90, same),
     Line("expansion, prose", tips.expansion, 0.95, is_prose),
+    Line("sums to 100", of(tasks.sums_to_100), 0.80, same, stage=LAST_STAGE),
+    Line("reasoning to 100, answer", reasoning.reason, 0.80, same, stage=LAST_STAGE),
+    Line("summary of a text", of(tasks.summarised), 0.80, same, stage=LAST_STAGE),
+    Line("one sentence of notes", short.notes, 0.80, same, stage=LAST_STAGE),
+    Line("reviews, other phrasings", of(tasks.reviewed), 0.85, same, stage=LAST_STAGE),
+    Line("topics, other phrasings", of(tasks.area), 0.85, same, stage=LAST_STAGE),
+    Line("nine tools, other phrasings", of(tasks.choose_tool), 0.85, same, stage=LAST_STAGE),
+    Line("JSON, other phrasings", of(tasks.fields_as_json), 0.85, same_json, stage=LAST_STAGE),
+    Line("reading, other phrasings", of(tasks.reading), 0.80, same, stage=LAST_STAGE),
+    Line("recall, other phrasings", shapes.recall, 0.80, same, stage=LAST_STAGE),
 ]
+SIXTY_GOAL = 0.85
 
 
 def exam(line: Line, seed: int, i: int) -> Exam:
     """Prompt `i` of a line."""
-    text = line.shape(Random(f"exam {seed}/{line.name}/{i}"), World("test", stage=LAST_STAGE))
+    text = line.shape(Random(f"exam {seed}/{line.name}/{i}"), World("test", stage=line.stage))
     generated = [n for n, (part, is_new) in enumerate(text.parts) if is_new and part != END]
     at = generated[line.which]
     reply = text.parts[at][0].removesuffix(CLOSE)
@@ -242,16 +262,42 @@ def cut(text: str, stop: str) -> str:
     return text.partition(stop)[0] if stop == "." else text
 
 
-def evaluate(folder: Path, n: int, seed: int, threads: int, show: int) -> None:
-    """Prints a table and writes evaluation.json beside the model."""
-    greedy, results = Greedy(folder / "model", threads), list[dict[str, Any]]()
+def sixty_of(greedy: Greedy) -> dict[str, Any]:
+    """The prompts of `sixty.toml`: how many replies are sound, and those that are not."""
+    prompts = sixty.prompts()
+    exams = [Exam(p.whole, (p.equal or p.has or ("X",))[0], p.stop) for p in prompts]
+    replies = greedy(exams, sixty.MAX_TOKENS)
+    wrong = [
+        {"prompt": p.text, "reply": reply.strip()}
+        for p, reply in zip(prompts, replies, strict=True)
+        if not p.is_sound(reply)
+    ]
+    n_sound = len(prompts) - len(wrong)
+    print(f"unseen phrasings: {n_sound} of {len(prompts)} sound, of {SIXTY_GOAL:.0%}", flush=True)
+    for failure in wrong:
+        print(f"    … {failure['prompt'][-160:]!r}\n    -> {failure['reply']!r}")
+    return {"sound": n_sound, "n": len(prompts), "goal": SIXTY_GOAL, "wrong": wrong}
+
+
+def evaluate(folder: Path, n: int, seed: int, threads: int, show: int, only: str) -> None:
+    """Prints a table and writes evaluation.json beside the model.
+
+    only: a pattern of the names of lines; the others are kept from the evaluation before.
+    """
+    progress = json.loads((folder / "checkpoint" / "progress.json").read_text())
+    greedy, results = Greedy(folder / "model", threads), dict[str, dict[str, Any]]()
+    file = folder / "model" / "evaluation.json"
+    if only and file.is_file():
+        results = {row["name"]: row for row in json.loads(file.read_text())["lines"]}
     for line in LINES:
+        if not re.search(only, line.name):
+            continue
         started = time.monotonic()
         exams = [exam(line, seed, i) for i in range(n)]
         replies = greedy(exams, line.max_tokens)
         is_right = [line.check(reply, e.expected) for reply, e in zip(replies, exams, strict=True)]
         share = sum(is_right) / n
-        results.append({"name": line.name, "share": share, "goal": line.goal, "n": n})
+        results[line.name] = {"name": line.name, "share": share, "goal": line.goal, "n": n}
         mark = "" if share >= line.goal else "  below its goal"
         seconds = time.monotonic() - started
         print(
@@ -260,5 +306,11 @@ def evaluate(folder: Path, n: int, seed: int, threads: int, show: int) -> None:
         for i in [i for i in range(n) if not is_right[i]][:show]:
             prompt, expected = exams[i].prompt[-240:], exams[i].expected
             print(f"    … {prompt!r}\n    -> {replies[i]!r}, not {expected!r}")
-    record = {"seed": seed, "lines": results}
-    (folder / "model" / "evaluation.json").write_text(json.dumps(record, indent=2) + "\n")
+    lines = [results[line.name] for line in LINES if line.name in results]
+    record = {
+        "seed": seed,
+        "stage": stage_of(progress["window"] * WINDOW),
+        "lines": lines,
+        "sixty": sixty_of(greedy),
+    }
+    file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

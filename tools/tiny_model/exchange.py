@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tiny_model import world as w
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.world import World
 
 
@@ -45,7 +46,8 @@ def asked_of(
     r: Random, form: Random, world: World, qa: Callable[[], tuple[str, str, str]]
 ) -> Exchange:
     """An exchange of this split. qa: draws a question, its short answer, and its full answer."""
-    head, (label, cue) = form.choice(QUESTION_HEADS), form.choice(QUESTION_CUES)
+    head = phrased(form, world, "question", QUESTION_HEADS)
+    label, cue = form.choice(QUESTION_CUES)
     while True:
         question, answer, sentence = qa()
         if w.is_held_out("question", question, head, cue) == (world.split == "test"):

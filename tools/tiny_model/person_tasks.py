@@ -7,6 +7,8 @@ from random import Random
 
 from tiny_model import world as w
 from tiny_model.exchange import QUESTION_CUES, Exchange
+from tiny_model.first_hour import people as otherwise
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.world import Person, World
 
 
@@ -130,7 +132,7 @@ def fields_as_lines(r: Random, form: Random, world: World) -> Exchange:
     if form.random() < 0.3:
         shown = [w.cap(key) for key in keys]
         keys = keys if world.stage < 2 else shown  # the instruction uses the keys of the lines
-    head = form.choice(EXTRACT_HEADS).format(w.listed(keys))
+    head = phrased(form, world, "extract", EXTRACT_HEADS).format(w.listed(keys))
     p, keys = world.person(r), shown or keys
     reply = "\n".join(f"{k}: {value_of(p, f)}" for k, f in zip(keys, fields, strict=True))
     return Exchange(head, "Text", biography(r, p, fields), "", reply)
@@ -139,7 +141,7 @@ def fields_as_lines(r: Random, form: Random, world: World) -> Exchange:
 def fields_as_json(r: Random, form: Random, world: World) -> Exchange:
     fields = some_fields(form)
     keys = named_fields(form, fields)
-    head = form.choice(JSON_HEADS).format(w.listed(keys))
+    head = phrased(form, world, "json", JSON_HEADS).format(w.listed(keys))
     cue = form.choice(["JSON", "JSON", "", "Answer", "Output"])
     p = world.person(r)
     reply = json.dumps({k: value_of(p, f) for k, f in zip(keys, fields, strict=True)})
@@ -169,17 +171,21 @@ READ_HEADS = [
 
 def reading(r: Random, form: Random, world: World) -> Exchange:
     """A question that the text answers; sometimes about one of two people."""
-    head, (label, cue) = form.choice(READ_HEADS), form.choice(QUESTION_CUES)
+    head, (label, cue) = phrased(form, world, "read", READ_HEADS), form.choice(QUESTION_CUES)
     p, fields = world.person(r), some_fields(r, 2, 4)
     field = r.choice(fields)
-    text = biography(r, p, fields)
+    texts = [biography(r, p, fields)]
     if r.random() < 0.3 and field != "name":
         other = world.person(r)
-        texts = [text, biography(r, other, fields)]
+        texts.append(biography(r, other, fields))
         r.shuffle(texts)
-        text = " ".join(texts)
+    text = " ".join(texts)
     forms = [q for q in ABOUT_PERSON[field] if "{" in q or " " not in text]
-    question = r.choice(forms or ABOUT_PERSON[field]).format(first=p.first, name=p.name)
+    forms = forms or ABOUT_PERSON[field]
+    question = otherwise.otherwise(r, world, "about", otherwise.ABOUT, field, forms)
+    if len(texts) > 1:
+        question = question.replace("the person", "{name}")
+    question = question.format(first=p.first, name=p.name)
     value = str(value_of(p, field))
     content = f"{text}\n{label}: {question}" if label else f"{text}\n{question}"
     return Exchange(head, "Text", content, cue, value, f"{w.cap(value)}.")
@@ -200,4 +206,5 @@ def is_job(r: Random, form: Random, world: World) -> Exchange:
     text = biography(r, p, ["name", "job", *r.sample(["city", "born", "pet"], 1)])
     content = f"{text}\nQuestion: {question}"
     sentence = f"{w.cap(reply)}, {p.they} is {w.a(p.job)}."
-    return Exchange(form.choice(READ_HEADS), "Text", content, "Answer", reply, sentence)
+    head = phrased(form, world, "read", READ_HEADS)
+    return Exchange(head, "Text", content, "Answer", reply, sentence)

@@ -11,6 +11,8 @@ from random import Random
 from tiny_model import world as w
 from tiny_model.class_tasks import is_about, related, sentiment
 from tiny_model.exchange import Exchange, Task
+from tiny_model.first_hour import people as otherwise
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.person_tasks import is_job, value_of
 from tiny_model.tasks import draw, fact
 from tiny_model.text import Text
@@ -216,7 +218,7 @@ def follow_up(r: Random, world: World) -> Text:
             break
     for i, (_, name, is_what) in enumerate(things):
         sentence = f"{w.cap(name)} is {is_what}."
-        question = r.choice(ASK_WHAT).format(name)
+        question = phrased(r, world, "what_is", ASK_WHAT).format(name)
         if i and r.random() < 0.6:
             question = r.choice([f"And {name}?", f"What about {name}?"])
         given = "Sure." if i and r.random() < 0.4 else ""
@@ -228,7 +230,7 @@ def follow_up(r: Random, world: World) -> Text:
         )
         right = next(name for name, kinds in KIND_NAMES.items() if things[i][0] in kinds)
         kind = right if r.random() < 0.5 else r.choice(list(KIND_NAMES))
-        question = r.choice(ASKED_ABOUT).format(nth=nth, kind=kind)
+        question = phrased(r, world, "asked_about", ASKED_ABOUT).format(nth=nth, kind=kind)
         text.turn("user", question).answer("yes" if kind == right else "no")
     return text
 
@@ -291,7 +293,7 @@ def recall(r: Random, world: World) -> Text:
     n_turns = 1 if r.random() < 0.7 else r.randint(1, len(fields))
     for i in range(n_turns):
         told = fields[i::n_turns]
-        content = " ".join(r.choice(TOLD[f][0]).format(v=told_value(p, f)) for f in told)
+        content = " ".join(telling(r, world, f).format(v=told_value(p, f)) for f in told)
         if r.random() < 0.15:
             content = f"{r.choice(GREETINGS)} {content}"
         hello = f"Nice to meet you, {p.first}." if "first" in told else r.choice(NOTED)
@@ -302,11 +304,19 @@ def recall(r: Random, world: World) -> Text:
         _, questions, answer = TOLD[field]
         value = told_value(p, field)
         if r.random() < 0.25:
-            question = f"{r.choice(questions)} Answer in one word."
+            question = f"{asking(r, world, field, questions)} Answer in one word."
             text.turn("user", question).answer(value)
         else:
-            text.turn("user", r.choice(questions)).answer(answer.format(v=value))
+            text.turn("user", asking(r, world, field, questions)).answer(answer.format(v=value))
     return text
+
+
+def telling(r: Random, world: World, field: str) -> str:
+    return otherwise.otherwise(r, world, "told", otherwise.TOLD, field, TOLD[field][0])
+
+
+def asking(r: Random, world: World, field: str, questions: list[str]) -> str:
+    return otherwise.otherwise(r, world, "asked", otherwise.ASKED, field, questions)
 
 
 def told_value(p: Person, field: str) -> str:

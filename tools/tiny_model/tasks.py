@@ -12,6 +12,11 @@ from random import Random
 from tiny_model import world as w
 from tiny_model.class_tasks import area, is_about, kind_of, related, sentiment
 from tiny_model.exchange import QUESTION_CUES, QUESTION_HEADS, Exchange, Task, asked_of
+from tiny_model.first_hour.phrasings import head as phrased
+from tiny_model.first_hour.reviews import reviewed
+from tiny_model.first_hour.services import choose_tool
+from tiny_model.first_hour.summaries import SUMMARY_HEADS, summarised
+from tiny_model.first_hour.sums import sums_to_100
 from tiny_model.person_tasks import biography, fields_as_json, fields_as_lines, is_job, reading
 from tiny_model.tool_tasks import tool_choice
 from tiny_model.world import World
@@ -75,7 +80,8 @@ def sums(r: Random, form: Random, world: World) -> Exchange:
             f"Calculate {x} {sign} {y}.",
         ]
     )
-    head, (label, cue) = form.choice(QUESTION_HEADS), form.choice(QUESTION_CUES)
+    head = phrased(form, world, "question", QUESTION_HEADS)
+    label, cue = form.choice(QUESTION_CUES)
     return Exchange(head, label, asked, cue, str(value), f"{x} {sign} {y} is {value}.")
 
 
@@ -110,14 +116,6 @@ def clock(r: Random, form: Random, world: World) -> Exchange:
 # -- words --
 
 
-SUMMARY_HEADS = [
-    "Summarize the text in one sentence.",
-    "Write a one sentence summary of the text.",
-    "Give a short summary.",
-    "Sum up the following text.",
-]
-
-
 def summary(r: Random, form: Random, world: World) -> Exchange:
     p = world.person(r)
     fields = r.sample(["job", "city", "pet", "food"], 3)
@@ -125,7 +123,7 @@ def summary(r: Random, form: Random, world: World) -> Exchange:
     told["food"] = f"likes {p.food}"
     text = biography(r, p, ["name", *fields])
     facts = [told[f] for f in ("job", "city", "pet", "food") if f in fields]
-    head = form.choice(SUMMARY_HEADS)
+    head = phrased(form, world, "summary", SUMMARY_HEADS)
     return Exchange(head, "Text", text, "Summary", f"{p.name} {w.listed(facts)}.")
 
 
@@ -164,6 +162,10 @@ TASKS: dict[str, tuple[Task, float]] = {  # with their weights
     "tool_choice": (tool_choice, 2),
     "summary": (summary, 1.2),
     "name_some": (name_some, 0.7),
+    "sums_to_100": (sums_to_100, 0),  # these only in the last stage
+    "reviewed": (reviewed, 0),
+    "choose_tool": (choose_tool, 0),
+    "summarised": (summarised, 0),
 }
 
 
@@ -210,6 +212,24 @@ LATER: tuple[dict[str, float], ...] = (  # weights of later stages
         "fields_as_json": 7,
         "reading": 10,
         "tool_choice": 13,
+    },
+    {
+        "question": 7,
+        "sums": 3,
+        "sums_to_100": 10,
+        "sentiment": 3,
+        "reviewed": 5,
+        "area": 5,
+        "related": 5,
+        "is_about": 5,
+        "is_job": 3,
+        "fields_as_lines": 8,
+        "fields_as_json": 7,
+        "reading": 12,
+        "tool_choice": 6,
+        "choose_tool": 10,
+        "summary": 2,
+        "summarised": 14,
     },
 )
 

@@ -6,6 +6,7 @@ from random import Random
 
 from tiny_model import world as w
 from tiny_model.exchange import Exchange
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.person_tasks import ABOUT_PERSON, biography, value_of
 from tiny_model.world import World
 
@@ -96,6 +97,6 @@ def tool_choice(r: Random, form: Random, world: World) -> Exchange:
     names = tool_names(form)
     tool = r.choice(sorted(names))
     question = tool_question(r, world, tool)[0]
-    head = form.choice(TOOL_HEADS).format(", ".join(names.values()))
+    head = phrased(form, world, "tool", TOOL_HEADS).format(", ".join(names.values()))
     label = form.choice(["Question", "Question", "Request", "User"])
     return Exchange(head, label, question, form.choice(["Tool", "Tool", "Answer"]), names[tool])

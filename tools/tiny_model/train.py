@@ -26,7 +26,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tiny_model import tokenizer as tokenizers
-from tiny_model.batches import IGNORED, Batch, batches
+from tiny_model.batches import IGNORED, WINDOW, Batch, batches
+from tiny_model.corpus import STAGES
 from tiny_model.model import Llama, Shape
 
 CHECKPOINT_S = 180.0
@@ -38,7 +39,11 @@ LAST_LR = 0.02  # share of the peak
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a training. tokens: train on so many tokens, instead of for some minutes."""
+    """The options of a training.
+
+    tokens: train on so many tokens, instead of for some minutes; start: a model's folder, whose
+    tokenizer and weights are trained on, on the texts of the last stage.
+    """
 
     folder: Path
     minutes: float = 100.0
@@ -53,6 +58,7 @@ class Options:
     matrix_lr: float = 0.02
     other_lr: float = 0.004
     compile: bool = True
+    start: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +191,16 @@ class Trainer:
         self.progress = Progress(**json.loads((folder / "progress.json").read_text()))
         return True
 
+    def begin_with(self, folder: Path) -> None:
+        """Takes a model's weights, and the texts of the last stage."""
+        weights = load_file(folder / "model.safetensors", device=self.options.device)
+        named = dict(self.model.named_parameters())
+        if {n: p.shape for n, p in named.items()} != {n: t.shape for n, t in weights.items()}:
+            raise SystemExit(f"{folder}: its weights have other names or shapes than this model")
+        for name, tensor in weights.items():
+            named[name].data.copy_(tensor)
+        self.progress = replace(self.progress, window=STAGES[-1] // WINDOW)
+
     def export(self) -> None:
         """Writes the model as a Hugging Face folder, in bfloat16."""
         folder = self.options.folder / "model"
@@ -204,14 +220,21 @@ def learning_rate(share: float) -> float:
     return warm * (LAST_LR + (1 - LAST_LR) * (1 + math.cos(math.pi * share)) / 2)
 
 
+def _tokenizer(folder: Path) -> Tokenizer:
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
 def train(options: Options) -> None:
     torch.set_num_threads(options.threads)
     folder = options.folder / "model"
     if not (folder / "tokenizer.json").is_file():
-        tokenizers.write(folder, tokenizers.train())
-    trainer = Trainer(options, Tokenizer.from_file(str(folder / "tokenizer.json")))
+        made = tokenizers.train() if options.start is None else _tokenizer(options.start)
+        tokenizers.write(folder, made)
+    trainer = Trainer(options, _tokenizer(folder))
     n_parameters = sum(p.numel() for p in trainer.model.parameters())
     state = "goes on" if trainer.load() else "begins"
+    if state == "begins" and options.start is not None:
+        trainer.begin_with(options.start)
     print(
         f"{n_parameters / 1e6:.2f} M parameters; training {state}; "
         f"compiled in {trainer.compile():.0f} s",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from tiny_model.first_hour.phrasings import head as phrased
+from tiny_model.first_hour.spin import FIRST_HOUR
 from tiny_model.text import END, Text
 from tiny_model.tool_tasks import TOOL_DOES, TOOLS, tool_names, tool_question
 from tiny_model.world import World
@@ -22,13 +24,31 @@ NEEDS = {
 KNOW = ["Now I know the answer.", "I can answer now.", "This answers the question."]
 
 
+SKIES = {"sunny": "The sun shines", "rainy": "It rains", "snowy": "It snows"}
+FAILED = ["Nothing was found.", "The tool does not answer.", "That cannot be worked out.",
+          "Nobody knows.", "Error: not found."]  # fmt: skip
+
+
+def seen_otherwise(r: Random, tool: str, given: str, seen: str, answer: str) -> tuple[str, str]:
+    """What a tool says in other words, or that it failed; and the answer to that."""
+    if r.random() < 0.1:
+        return r.choice(FAILED), "I do not know."
+    if tool == "weather" and r.random() < 0.5:
+        sky = seen.partition(",")[0]
+        said = r.choice(
+            [f"It is {sky} in {given}.", f"{SKIES.get(sky, 'It is ' + sky)} in {given}."]
+        )
+        return said, said
+    return seen, answer
+
+
 def react(r: Random, world: World) -> Text:
     """Thought, action, observation, and the final answer."""
     names = tool_names(r)
     text = Text(r)
     if r.random() < 0.8:
         lines = "\n".join(f"- {name}: {TOOL_DOES[tool]}" for tool, name in names.items())
-        text.ask(r.choice(AGENT_HEADS).format(tools=lines))
+        text.ask(phrased(r, world, "agent", AGENT_HEADS).format(tools=lines))
         if r.random() < 0.3:
             text.ask("Use the format Thought, Action, Action Input, Observation, Final Answer.\n")
     style = r.randrange(3)
@@ -36,6 +56,8 @@ def react(r: Random, world: World) -> Text:
         tool = r.choice(sorted(names))
         question, given, seen, answer = tool_question(r, world, tool)
         text.ask(f"Question: {question}\n")
+        if world.stage >= FIRST_HOUR:
+            seen, answer = seen_otherwise(r, tool, given, seen, answer)
         thought = r.choice(NEEDS[tool]).format(g=given)
         text.ask("Thought:").reply(f" {thought}\n")
         if style == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tiny_model import world as w
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -94,8 +95,8 @@ def judge(r: Random, world: World) -> Text:
     prose, _, levels = essay(r, world)
     dimension = r.choice(DIMENSIONS)
     called = dimension if r.random() < 0.85 else r.choice(OTHER_NAMES[dimension])
-    ask = r.choice(METRIC_ASKS).format(d=called, l=called.lower())
-    text = Text(r).ask(r.choice(ESSAY_HEADS) + prose + "\n")
+    ask = phrased(r, world, "metric", METRIC_ASKS).format(d=called, l=called.lower())
+    text = Text(r).ask(phrased(r, world, "essay", ESSAY_HEADS) + prose + "\n")
     return text.ask(ask).reply(f" {judgment(r, dimension, levels[dimension])} END").end()
 
 
@@ -112,7 +113,7 @@ GRADE_ASKS = [
 def grade(r: Random, world: World) -> Text:
     """The merged judgments, a summary, and the letter grade (essay_judge.py)."""
     prose, letter, levels = essay(r, world)
-    text = Text(r).ask(r.choice(ESSAY_HEADS) + prose + "\n")
+    text = Text(r).ask(phrased(r, world, "essay", ESSAY_HEADS) + prose + "\n")
     judged = r.sample(DIMENSIONS, r.choice((0, 2, 3, 3, 4)))
     if judged and r.random() < 0.4:
         judged = DIMENSIONS[:3]
@@ -121,7 +122,7 @@ def grade(r: Random, world: World) -> Text:
         text.ask(f"{d}: {judgment(r, d, levels[d])}{space}\n")
     if judged and r.random() < 0.8:
         text.ask("In summary,").reply(f" {verdict({d: levels[d] for d in judged})}\n")
-    ask = r.choice(GRADE_ASKS)
+    ask = phrased(r, world, "grade", GRADE_ASKS)
     after = r.choice([".", "", "\n"])
     return (
         text.ask(ask).reply(letter).reply(after).end()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
+from tiny_model.first_hour import sums
+from tiny_model.first_hour.phrasings import head as phrased
+from tiny_model.first_hour.spin import FIRST_HOUR
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -12,6 +15,8 @@ ITEMS = "apples books coins cups eggs pens stamps shells cards flowers".split() 
 
 def word_problem(r: Random, world: World) -> tuple[str, str, int]:
     """A question, its reasoning, and the answer."""
+    if world.stage >= FIRST_HOUR and r.random() < 0.7:
+        return sums.problem(r, world)
     sign, x, y = world.pick(r, "sum", "+-", range(1, 21), range(1, 21))
     first, _, is_woman = world.name(r)
     thing, they = r.choice(ITEMS), "she" if is_woman else "he"
@@ -33,7 +38,8 @@ ANSWER_CUES = ["The answer is", "Answer:", "So the answer is", "Therefore, the a
 def reason(r: Random, world: World) -> Text:
     """Reasoning, then the answer; with or without solved examples."""
     text = Text(r)
-    think, answer = r.choice(STEP_CUES), r.choice(ANSWER_CUES)
+    think = phrased(r, world, "steps", STEP_CUES)
+    answer = phrased(r, world, "answer", ANSWER_CUES)
     label, reply_label = r.choice(
         [("Question: ", "Answer: "), ("Q: ", "A: "), ("Q: ", ""), ("", "")]
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tiny_model import world as w
+from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -104,7 +105,7 @@ CLOSINGS = [
 def tips_of(r: Random, world: World) -> tuple[Advice, str, list[tuple[str, str]]]:
     """A topic, a program's prompt that asks for tips, and the tips."""
     while True:
-        t, head = topic(r, world), r.choice(TIPS_HEADS)
+        t, head = topic(r, world), phrased(r, world, "tips", TIPS_HEADS)
         tips = r.sample(t.tips, r.choice((2, 2, 2, 3, 3, 4, 5)))
         if w.is_held_out("tips", t.name, len(tips)) == (world.split == "test"):
             return t, w.cap(head.format(n=numbered(r, len(tips)), t=t.name)), tips
@@ -165,7 +166,7 @@ def tips_at_once(r: Random, world: World) -> Text:
 def expansion(r: Random, world: World) -> Text:
     """A tip and its paragraph."""
     while True:
-        (tip, why), head = r.choice(topic(r, world).tips), r.choice(EXPAND_HEADS)
+        (tip, why), head = r.choice(topic(r, world).tips), phrased(r, world, "expand", EXPAND_HEADS)
         if w.is_held_out("expansion", tip, head) == (world.split == "test"):
             break
     tip_text = tip + r.choice(["", "", "."])
