@@ -161,10 +161,14 @@ def unseen(scores: dict[str, Any]) -> str:
         f"## Unseen phrasings\n\n{sixty['sound']} of {sixty['n']} replies are sound ({share}), "
         "greedy, on prompts of the shapes below\nin phrasings that no training text has. The "
         "prompts and the rules that grade them are\n`tools/tiny_model/first_hour/sixty.toml`. "
-        f"The failures:\n\n{failures}\n"
+        f"The failures:\n\n{failures}"
     )
 
 
+NOT_YET = """\
+The lines from "sums to 100" on are of the last stage of `tools/tiny_model`, on which these weights
+have not been trained yet: they say what to expect of summaries, larger sums and other phrasings.
+"""
 # The training before the last stage.
 BEFORE_STEPS, BEFORE_TOKENS = 8_883, 63_000_000
 TRAINED_ON = """
@@ -172,8 +176,8 @@ Those weights, of {before:,} steps on {before_tokens:.0f} million tokens, were t
 {steps:,} steps on {tokens:.0f} million tokens of the last stage (`first_hour/`): more phrasings,
 summaries, sums to 100 and other tools.
 `python -P tools/tiny_model train --from sgc/runtime/engine/assets/sgc_tiny --tokens 24000000
---matrix-lr 0.012 --other-lr 0.0024`, on 2 cores of an Intel Xeon with AMX bf16; Python 3.11.7, torch
-2.13.0, tokenizers 0.23.3.
+--matrix-lr 0.012 --other-lr 0.0024`, on 2 cores of an Intel Xeon with AMX bf16; Python 3.11.7,
+torch 2.13.0, tokenizers 0.23.3.
 """
 
 
@@ -200,7 +204,7 @@ def write_card(folder: Path) -> None:
         size=sum(path.stat().st_size for path in model.iterdir()) / 1e6,
         tokens=tokens / 1e6,
         trained_on=trained_on,
-        sixty=unseen(scores),
+        sixty=("" if stage >= FIRST_HOUR else f"{NOT_YET}\n") + unseen(scores),
         seed=progress["seed"],
         eval_seed=scores["seed"],
         table="\n".join(rows),
