@@ -36,7 +36,7 @@ def texts(backend: object) -> list[str]:
     return [state.text() for state in states]
 
 
-def until(is_true: Callable[[], Any], seconds: float = 90.0) -> Any:
+def until(is_true: Callable[[], Any], seconds: float = 240.0) -> Any:
     end = time.monotonic() + seconds
     while not (found := is_true()):
         assert time.monotonic() < end

@@ -233,6 +233,10 @@ def test_two_jobs_do_not_share_files(job, tmp_path):
     code, err = job(out="no/such.jsonl")
     assert code == 2
     assert "--out no/such.jsonl: No such file or directory" in err
+    for log, told in (("no/j.log", "there is no folder no"), (str(tmp_path), "is a folder")):
+        code, err = job(out="new.jsonl", log=log)
+        assert (code, told in err) == (2, True)
+    assert not Path("new.jsonl").exists()
 
 
 def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sgc.cli.running.job_options import JobAsked
-from sgc.cli.running.logs import open_log
+from sgc.cli.running.logs import check_place, open_log
 from sgc.errors import UsageError
 from sgc.runs.jobs.out import OutWatch, open_out
 from sgc.runs.jobs.out_file import OutFile
@@ -73,6 +73,8 @@ def open_files(
     OutputError or RunLogError for files that another job writes."""
     if asked.retry_errors and (logs.resume is None or asked.out is None):
         raise UsageError("--retry-errors is for a job that goes on: --resume FILE and --out FILE")
+    if logs.path is not None:
+        check_place(logs.path)  # before a file of results is made
     with ExitStack() as held:
         out = None
         if asked.out is not None:

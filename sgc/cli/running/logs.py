@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sgc.errors import UsageError
@@ -29,5 +30,16 @@ def open_log(
     path = log or resume
     if path is None:
         return None
+    check_place(path)
     how = "retry" if retry_effect else "skip" if skip_effect else "stop"
     return RunLog.open(path, how, watch)
+
+
+def check_place(path: Path) -> None:
+    """Raises UsageError where there can be no log."""
+    if path.is_dir():
+        raise UsageError(f"the log {path} is a folder", hint="name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"the log {path}: there is no folder {path.parent}", hint="make it first")
+    if not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"the log {path}: nothing can be written in the folder {path.parent}")
