@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from safetensors.torch import load_file
 
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.text.template import assemble, probe
@@ -17,8 +18,8 @@ from sgc.runtime.engine.text.template_render import renderer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from tiny_model import card, corpus, evaluate, tokenizer, world
-from tiny_model.batches import IGNORED, PROMPT_SHARE, encode, window
+from tiny_model import card, corpus, evaluate, tokenizer, train, world
+from tiny_model.batches import IGNORED, PROMPT_SHARE, WINDOW, encode, window
 from tiny_model.first_hour import phrasings, sixty, spin, summaries, sums
 from tiny_model.programs import essays
 from tiny_model.text import Text
@@ -182,7 +183,7 @@ def test_the_card_that_ships_has_every_phrasing():
 
 def test_phrasings_of_the_sixty_prompts_never_occur_in_training():
     first = corpus.STAGES[-1]
-    texts = [str(corpus.text(7, first + i, World("train"))[1]) for i in range(N_TEXTS)]
+    texts = [str(corpus.text(7, first + i, World("train"))[1]) for i in range(600)]
     text = "\n".join(" ".join(line.split()) for part in texts for line in part.splitlines())
     phrasings = {prompt.phrasing for prompt in sixty.prompts()}
     assert phrasings <= set(spin.UNSEEN.read_text(encoding="utf-8").splitlines())
@@ -220,3 +221,22 @@ def test_a_summary_keeps_to_its_limit_and_its_text():
         e = summaries.summarised(Random(i), Random(i), World("train", stage=corpus.LAST_STAGE))
         limit = re.search(r"(\d+) words", e.cue)
         assert limit is None or len(e.reply.split()) <= int(limit[1]), e
+
+
+# -- training --
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_weights_with_the_texts_of_the_last_stage(tmp_path):
+    options = train.Options(tmp_path, compile=False, start=DEFAULT_FOLDER)
+    trainer = train.Trainer(options, train.tokenizer_of(DEFAULT_FOLDER))
+    assert not trainer.load()
+    trainer.begin_with(DEFAULT_FOLDER)
+    assert corpus.stage_of(trainer.progress.window * WINDOW) == corpus.LAST_STAGE
+    trainer.save()
+    before = load_file(DEFAULT_FOLDER / "model.safetensors")
+    after = load_file(tmp_path / "model" / "model.safetensors")
+    assert all((after[name] == before[name]).all() for name in before)
+    again = train.Trainer(options, train.tokenizer_of(DEFAULT_FOLDER))
+    assert again.load()
+    assert again.progress == trainer.progress

@@ -220,7 +220,7 @@ def learning_rate(share: float) -> float:
     return warm * (LAST_LR + (1 - LAST_LR) * (1 + math.cos(math.pi * share)) / 2)
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
+def tokenizer_of(folder: Path) -> Tokenizer:
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
@@ -228,9 +228,9 @@ def train(options: Options) -> None:
     torch.set_num_threads(options.threads)
     folder = options.folder / "model"
     if not (folder / "tokenizer.json").is_file():
-        made = tokenizers.train() if options.start is None else _tokenizer(options.start)
+        made = tokenizers.train() if options.start is None else tokenizer_of(options.start)
         tokenizers.write(folder, made)
-    trainer = Trainer(options, _tokenizer(folder))
+    trainer = Trainer(options, tokenizer_of(folder))
     n_parameters = sum(p.numel() for p in trainer.model.parameters())
     state = "goes on" if trainer.load() else "begins"
     if state == "begins" and options.start is not None:
