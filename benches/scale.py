@@ -13,7 +13,8 @@ arrive one by one.
 begun. `mean` and `p99`: programs that arrive one by one at --load of the rate at which the last
 policy ends them; `balance`: the busiest engine's time then, over the mean. `hits`: the share of
 prompt tokens found cached. `one cache`: the optimum, engines that read each other's pools at once
-and for nothing; `everything`: its hits if nothing were ever evicted. `us`: of a choice.
+and for nothing; `everything`: its hits if nothing were ever evicted. `us`: of a choice;
+`looked_at`, in the JSON: engines that one of ours looks at.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def measure(args: argparse.Namespace, n: int, seed: int) -> list[dict[str, Any]]
             "everything": everything.hits,
             "choice_us": policy.seconds / policy.n * 1e6,
         }  # fmt: skip
+        if kind == "sgc":
+            row["looked_at"] = policy.policy.router.n_seen / policy.n
         if args.load:
             rate = rows[0]["rate"] if rows else args.load * row["programs_per_s"]
             opened, _ = fleet(kind, programs(seed, len(work), rate), n, args.pool, 0)

@@ -40,8 +40,9 @@ def main() -> None:
         hits.set_ylim(0, 1)
         for each in (hits, speed):
             each.set_xlabel("engines (simulated)")
-    axes[0][1].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
+    lines = {line.get_label(): line for row in axes for line in row[1].get_lines()}
+    figure.legend(lines.values(), lines, ncol=len(lines), loc="lower center", frameon=False)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.savefig(args.out, dpi=110)
 
 
