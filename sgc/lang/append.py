@@ -29,6 +29,7 @@ from sgc.runtime.executor.interface.media import load_media, load_video
 from sgc.runtime.executor.prompts.reasoning import MODEL_TYPES
 
 
+@unhooked
 def append(state: Stream, part: Any) -> None:
     """Appends a text or an expression to a stream; raises AppendError for anything else."""
     if (as_text := getattr(type(part), "as_appended", None)) is not None:
@@ -46,7 +47,6 @@ def append(state: Stream, part: Any) -> None:
     handler(state, part)
 
 
-@unhooked
 def _text(state: Stream, text: str) -> None:
     for is_constant, operand in state.session.text_parts(text):
         if is_constant:

@@ -254,7 +254,10 @@ class TraceSession(Deciding):
             made = super().emit(op, stored, **fields)
         else:
             made = self._repeat(self.path, op, stored, fields)
-        symbols = [Symbol(each.name, type_) for each, (_, type_) in zip(made, results, strict=True)]
+        symbols = [
+            each if each.type is type_ else Symbol(each.name, type_)
+            for each, (_, type_) in zip(made, results, strict=True)
+        ]
         self._types.update((symbol.name, symbol.type) for symbol in symbols)
         self.held.derive(symbols, used)
         self.note_states(symbols, holds)
@@ -271,7 +274,8 @@ class TraceSession(Deciding):
     ) -> list[Symbol]:
         """The results of the node that an earlier run built here; checks that it is the same."""
         node = path.repeat()
-        is_same = op == node.op and fields == dict(node.fields)
+        is_same = op == node.op and len(fields) == len(node.fields)
+        is_same = is_same and all(fields.get(name) == operand for name, operand in node.fields)
         if not is_same or [type_ for _, type_ in results] != [v.type for v in node.results]:
             raise TraceError(
                 "the program does something else when it is traced again",
@@ -280,7 +284,10 @@ class TraceSession(Deciding):
                 "arguments",
             )
         self._know(node)
-        return [Symbol(value.name, value.type) for value in node.results]
+        return [
+            Symbol(value.name, type_)
+            for value, (_, type_) in zip(node.results, results, strict=True)
+        ]
 
     def _know(self, node: Node) -> None:
         known = known_text(node)

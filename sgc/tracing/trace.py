@@ -53,7 +53,6 @@ from sgc.tracing.watch.guards import guards_of
 from sgc.tracing.watch.hook import watch
 
 WORK_KEPT = 200_000
-OPENED_AFTER = 20_000  # steps, after which large forks are opened
 MAX_KEPT = 4
 
 
@@ -156,6 +155,7 @@ class Trace:
             exploration = Exploration(
                 budget, asked, is_merging, kept, nearest, is_first and self._may_guess,
                 lambda: self.sites.may_take and bool(self.sites.waiting),
+                lambda: self.sites.forks.may_open,
             )  # fmt: skip
             try:
                 return self._explored(exploration, is_full, report, style)
@@ -184,8 +184,6 @@ class Trace:
         first, _ = self._session(is_silent=True)
 
         def once(path: Path, mark: Mark) -> bool:
-            if exploration.work > OPENED_AFTER and self.sites.forks.open():
-                raise Pieced
             shared = dict(first.callers), dict(first.retyped), set(first.images)
             try:
                 run(path)

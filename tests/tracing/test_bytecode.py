@@ -81,14 +81,36 @@ def test_an_unknown_instruction_makes_everything_live(monkeypatch):
         assert not unknown.before(offset).is_clean
 
 
+class Counted:
+    """A place of an instruction that counts how often it is hashed."""
+
+    n_hashed = 0
+
+    def __hash__(self) -> int:
+        Counted.n_hashed += 1
+        return 0
+
+
+def test_the_ends_of_a_long_function_are_compared_by_numbers(monkeypatch):
+    """Each instruction is looked at once: as nested tuples, its square would be."""
+    source = "def f(x):\n" + "    x = x + 1\n" * 300 + "    return x\n"
+    names = {}
+    exec(source, names)
+    info = CodeInfo(names["f"].__code__)
+    monkeypatch.setattr(Counted, "n_hashed", 0)
+    info._ops = [op._replace(positions=Counted()) for op in info._ops]
+    assert dict(info._copies()) == {}
+    assert 0 < Counted.n_hashed <= len(info._ops)
+
+
 def test_without_liveness_a_trace_is_as_right(monkeypatch):
     """Where no instruction is known nothing merges, and what is compiled is the same."""
-    bytecode.info_of.cache_clear()
+    bytecode.forget_infos()
     with monkeypatch.context() as patched:
         patched.setattr(opcodes, "KNOWN", frozenset())
         agree(labelled, ["x" * 37, "y"], q="q")
         assert not bytecode.info_of(sample.__code__).before(0).is_clean
-    bytecode.info_of.cache_clear()
+    bytecode.forget_infos()
 
 
 @sgc.function

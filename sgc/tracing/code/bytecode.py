@@ -8,7 +8,6 @@ known to be on the stack. Whatever is not understood counts as a partly evaluate
 from __future__ import annotations
 
 import dis
-import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -153,7 +152,10 @@ class CodeInfo:
         """Pairs of an instruction and the last one that is followed by the same instructions up to
         the return."""
         found: dict[object, int] = {}
-        end: tuple[object, ...] | None = None  # what follows, up to the return
+        # What follows, up to the return, by its number: of its first instruction and the rest's
+        # number. Compared as a whole, it would cost the square of a function's length.
+        end: int | None = None
+        numbers: dict[object, int] = {}
         for n in reversed(range(len(self._ops))):
             op = self._ops[n]
             follows = self._next[n] == [n + 1]
@@ -161,7 +163,7 @@ class CodeInfo:
                 end = None
                 continue
             here = (op.opname, op.argrepr, op.positions, tuple(self._handler_indices(op.offset)))
-            end = (here, end if follows else None)
+            end = numbers.setdefault((here, end if follows else None), len(numbers))
             stack = self._places[op.offset].stack
             slots = None if stack is None else tuple([slot for slot, _ in stack])
             last = found.setdefault((end, slots), op.offset)
@@ -372,8 +374,26 @@ _FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})
 _PURE = frozenset({CALLEE, TEXT, WHOLE})
 
 
-@functools.lru_cache(maxsize=4096)
-@unhooked
+MAX_INFOS = 4096
+# By id: a code's hash reads all its names and constants, each time. The code is kept, so that its
+# id is no other's.
+_infos: dict[int, tuple[CodeType, CodeInfo]] = {}
+
+
+def forget_infos() -> None:
+    """Computes the places of all code objects anew from now on."""
+    _infos.clear()
+
+
 def info_of(code: CodeType) -> CodeInfo:
     """The places of a code object, computed once."""
-    return CodeInfo(code)
+    found = _infos.get(id(code))
+    return found[1] if found is not None else _new_info(code)
+
+
+@unhooked
+def _new_info(code: CodeType) -> CodeInfo:
+    if len(_infos) >= MAX_INFOS:
+        forget_infos()
+    _infos[id(code)] = code, CodeInfo(code)
+    return _infos[id(code)][1]

@@ -135,7 +135,8 @@ def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
 def plain(type_: Type) -> Type:
     """The type that represents a type in the graph."""
     if type_.item is not None:
-        return types.list_of(plain(type_.item))
+        item = plain(type_.item)
+        return type_ if item is type_.item and type(type_) is Type else types.list_of(item)
     return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
 
 

@@ -34,6 +34,7 @@ REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
 UNMERGED = 500  # nodes of one run, after which pieces that wait become code
 APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
+OPENED_AFTER = 20_000  # steps, after which large forks are opened
 PATIENCE = 30_000  # steps, after which two such paths are widened
 
 
@@ -101,9 +102,11 @@ class Exploration:
         is_nearest_first: bool = True,
         may_resume: bool = False,
         has_waiting: Callable[[], bool] = lambda: False,
+        may_open: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namer, self.is_nearest_first = Namer(), is_nearest_first
         self._may_resume, self._has_waiting = may_resume, has_waiting
+        self._may_open = may_open  # whether large forks can be opened, so that it starts anew
         self.is_merging = is_merging
         self.kept = set(kept)  # the labels of leaves that are not widened
         self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
@@ -275,6 +278,8 @@ class Exploration:
     def spent(self) -> str:
         """The limit of the budget that is reached; empty if none is."""
         budget = self.budget
+        if self.work > OPENED_AFTER and self._may_open():
+            return f"more than {OPENED_AFTER} steps around a fork into many streams"
         n_added = self.n_nodes - self._n_nodes_before
         if n_added > UNMERGED and self._may_resume and self._has_waiting():
             self.is_hasty = True

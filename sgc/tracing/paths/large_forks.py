@@ -26,6 +26,11 @@ class LargeForks:
             self._are = _Are.EXPLORED
         return size >= LARGE and self._are is _Are.OPEN
 
+    @property
+    def may_open(self) -> bool:
+        """Whether some were met, whose children are explored one by one."""
+        return self._are is _Are.EXPLORED
+
     def open(self) -> bool:
         """Opens them from now on; returns whether that changes something."""
         return self._turn(_Are.EXPLORED, _Are.OPEN)

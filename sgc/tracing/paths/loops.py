@@ -15,7 +15,7 @@ from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 from sgc.core.places import IS_OWN, is_users
-from sgc.tracing.code.bytecode import info_of
+from sgc.tracing.code.bytecode import CodeInfo, info_of
 from sgc.tracing.code.frames import Opaque, is_clean, is_generator
 from sgc.tracing.code.stacks import Slot, Stack
 from sgc.tracing.paths.events import SEED, Events
@@ -123,7 +123,7 @@ class Loops:
         if info.is_at_loop(offset) and not self._continues(caller, frame):
             self._hidden.setdefault(caller, set()).add(info.start_of(offset))
         else:
-            self._notice(caller, info.after(offset).stack)
+            self._notice(caller, info.after(offset).stack, info)
 
     def _continues(self, caller: FrameType, frame: FrameType) -> bool:
         generator = self.generator_at(caller)
@@ -154,7 +154,7 @@ class Loops:
         """Called when a function returns or yields."""
         info, offset = info_of(frame.f_code), frame.f_lasti
         if is_generator(frame) and info.is_yield(offset):
-            for loop in self._notice(frame, info.after(offset).stack).values():
+            for loop in self._notice(frame, info.after(offset).stack, info).values():
                 loop.n_turns += 1  # a loop on one line may go on without an event of its line
             return
         for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
@@ -189,14 +189,14 @@ class Loops:
         info = info_of(frame.f_code)
         if not info.for_iters:
             return
-        loops = self._notice(frame, info.before(frame.f_lasti).stack)
-        head = info.head_at(frame.f_lasti)
+        offset = frame.f_lasti
+        loops = self._notice(frame, info.before(offset).stack, info)
+        head = info.head_at(offset)
         if head in loops:
             loops[head].n_turns += 1
 
-    def _notice(self, frame: FrameType, stack: Stack | None) -> dict[int, _Loop]:
+    def _notice(self, frame: FrameType, stack: Stack | None, info: CodeInfo) -> dict[int, _Loop]:
         """The loops that the frame is in; forgets those that it has left."""
-        info = info_of(frame.f_code)
         inside = {
             info.loops.get(offset, -1) for slot, offset in stack or () if slot is Slot.ITERATOR
         }

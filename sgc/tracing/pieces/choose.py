@@ -153,7 +153,7 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
     tree = tree_of(frame.f_code.co_filename)
     function = None if tree is None else function_of(frame.f_code, tree)
     node = None if tree is None or function is None else statement_at(frame.f_lineno, function)
-    if tree is None or function is None or node is None:
+    if tree is None or function is None or node is None or _appends(node, frame):
         return None
     if not may_change(node, _changers(session, node, frame)):
         return None
@@ -165,6 +165,12 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
     sites = session.sites
     is_taken = found.key in sites.pieces or found.key in sites.refused
     return found if is_grown and not is_taken else None
+
+
+def _appends(node: ast.stmt, frame: FrameType) -> bool:
+    """Whether a statement appends to a stream, as most of a program's do: it is no piece."""
+    target = node.target if isinstance(node, ast.AugAssign) else None
+    return isinstance(target, ast.Name) and isinstance(frame.f_locals.get(target.id), _STREAMS)
 
 
 _GROWN = (dict, set, deque, Counter, defaultdict, OrderedDict)
@@ -236,13 +242,8 @@ def _possible(
 def _changers(session: Recorder, node: ast.AST, frame: FrameType) -> dict[str, Changer]:
     """The functions of the frame's module that a part of it calls, or that these call, and that may
     change their arguments."""
-    names, local = session.originals(frame.f_globals), frame.f_code.co_varnames
-    local += frame.f_code.co_cellvars + frame.f_code.co_freevars
-
-    def value(name: str) -> Any:
-        return None if name in local else names.get(name)
-
-    found: dict[str, Changer] = session.sites.changers.among(node, value, session.originals)
+    code, names = frame.f_code, session.originals(frame.f_globals)
+    found: dict[str, Changer] = session.sites.changers.called(node, code, names, session.originals)
     return found
 
 

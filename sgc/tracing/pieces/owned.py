@@ -15,7 +15,7 @@ from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
-from sgc.tracing.pieces.effects.holds import merged_names, taken_names
+from sgc.tracing.pieces.effects.holds import merged_names
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import FIXED
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
@@ -175,10 +175,10 @@ _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) -> list[Any]:
     """The lists, dicts and objects that may become parts of a piece's result. classes: as in
     `pythons_of`."""
-    taken = taken_names([found.plain])
+    taken = found.taken
     changed = {name: given[name] for name in found.changes if is_changeable(given[name])}
     if changed and changed.keys() == pythons_of(changed, classes).keys():
-        taken -= merged_names(found.plain)  # only their items become parts
+        taken = taken - merged_names(found.plain)  # only their items become parts
     plain = {
         name: value
         for name, value in given.items()

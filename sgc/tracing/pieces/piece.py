@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from sgc.tracing.code.grouping import as_lists, is_sorted_by
 from sgc.tracing.code.trees import Function, Position, Tree, position
 from sgc.tracing.pieces.effects.changes import changed_names, method_of, read_by_key
+from sgc.tracing.pieces.effects.holds import taken_names
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, is_part
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.set_names import (
@@ -59,6 +60,11 @@ class Piece:
     def targets(self) -> tuple[str, ...]:
         """The names that are set after the piece, including inputs that it may have changed."""
         return (*self.writes, *sorted(self.changes - set(self.writes)))
+
+    @cached_property
+    def taken(self) -> frozenset[str]:
+        """The names whose values it uses otherwise than by a key, an attribute, a loop or `in`."""
+        return frozenset(taken_names([self.plain]))
 
     @cached_property
     def rebound(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ import pytest
 from control_flow import agree
 
 import sgc
+from sgc.tracing.paths.exploration import Exploration
 from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "yes, really", "7", "")
@@ -56,6 +57,15 @@ def test_their_children_are_a_loop():
 
 def test_the_graph_does_not_grow_with_them():
     assert trace(asked(24), is_full=True).n_nodes == trace(asked(100), is_full=True).n_nodes
+
+
+def test_opening_them_costs_few_steps(monkeypatch):
+    """What is explored before they are opened is given up, and must be little."""
+    steps = []
+    forget = Exploration.forget
+    monkeypatch.setattr(Exploration, "forget", lambda self: (steps.append(self.work), forget(self)))
+    trace(asked(100), is_full=True)
+    assert sum(steps) < 100_000
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of
@@ -104,6 +104,25 @@ class FoundChangers:
 
     def __init__(self) -> None:
         self._found: dict[FunctionType, Changer | None] = {}
+        # By node and code, with the globals for which it was found.
+        self._called: dict[
+            tuple[ast.AST, int], tuple[CodeType, Mapping[str, Any], dict[str, Changer]]
+        ] = {}
+
+    def called(
+        self, node: ast.AST, code: CodeType, names: Mapping[str, Any], originals: Originals
+    ) -> dict[str, Changer]:
+        """Those among the globals of some code that a part of it calls, or that these call; found
+        once in a trace, as nothing in it may change a global."""
+        key = (node, id(code))
+        if key not in self._called or self._called[key][1] is not names:
+            local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+
+            def value(name: str) -> Any:
+                return None if name in local else names.get(name)
+
+            self._called[key] = code, names, self.among(node, value, originals)
+        return self._called[key][2]
 
     def among(
         self,
