@@ -29,6 +29,12 @@ class Asking:
 
     async def reply_to(self, request: pb.Request, on_delta: OnDelta) -> pb.Reply:
         """The final reply, within the time that the request may take. Its `id` is of no meaning."""
+        if request.generate.sampling.logprobs.stream:  # an engine that fails has told some already
+            told = (
+                "log-probabilities are not streamed through a router: leave out logprobs.stream, "
+                "and the final reply has all of them"
+            )
+            return error(pb.ERROR_CODE_INVALID_ARGUMENT, told)
         timeout_s = request.timeout_s if request.HasField("timeout_s") else math.inf
         if not 0 < timeout_s < math.inf:
             return await self._answered(request, on_delta, math.inf)

@@ -26,6 +26,7 @@ from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.process.descriptors import max_connections
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.tokens import Tokens
+from sgc.runtime.engine.server.frames import served
 from sgc.runtime.engine.server.listen import Address, Security, bind
 from sgc.runtime.engine.server.message_check import MessageCheck
 from sgc.runtime.engine.server.server import OPTIONS, SERVICE, STOP_GRACE_S
@@ -53,19 +54,12 @@ class Servicer(engine_pb2_grpc.EngineServicer):
         lines = self._lines(metadata)
         caller = self._tokens.caller_given(metadata) or Caller()
         session = Session(self.sessions, Asking(self._engines, self._face, lines, caller.domain))
-        reading = asyncio.create_task(session.read(request_iterator))
         try:
-            async for frame in session.frames():
-                await context.write(frame)
+            ended_because = await served(session, request_iterator, context)
         finally:
-            reading.cancel()
-            session.close()
             lines.close()
-            await asyncio.gather(reading, return_exceptions=True)
-        if session.failure is not None:
-            raise session.failure
-        if session.ended_because:
-            await context.abort(grpc.StatusCode.ABORTED, session.ended_because)
+        if ended_because:
+            await context.abort(grpc.StatusCode.ABORTED, ended_because)
 
     def _lines(self, metadata: Sequence[tuple[str, str | bytes]]) -> Lines:
         """A client's lines to engines, with its own token where it has one."""

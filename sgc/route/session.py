@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from sgc.proto import engine_pb2 as pb
 from sgc.route.asking import Asking
 from sgc.route.messages import error
 from sgc.runtime.engine.http.errors import log
-from sgc.runtime.engine.server.message_check import Malformed
-from sgc.runtime.engine.server.outbox import Outbox
+from sgc.runtime.engine.server.frames import FrameStream
 
 MAX_SESSIONS = 512
 MAX_SILENCE_S = 300.0
@@ -42,71 +40,30 @@ class Sessions:
         silent = [each for each in self.open if each.is_silent]
         if silent:
             longest = min(silent, key=lambda each: each.silent_since)
-            longest.end("the stream was idle and its slot was needed; open another")
+            longest.end_silent("the stream was idle and its slot was needed; open another")
         return bool(silent)
 
     def end_silent(self) -> None:
         since = time.monotonic() - MAX_SILENCE_S
         for each in [each for each in self.open if each.is_silent and each.silent_since < since]:
-            each.end(f"the stream was idle for {MAX_SILENCE_S:g} s; open another")
+            each.end_silent(f"the stream was idle for {MAX_SILENCE_S:g} s; open another")
 
 
-class Session:
+class Session(FrameStream):
     def __init__(self, sessions: Sessions, asking: Asking) -> None:
+        super().__init__()
         self._sessions, self._asking = sessions, asking
-        self.silent_since = time.monotonic()
-        self.ended_because = ""
-        self.failure: Malformed | None = None
         self._active: dict[int, asyncio.Task[None]] = {}
-        self._outbox = Outbox()
         self._n_bytes = 0
-        self._has_output, self._has_room = asyncio.Event(), asyncio.Event()
-        self._is_input_over = False
         sessions.open.add(self)
-
-    @property
-    def is_silent(self) -> bool:
-        return not self._active and not self._outbox
-
-    async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
-        """Reads the client's frames until it closes its side."""
-        try:
-            async for frame in frames:
-                self._take(frame)
-                del frame  # it may be large, and the next may come much later
-                while not self._can_take_more():
-                    self._has_room.clear()
-                    await self._has_room.wait()
-        except Malformed as broken:
-            self.failure = broken
-            raise
-        finally:
-            self._is_input_over = True
-            self._has_output.set()
-
-    async def frames(self) -> AsyncIterator[pb.ServerFrame]:
-        """The replies, a frame per tick, until input has ended and every request is answered."""
-        while True:
-            await self._has_output.wait()
-            self._has_output.clear()
-            self._has_room.set()
-            for frame in self._outbox.drain():
-                yield frame
-            if self.ended_because or self.failure:
-                return
-            if self._is_input_over and not self._active and not self._outbox:
-                return
-
-    def end(self, reason: str) -> None:
-        """Ends the stream of a silent client; it may open another at any time."""
-        self.ended_because = reason
-        self._sessions.open.discard(self)
-        self._has_output.set()
 
     def close(self) -> None:
         """Cancels all unfinished requests."""
         for request_id in list(self._active):
             self._cancel(request_id)
+        self._leave()
+
+    def _leave(self) -> None:
         self._sessions.open.discard(self)
 
     def _take(self, frame: pb.ClientFrame) -> None:

@@ -300,6 +300,32 @@ def test_an_id_that_is_in_use_is_an_error():
     asyncio.run(run())
 
 
+def test_log_probabilities_that_would_be_lost_are_not_streamed():
+    async def run() -> None:
+        async with routed(Engine("a")) as router:
+            asked = request(7, "x")
+            asked.generate.sampling.logprobs.stream = True
+            call = router.stub.Session()
+            await call.write(pb.ClientFrame(requests=[asked]))
+            refusal = (await call.read()).replies[0].error
+            assert refusal.code == pb.ERROR_CODE_INVALID_ARGUMENT
+            assert "leave out logprobs.stream" in refusal.message
+            call.cancel()
+
+    asyncio.run(run())
+
+
+def test_what_is_no_frame_ends_its_stream():
+    async def run() -> None:
+        at = grpc.aio.insecure_channel
+        async with routed(Engine("a")) as router, at(router.uri) as channel:
+            call = channel.stream_stream("/sgc.engine.v1.Engine/Session")()
+            await call.write(b"no frame")
+            assert await call.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+    asyncio.run(run())
+
+
 def test_what_all_engines_are_and_did():
     async def run() -> None:
         engines = [Engine("a"), Engine("b"), Engine("c")]

@@ -27,8 +27,9 @@ from sgc.runtime.engine.process.descriptors import max_connections
 from sgc.runtime.engine.server.accounts.caller import Caller, given_id
 from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA
 from sgc.runtime.engine.server.accounts.tokens import Tokens
+from sgc.runtime.engine.server.frames import served
 from sgc.runtime.engine.server.listen import Security
-from sgc.runtime.engine.server.message_check import Malformed, MessageCheck
+from sgc.runtime.engine.server.message_check import MessageCheck
 from sgc.runtime.engine.server.session import Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.server.token_check import TokenCheck
@@ -97,7 +98,7 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
         if not self._shared.has_room(caller.domain):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
-        ended_because = await _served(Session(self._shared, caller), request_iterator, context)
+        ended_because = await served(Session(self._shared, caller), request_iterator, context)
         if ended_because:  # every accepted request has had its reply
             await context.abort(grpc.StatusCode.ABORTED, ended_because)
 
@@ -128,24 +129,6 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
         except WorkerDied as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
-
-
-async def _served(
-    session: Session, frames: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
-) -> str:
-    """Answers a client's frames until its stream ends; returns why the server ended it, if it did.
-    Raises Malformed."""
-    reading = asyncio.create_task(session.read(frames))
-    try:
-        async for frame in session.frames():
-            await context.write(frame)
-    finally:
-        reading.cancel()
-        session.close()
-        await asyncio.gather(reading, return_exceptions=True)
-    if session.malformed:
-        raise Malformed(session.malformed)
-    return session.ended_because
 
 
 class EngineServer:

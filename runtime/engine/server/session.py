@@ -1,8 +1,8 @@
 """One client's multiplexed stream: requests in, replies out, many of each in a frame.
 
 Holds the stream's unfinished requests. A cancelled request gets no reply. Reading pauses while the
-client does not read its replies or too much text waits to be tokenized. State that all sessions
-share is in `shared.py`.
+client does not read its replies or too much text waits to be tokenized. What every stream of frames
+does is in `frames.py`, state that all sessions share in `shared.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from threading import Event
 
 from sgc.proto import engine_pb2 as pb
@@ -28,9 +28,8 @@ from sgc.runtime.engine.preparing.prepare import (
 from sgc.runtime.engine.preparing.updates import handler
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.quotas import NO_QUOTA, PRIORITIES
+from sgc.runtime.engine.server.frames import FrameStream
 from sgc.runtime.engine.server.ledger import Active, Ledger
-from sgc.runtime.engine.server.message_check import Malformed
-from sgc.runtime.engine.server.outbox import Outbox
 from sgc.runtime.engine.server.shared import LEAVING, Shared
 from sgc.runtime.engine.text.tokenizer import GoOn, always
 from sgc.runtime.telemetry.traceparent import valid
@@ -40,7 +39,7 @@ MAX_PREPARING_CHARS = 32 * 1024 * 1024
 MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed it by one frame
 
 
-class Session:
+class Session(FrameStream):
     """requests_owner: who takes turns by the policy `program` in the engine; by default `owner`.
     With it the session is one request of its client, whose time began with the call.
     """
@@ -48,21 +47,15 @@ class Session:
     def __init__(
         self, shared: Shared, caller: Caller | None = None, requests_owner: bytes = b""
     ) -> None:
+        super().__init__()
         self._shared = shared
         self._caller = caller = caller or Caller()
         self._domain = domain = caller.domain
         self._owner_key = domain or requests_owner or next(shared.numbers).to_bytes(8, "big")
         self._is_whole = bool(requests_owner)  # one request of its client, which may need several
-        self.silent_since = time.monotonic()
-        self.ended_because = ""
-        self.malformed = ""
         self._active: dict[int, Active] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outbox = Outbox()
         self._preparing_chars = 0
-        self._has_output = asyncio.Event()
-        self._has_room = asyncio.Event()
-        self._is_input_over = False
         self._ledger = Ledger(shared.tally, caller, self._is_whole, shared.observers)
         shared.sessions.add(self)
 
@@ -70,39 +63,6 @@ class Session:
     def owner(self) -> object:
         """The session's token domain, or the session itself; owners take turns on threads."""
         return self._domain or self
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether no request is unfinished and no reply unsent."""
-        return not self._active and not self._outbox
-
-    async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
-        """Reads frames until the client closes its side, or sends what is none (`malformed`)."""
-        try:
-            async for frame in frames:
-                self._take(frame)
-                del frame  # it may be large, and the next may come much later
-                while not self._can_take_more():
-                    self._has_room.clear()
-                    await self._has_room.wait()
-        except Malformed as error:
-            self.malformed = str(error)
-        finally:
-            self._is_input_over = True
-            self._has_output.set()
-
-    async def frames(self) -> AsyncIterator[pb.ServerFrame]:
-        """The replies, a frame per tick, until input has ended and every request is answered."""
-        while True:
-            await self._has_output.wait()
-            self._has_output.clear()
-            self._has_room.set()
-            for frame in self._outbox.drain():
-                yield frame
-            if self.ended_because or self.malformed:
-                return
-            if self._is_input_over and not self._active and not self._outbox:
-                return
 
     def fail_all(self, reason: str) -> None:
         """Ends every unfinished request with UNAVAILABLE, then the stream."""
@@ -113,18 +73,15 @@ class Session:
         self._is_input_over = True
         self._has_output.set()
 
-    def end_silent(self, reason: str) -> None:
-        """Ends an idle client's stream; the client may open another at any time."""
-        self.ended_because = reason
-        self._shared.sessions.discard(self)
-        self._has_output.set()
-
     def close(self) -> None:
         """Cancels all unfinished requests."""
         for request_id in list(self._active):
             self._cancel(request_id)
         for task in self._tasks:
             task.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
         self._shared.sessions.discard(self)
 
     # Input.
