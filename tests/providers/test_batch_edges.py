@@ -99,6 +99,25 @@ def test_all_batches_are_cancelled_also_if_one_cannot_be(place, monkeypatch, fau
 
 
 @SLOW
+def test_a_full_disk_keeps_no_batch_from_being_cancelled(place, monkeypatch):
+    server, run = place(step=lambda name, when: EXPIRED_KEY if name == "look" else None)
+    monkeypatch.setattr(stages, "MAX_BYTES", 900)
+    assert run("openai").code == 1
+
+    def over(journal, noted, word):
+        raise LogUnwritable("no space left")
+
+    with monkeypatch.context() as full:
+        full.setattr(Journal, "over", over)
+        done = run("openai", "--cancel-batches")
+    assert (done.code, "no space left" in done.err) == (1, True)
+    assert [batch.is_cancelled for batch in server.batches.values()] == [True, True]
+    server.step, server.n_polls = lambda name, when: None, 1
+    again = run("openai", "--cancel-batches")  # they are over already
+    assert again.code == 0, again.err
+
+
+@SLOW
 def test_batches_of_rows_that_are_done_are_cancelled_too(place):
     server, run = place(program=ONE)
     assert run("openai").code == 0

@@ -233,10 +233,24 @@ def test_two_jobs_do_not_share_files(job, tmp_path):
     code, err = job(out="no/such.jsonl")
     assert code == 2
     assert "--out no/such.jsonl: No such file or directory" in err
-    for log, told in (("no/j.log", "there is no folder no"), (str(tmp_path), "is a folder")):
+    Path("lost.log").symlink_to("lost/j.log")
+    Path("round.log").symlink_to("round.log")
+    for log, told in (
+        ("no/j.log", "there is no folder no"), (str(tmp_path), "is a folder"),
+        ("lost.log", "there is no folder"), ("round.log", "Too many levels of symbolic links"),
+    ):  # fmt: skip
         code, err = job(out="new.jsonl", log=log)
         assert (code, told in err) == (2, True)
     assert not Path("new.jsonl").exists()
+
+
+def test_a_log_that_may_not_be_written_is_told_before_results_are_made(job, monkeypatch):
+    Path("j.log").touch()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda *asked: not asked[1] & os.W_OK and access(*asked))
+    code, err = job()
+    assert (code, "j.log may not be read and written" in err) == (2, True)
+    assert not Path("out.jsonl").exists()
 
 
 def test_rows_of_stdin_are_kept_for_the_same_command(job, monkeypatch, tmp_path):

@@ -113,6 +113,18 @@ def test_without_liveness_a_trace_is_as_right(monkeypatch):
     bytecode.forget_infos()
 
 
+class Forgetful(dict):
+    """What a thread writes is forgotten at once by another."""
+
+    def __setitem__(self, key, value):
+        pass
+
+
+def test_another_thread_may_forget_a_code_at_any_time(monkeypatch):
+    monkeypatch.setattr(bytecode, "_infos", Forgetful())
+    assert bytecode.info_of(sample.__code__).before(0).is_clean
+
+
 @sgc.function
 def labelled(s, q: str):
     s += q + sgc.gen("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from sgc.errors import UsageError
@@ -36,10 +37,25 @@ def open_log(
 
 
 def check_place(path: Path) -> None:
-    """Raises UsageError where there can be no log."""
-    if path.is_dir():
+    """Raises UsageError where there can be no log. A link's place is where it leads."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        _check_new(path)
+        return
+    except OSError as error:
+        raise UsageError(f"the log {path}: {error.strerror}", hint="name another file") from error
+    if stat.S_ISDIR(mode):
         raise UsageError(f"the log {path} is a folder", hint="name a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"the log {path}: there is no folder {path.parent}", hint="make it first")
-    if not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"the log {path}: nothing can be written in the folder {path.parent}")
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise UsageError(
+            f"the log {path} may not be read and written", hint="change its mode, or name another"
+        )
+
+
+def _check_new(path: Path) -> None:
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not folder.is_dir():
+        raise UsageError(f"the log {path}: there is no folder {folder}", hint="make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"the log {path}: nothing can be written in the folder {folder}")

@@ -395,5 +395,6 @@ def info_of(code: CodeType) -> CodeInfo:
 def _new_info(code: CodeType) -> CodeInfo:
     if len(_infos) >= MAX_INFOS:
         forget_infos()
-    _infos[id(code)] = code, CodeInfo(code)
-    return _infos[id(code)][1]
+    found = CodeInfo(code)
+    _infos[id(code)] = code, found
+    return found  # not looked up again: another thread may forget it at any time

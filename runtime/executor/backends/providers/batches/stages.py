@@ -286,16 +286,14 @@ class Stages:
         failed = await self._cancel_known(tell, tried)
         try:
             await self._submitting.settle_doubts()
-        except BackendError as error:
+        except (BackendError, RunLogError) as error:
             failed = failed or error
         later = await self._cancel_known(tell, tried)
         if first := failed or later:
             raise first
 
-    async def _cancel_known(
-        self, tell: Callable[[str], None], tried: set[str]
-    ) -> BackendError | None:
-        failed: BackendError | None = None
+    async def _cancel_known(self, tell: Callable[[str], None], tried: set[str]) -> SgcError | None:
+        failed: SgcError | None = None
         for noted in tuple(self._around.journal.batches.values()):
             if noted.is_over or not noted.batch or noted.batch in tried:
                 continue
@@ -305,9 +303,12 @@ class Stages:
             except BackendError as error:
                 tell(f"{noted.batch} is not cancelled: {error.message}")
                 failed = failed or error
-            else:
+                continue
+            tell(f"{noted.batch} {word}")
+            try:
                 self._around.journal.over(noted, word)
-                tell(f"{noted.batch} {word}")
+            except RunLogError as error:  # on a full disk the others are cancelled all the same
+                failed = failed or error
         return failed
 
     async def _cancelled(self, batch: str) -> str:
