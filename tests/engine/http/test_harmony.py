@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_templates import GPT_OSS
-from scripted_turns import ASKED, TOOLS, asked, templated
+from scripted_turns import ASKED, TOOL, TOOLS, asked, templated
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http.openai.response_items import Response
+from sgc.runtime.engine.http.openai.response_requests import response_of
+from sgc.runtime.engine.http.token_texts import TokenTexts
 from sgc.runtime.engine.http.turns.formats import form_of, line_of
 from sgc.runtime.engine.http.turns.harmony import MAX_MESSAGES, turn_of
 from sgc.runtime.engine.http.turns.turn import message_of
@@ -91,6 +95,7 @@ def test_the_form_is_found_and_named(facts: EngineFacts, tokenizer: Tokenizer) -
     assert line_of(facts) == "tool calls: harmony; reasoning: its channel analysis"
     with templated(tokenizer, oss=GPT_OSS) as made:  # whose tokenizer lacks the special tokens
         assert "<|channel|>" in str(form_of(made["oss"]))
+        assert "serve it with its own tokenizer" in str(form_of(made["oss"]))
 
 
 def test_reasoning_a_preamble_and_a_call(facts: EngineFacts) -> None:
@@ -140,6 +145,61 @@ def test_what_is_cut_off_says_so(facts: EngineFacts) -> None:
     assert play(facts, [("ana", "length")])[1].finish == "length"
     message, turn, _ = play(facts, [("final", "message"), ("Some", "length")])
     assert (message["content"], turn.finish) == ("Some", "length")
+
+
+def test_a_message_ends_where_the_next_one_begins(facts: EngineFacts) -> None:
+    """No mark of harmony is text: what it separates would run together."""
+    script = [
+        ("analysis", "message"), ("Hm.\n", "channel"),
+        ("analysis", "message"), ("So", "start"),
+        ("final", "message"), ("Sun", "channel"),
+    ]  # fmt: skip
+    message, turn, requests = play(facts, script)
+    assert (message["reasoning_content"], message["content"]) == ("Hm.\n\nSo", "Sun")
+    ends = [facts.tokenizer.backend.token_to_id(f"<|{x}|>") for x in ("end", "start", "channel")]
+    assert list(requests[1].generate.sampling.stop_token_ids) == ends
+    assert prompt_of(requests[-1]).count("<|end|><|start|>assistant<|channel|>") == 3
+    assert turn.finish == "stop"
+
+
+def test_reasoning_that_is_not_split_off(facts: EngineFacts) -> None:
+    facts = replace(facts, reasoning_format="off")
+    assert line_of(facts) == "tool calls: harmony; reasoning: none"
+    script = [("analysis", "message"), ("Hm", "end"), ("final", "message"), ("Sun", "return")]
+    message, _, _ = play(facts, script)
+    assert message["content"] == "Hm\n\nSun"
+    assert "reasoning_content" not in message
+    _, _, requests = play(facts, script[2:], response_format=FORMAT)
+    assert requests[0].generate.sampling.regex == "final"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_items_of_a_response_have_their_own(facts: EngineFacts, streams: bool) -> None:
+    """Each message has its own log-probabilities, and no break before its text."""
+    tool = {"type": "function", **TOOL}
+    asked = {"model": "m", "input": "Weather?", "tools": [tool], "stream": streams}
+    logprobs = {"top_logprobs": 0, "include": ["message.output_text.logprobs"]}
+    response = Response(response_of({**asked, **logprobs}, facts), "m", TokenTexts(facts.tokenizer))
+    response.begin()
+    more: pb.Request | None = None
+    for text in ("commentary", "One", "analysis", "Hm", "analysis", "So", "final", "Sun"):
+        ids = facts.tokenizer.encode_continuation(text)
+        is_said = text in ("One", "Sun")
+        rows = [pb.TokenLogprob(id=x, logprob=-1) for x in ids] if is_said else []
+        if streams:
+            response.follow(pb.Reply(delta=pb.Delta(text=text, logprobs=rows[:-1])))
+        end = facts.tokenizer.backend.token_to_id("<|return|>" if text == "Sun" else "<|end|>")
+        generated = pb.Generated(text=text, logprobs=rows, matched_id=end)
+        generated.finish_reason = pb.FINISH_REASON_STOP
+        more = response.follow(pb.Reply(generated=generated))
+    assert more is None
+    parts = [item["content"][0] for item in response.whole()["output"]]
+    assert [part["text"] for part in parts] == ["One", "Hm\n\nSo", "Sun"]
+    told = ["".join(row["token"] for row in part.get("logprobs", ())) for part in parts]
+    assert told == ["One", "", "Sun"]
+    for event in response.events():
+        if event["type"] == "response.output_text.delta" and streams:
+            assert event["delta"].startswith("".join(row["token"] for row in event["logprobs"]))
 
 
 def test_history_is_the_template_s(facts: EngineFacts) -> None:

@@ -169,10 +169,12 @@ def test_auto_is_text_until_a_call_is_begun(client: OpenAI, tokenizer: Tokenizer
         "json_schema": {"name": "r", "schema": {"type": "object", "properties": {"ok": CITY}}},
     }
     asked = {"tools": [WEATHER], "response_format": form, "parallel_tool_calls": False}
+    asked["logprobs"] = True
     (mark, *_), (brace, *_) = map(tokenizer.encode_continuation, ("<", "{"))
     for stream in (False, True):
         called = said(chat(client, logit_bias={str(mark): 100}, stream=stream, **asked), stream)
         assert called["content"] == ""
+        assert called["logprobs"] == []  # the mark of a call is no text
         assert called["finish"] == "tool_calls"
         jsonschema.validate(json.loads(called["arguments"]), WEATHER["function"]["parameters"])
         text = said(chat(client, logit_bias={str(brace): 50}, stream=stream, **asked), stream)
@@ -181,12 +183,13 @@ def test_auto_is_text_until_a_call_is_begun(client: OpenAI, tokenizer: Tokenizer
 
 
 def said(reply: Any, is_stream: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"content": "", "arguments": "", "finish": None}
+    found: dict[str, Any] = {"content": "", "arguments": "", "finish": None, "logprobs": []}
     chunks = reply if is_stream else [reply]
     for chunk in chunks:
         choice = chunk.choices[0]
         part = choice.delta if is_stream else choice.message
         found["content"] += part.content or ""
+        found["logprobs"] += choice.logprobs.content if choice.logprobs else []
         for call in part.tool_calls or ():
             found["arguments"] += call.function.arguments
         found["finish"] = choice.finish_reason or found["finish"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sgc.proto import engine_pb2 as pb
@@ -12,6 +12,7 @@ from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.openai.replies import logprob_entry
 from sgc.runtime.engine.http.openai.response_requests import Asked
 from sgc.runtime.engine.http.token_texts import TokenTexts
+from sgc.runtime.engine.http.turns.channels import BREAK
 from sgc.runtime.engine.http.turns.harmony import turn_of
 
 _PART = {"message": "output_text", "reasoning": "reasoning_text"}
@@ -47,6 +48,7 @@ class Response:
         }
         self._items: list[Json] = []
         self._text = ""  # of the item that is open
+        self._n_told = 0  # generated texts whose log-probabilities an item has
         self._is_open = False
         self._events: list[Json] = []
         self._n_events = 0
@@ -108,6 +110,8 @@ class Response:
         for name, kind in (("reasoning_content", "reasoning"), ("content", "message")):
             if name in delta:
                 if not self._is_open or self._items[-1]["type"] != kind:
+                    if delta[name] == BREAK and any(x["type"] == kind for x in self._items):
+                        continue  # items are apart anyway
                     self._open(kind)
                 self._grow(delta[name], self._turn.rows() if kind == "message" else ())
         for call in delta.get("tool_calls", ()):
@@ -142,9 +146,10 @@ class Response:
             item["arguments"] = self._text
             self._emit_of_item(f"{_DELTA[kind]}.done", arguments=self._text, name=item["name"])
         else:
-            more: Json = {"logprobs": self._logprobs()} if kind == "message" else {}
+            rows = self._logprobs() if kind == "message" else []
+            more: Json = {"logprobs": rows} if kind == "message" else {}
             self._emit_of_item(f"{_DELTA[kind]}.done", text=self._text, **more)
-            part = self._emit_part("response.content_part.done", self._text)
+            part = self._emit_part("response.content_part.done", self._text, rows)
             item["content"] = [part]
         self._emit("response.output_item.done", item=dict(item))
         self._is_open = False
@@ -158,10 +163,12 @@ class Response:
         self._emit(name, response=self.whole())
 
     def _logprobs(self) -> list[Json]:
-        """Of the text; they are known once its generation has ended."""
+        """Of a message that ends: of the texts since the last one, with what no delta had."""
+        self._turn.rows()
+        texts, self._n_told = self._turn.texts[self._n_told :], len(self._turn.texts)
         if self._asked.completions.logprobs is None:
             return []
-        rows = [row for generated in self._turn.texts for row in self._texts.shown(generated)]
+        rows = [row for generated in texts for row in self._texts.shown(generated)]
         return [logprob_entry(row, self._texts) for row in rows]
 
     # Events.
@@ -179,11 +186,11 @@ class Response:
             at["content_index"] = 0
         self._emit(event, **at, **more)
 
-    def _emit_part(self, name: str, text: str) -> Json:
+    def _emit_part(self, name: str, text: str, logprobs: Sequence[Json] = ()) -> Json:
         kind = self._items[-1]["type"]
         part: Json = {"type": _PART[kind], "text": text}
         if kind == "message":
-            part |= {"annotations": [], "logprobs": self._logprobs() if text else []}
+            part |= {"annotations": [], "logprobs": list(logprobs) if text else []}
         self._emit_of_item(name, part=part)
         return part
 

@@ -1,6 +1,9 @@
 """The marks of gpt-oss's form of replies (harmony); `harmony.py` follows them."""
 
-CHANNEL, MESSAGE, END, NEXT = "<|channel|>", "<|message|>", "<|end|>", "<|start|>assistant"
+START, CHANNEL, MESSAGE, END = "<|start|>", "<|channel|>", "<|message|>", "<|end|>"
 CONSTRAIN = "<|constrain|>"
-NEEDED = ("<|start|>", CHANNEL, MESSAGE, END)  # special tokens
+NEXT = f"{START}assistant"
+NEEDED = (START, CHANNEL, MESSAGE, END)  # special tokens
+ENDS = (END, START, CHANNEL)  # of a message; a model may leave out what stands before the next one
+BREAK = "\n\n"  # between messages that are told as one text
 ANALYSIS, FINAL, COMMENTARY = "analysis", "final", "commentary"

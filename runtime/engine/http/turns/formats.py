@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sgc.runtime.engine.http.turns.channels import CHANNEL, NEEDED
+from sgc.runtime.engine.http.turns.channels import ANALYSIS, CHANNEL, NEEDED
 from sgc.runtime.engine.names import AUTO, OFF, TOOL_FORMATS
 from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.text.template import Chat
@@ -112,15 +112,19 @@ def form_of(facts: EngineFacts) -> CallFormat | str:
     lacks = [x for x in NEEDED if x not in facts.tokenizer.special_tokens]
     if found is HARMONY and lacks:
         return (
-            f"gpt-oss's form of replies (harmony) needs special tokens that are not there: {lacks}"
+            "gpt-oss's form of replies (harmony) needs special tokens that this model's tokenizer "
+            f"lacks: {', '.join(lacks)}; serve it with its own tokenizer, or name another form "
+            "with --tool-format"
         )
     return found
 
 
 def tag_of(facts: EngineFacts) -> str:
-    """The tag around the model's reasoning; "" if none is split off. A tag of special tokens, which
-    no text shows, is none."""
+    """The tag around the model's reasoning, or its channel; "" if none is split off. A tag of
+    special tokens, which no text shows, is none."""
     tag = facts.reasoning_format
+    if form_of(facts) is HARMONY:
+        return "" if tag == OFF else ANALYSIS
     if tag == AUTO:
         tag = facts.chat.reasoning
     is_seen = tag and tag != OFF and f"</{tag}>" not in facts.tokenizer.special_tokens
@@ -131,7 +135,7 @@ def line_of(facts: EngineFacts) -> str:
     """What an engine says at its start of calls and reasoning."""
     form, tag = form_of(facts), tag_of(facts)
     if form is HARMONY:
-        return "tool calls: harmony; reasoning: its channel analysis"
+        return f"tool calls: harmony; reasoning: {f'its channel {tag}' if tag else 'none'}"
     if isinstance(form, str):
         calls = f"none: {form}"
     elif facts.tool_format != AUTO:

@@ -16,10 +16,12 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.turns.call_text import Arguments, Begun
 from sgc.runtime.engine.http.turns.channels import (
     ANALYSIS,
+    BREAK,
     CHANNEL,
     COMMENTARY,
     CONSTRAIN,
     END,
+    ENDS,
     FINAL,
     MESSAGE,
     NEXT,
@@ -76,11 +78,12 @@ class HarmonyTurn(Turn):
             return self._over("length")
         if self._part is Part.HEADER:
             return self._after_header(generated)
-        is_end = generated.matched_id == self._harmony.ids[END]
+        is_end = generated.matched_id in [self._harmony.ids[mark] for mark in ENDS]
         must_go_on = self._part is Part.THINKING and (self._plan.must_call or self._is_constrained)
         if self._channel == FINAL or not (is_end or must_go_on):
             return self._over("stop")
         self._said.rest()
+        self._thought.rest()
         self._extend(generated)
         self._begin_header(END + NEXT + CHANNEL)
         return self._next()
@@ -103,10 +106,11 @@ class HarmonyTurn(Turn):
             self._begin_call(self._function)
             return self._next()
         self._add(MESSAGE)
-        self._part = Part.THINKING if self._channel == ANALYSIS else Part.TEXT
+        is_thought = self._channel == ANALYSIS and self._plan.tag
+        self._part = Part.THINKING if is_thought else Part.TEXT
         if self._part in self._said_in:
             kind = "content" if self._part is Part.TEXT else "reasoning_content"
-            self._tell(kind, "\n\n")
+            self._tell(kind, BREAK)
         self._said_in.add(self._part)
         return self._next()
 
@@ -134,13 +138,14 @@ class HarmonyTurn(Turn):
             assert self._function is not None
             sampling.json_schema = self._function.schema
         else:
-            sampling.stop_token_ids.append(ids[END])
+            sampling.stop_token_ids.extend(ids[mark] for mark in ENDS)
         return asked
 
     def _headers(self) -> list[str]:
         """The patterns of what may come next."""
         is_last, functions = self._n_messages >= MAX_MESSAGES, self._harmony.functions
-        found = [] if is_last else [ANALYSIS]
+        is_free = self._plan.tag or not (self._plan.must_call or self._is_constrained)
+        found = [ANALYSIS] if is_free and not is_last else []
         if not self._plan.must_call:
             found.append(FINAL)
             if functions and not is_last and not self._is_constrained:

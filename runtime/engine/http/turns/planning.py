@@ -7,7 +7,7 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import bad
-from sgc.runtime.engine.http.turns.channels import ANALYSIS, CONSTRAIN, NEEDED
+from sgc.runtime.engine.http.turns.channels import CONSTRAIN, NEEDED
 from sgc.runtime.engine.http.turns.formats import HARMONY, CallFormat
 from sgc.runtime.engine.http.turns.tools import Tools, calls_grammar
 from sgc.runtime.engine.http.turns.turn import Harmony, Part, Plan
@@ -32,7 +32,7 @@ def plan_of(
     """
     may_call = tools is not None and bool(tools.callable)
     if form is HARMONY:
-        return _in_channels(tools, tokenizer, continues)
+        return _in_channels(tools, tag, tokenizer, continues)
     constraint = sampling.WhichOneof("constraint")
     must_call = may_call and tools is not None and tools.must
     begins = _begins(prompt, tag, continues, bool(constraint) or must_call)
@@ -56,7 +56,7 @@ def plan_of(
     return Plan(begins, tag, form, grammar, must_call, text_grammar, special)
 
 
-def _in_channels(tools: Tools | None, tokenizer: Tokenizer, continues: bool) -> Plan:
+def _in_channels(tools: Tools | None, tag: str, tokenizer: Tokenizer, continues: bool) -> Plan:
     ids = {
         text: token
         for text in (*NEEDED, CONSTRAIN)
@@ -66,7 +66,7 @@ def _in_channels(tools: Tools | None, tokenizer: Tokenizer, continues: bool) -> 
     must_call = tools is not None and tools.must and bool(functions)
     begins, form = Part.TEXT if continues else Part.HEADER, HARMONY if functions else None
     harmony = Harmony(ids, functions, continues)
-    return Plan(begins, ANALYSIS, form, must_call=must_call, harmony=harmony)
+    return Plan(begins, tag, form, must_call=must_call, harmony=harmony)
 
 
 def special_id(text: str, tokenizer: Tokenizer) -> int | None:

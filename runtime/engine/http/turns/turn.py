@@ -51,10 +51,10 @@ class Harmony:
 class Plan:
     """What every reply to one request is made of.
 
-    begins: its first part. tag: around reasoning; "" without. form: of calls, if any may be made.
-    grammar: of the calls. must_call: whether calls follow the reasoning at once. text_grammar: of a
-    text under a constraint, or the first trigger in its place. special_ids: of triggers that are
-    special tokens. harmony: of a model whose replies are messages in channels.
+    begins: its first part. tag: around reasoning, or its channel; "" without. form: of calls, if
+    any may be made. grammar: of the calls. must_call: whether calls follow the reasoning at once.
+    text_grammar: of a text under a constraint, or the first trigger in its place. special_ids: of
+    triggers that are special tokens. harmony: of a model whose replies are messages in channels.
     """
 
     begins: Part = Part.TEXT
@@ -217,11 +217,13 @@ class Turn:
         if self._part is Part.OPEN:  # it ended before it was clear
             self._part, text, self._maybe = Part.TEXT, self._maybe, ""
             self._say(text)
-        if self._part is Part.TEXT:
+        trigger = self._trigger(stop) if self._part is Part.TEXT else None
+        if trigger is not None and plan.text_grammar:  # all of it is the trigger
+            self._rows = []
+        elif self._part is Part.TEXT:
             self._take_rows(generated)
         if self._part is Part.THINKING and (stop == plan.closes or self._must_go_on(generated)):
             return self._after_reasoning(generated)
-        trigger = self._trigger(stop) if self._part is Part.TEXT else None
         if trigger is not None:
             self._extend(generated)
             self._begin_calls(trigger, is_written=bool(plan.text_grammar))
