@@ -323,7 +323,7 @@ def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
         _check_range("a logit bias", each.bias, BIAS)
     _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS)
     if s.heal and s.logprobs.stream:
-        raise invalid("logprobs.stream and heal are both given; a healed text is told at its end")
+        raise invalid("logprobs.stream and heal are both given; leave one of them out")
     if s.stop_regex and s.WhichOneof("constraint"):
         raise invalid(
             "stop_regex and a constraint are both given; where the text may end is for the "

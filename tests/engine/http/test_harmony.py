@@ -122,12 +122,15 @@ def test_reasoning_a_preamble_and_a_call(facts: EngineFacts) -> None:
 def test_a_text_under_a_schema(facts: EngineFacts) -> None:
     """Reasoning is free, and cannot be the end."""
     script = [("analysis", "message"), ("Hm", "return"), ("final", "message"), ("{}", "return")]
-    message, turn, requests = play(facts, script, response_format=FORMAT, stop=["x"])
+    message, turn, requests = play(
+        facts, script, response_format=FORMAT, stop=["x"], ignore_eos=True
+    )
     assert (message["content"], message["reasoning_content"], turn.finish) == ("{}", "Hm", "stop")
     samplings = [each.generate.sampling for each in requests]
     assert [bool(each.json_schema) for each in samplings] == [False, False, False, True]
     assert [list(each.stop) for each in samplings] == [[], [], [], ["x"]]
     assert samplings[0].regex == "analysis|final"
+    assert [each.ignore_eos for each in samplings] == [False, False, False, True]
 
 
 def test_a_call_that_must_be_made(facts: EngineFacts) -> None:

@@ -4,13 +4,22 @@ are those of the reply that is not streamed."""
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from openai import OpenAI
+from scripted_turns import LIMITS
 
 from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.http.openai.replies import Replies
+from sgc.runtime.engine.http.openai.requests import text_completions
+from sgc.runtime.engine.http.token_texts import TokenTexts
 from sgc.runtime.engine.http.turns.turn import Part, Plan, Turn
+from sgc.runtime.engine.preparing.streamed_logprobs import StreamedLogprobs
+from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.text.template import Chat
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 CHAT = {"model": "fake", "messages": [{"role": "user", "content": "Tell me more."}], "seed": 5}
 TEXT = {"model": "fake", "prompt": "Once upon a time", "seed": 5}
@@ -59,6 +68,11 @@ def test_completions(client: OpenAI, sampled: dict[str, Any], echo: bool) -> Non
             told = [x for each in own if each.logprobs for x in getattr(each.logprobs, name)]
             assert told == getattr(choice.logprobs, name), name
         assert own[0].logprobs is not None
+        n_chars = 0
+        for each in own[:-1]:  # the tokens that begin in its text
+            begins = each.logprobs.text_offset if each.logprobs else []
+            assert all(n_chars <= at < n_chars + len(each.text) for at in begins)
+            n_chars += len(each.text)
         if echo:
             assert own[0].text == TEXT["prompt"]
             assert "".join(own[0].logprobs.tokens) == TEXT["prompt"]
@@ -70,6 +84,18 @@ def test_a_prompt_alone(client: OpenAI) -> None:
     first, last = [x.choices[0] for x in client.completions.create(**asked, stream=True)]
     assert first.logprobs.token_logprobs == whole.token_logprobs
     assert (last.logprobs, last.finish_reason) == (None, "length")
+
+
+def test_an_empty_prompt_has_a_token(tokenizer: Tokenizer) -> None:
+    """The beginning of a sequence, in models that have one."""
+    facts = EngineFacts("m", wpb.Ready(), cast(Chat, None), tokenizer, LIMITS)
+    body = {"model": "m", "prompt": "", "echo": True, "logprobs": 0, "max_tokens": 0}
+    replies = Replies(text_completions({**body, "stream": True}, facts), "m", TokenTexts(tokenizer))
+    generated = pb.Generated(prompt_logprobs=[row(0)], finish_reason=pb.FINISH_REASON_LENGTH)
+    reply = pb.Reply(generated=generated)
+    replies.follow(reply)
+    first, _ = [each["choices"][0] for each in replies.chunks(reply)]
+    assert (first["text"], first["logprobs"]["text_offset"]) == ("", [0])
 
 
 def test_responses(client: OpenAI) -> None:
@@ -85,6 +111,17 @@ def test_responses(client: OpenAI) -> None:
 
 def row(number: int) -> pb.TokenLogprob:
     return pb.TokenLogprob(id=number, logprob=-number)
+
+
+def test_what_waits_for_its_text_waits(tokenizer: Tokenizer) -> None:
+    """A token's row comes with the first character of its text; of a cut one, with the whole."""
+    ids = [token for text in "aé z" for token in tokenizer.encode_continuation(text)]
+    rows = StreamedLogprobs(tokenizer)
+    rows.add(wpb.Update(logprobs=map(row, ids), prompt_logprobs=[row(7)]))
+    told = [[each.id for each in rows.up_to(n)] for n in range(5)]
+    assert [len(each) for each in told] == [0, 1, len(ids) - 3, 1, 1]
+    assert [token for each in told for token in each] == ids
+    assert [len(rows.of_prompt()), len(rows.of_prompt())] == [1, 0]
 
 
 @pytest.mark.parametrize("begins", ["<think>", "<b>"])

@@ -48,6 +48,7 @@ BAD = {
     "a stop string is empty": generate(stop=["a", ""]),
     "bytes in a stop string: 4098": generate(stop=["é" * 2049]),
     "stop_token_ids: token id 2048": generate(stop_token_ids=[2048]),
+    "leave one of them out": generate(heal=True, logprobs=pb.Logprobs(stream=True)),
     "no kind": pb.Request(id=1, prompt=prompt()),
     "no content": pb.Request(prompt=pb.Prompt(segments=[pb.Segment()]), commit=pb.Commit()),
     "prompt is empty": pb.Request(generate=generate().generate),

@@ -132,11 +132,9 @@ class Replies:
             delta = {"role": "assistant", "content": ""}
             choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
             return [self._with_usage(self._stream_reply([choice]))]
-        echo = self._echo(index)
-        if not echo:
-            return []
         found = reply.delta if reply.HasField("delta") else reply.generated
-        return [self._chunk(index, {"content": echo}, self._of_prompt(index, found), None)]
+        echo, rows = self._echo(index), self._of_prompt(index, found)
+        return [self._chunk(index, {"content": echo}, rows, None)] if echo or rows else []
 
     def _chunk(self, index: int, delta: Json, logprobs: Json | None, finish: str | None) -> Json:
         choice: Json = {"index": index, "logprobs": logprobs, "finish_reason": finish}
@@ -182,10 +180,10 @@ class Replies:
         return self._columns(rows, self._offsets[index]([row.id for row in rows]))
 
     def _of_prompt(self, index: int, found: pb.Delta | pb.Generated) -> Json | None:
-        """Of a chunk that echoes the prompt."""
-        if self._asked.logprobs is None:
-            return None
+        """Of a chunk that echoes the prompt; an empty one has a token all the same."""
         rows = list(found.prompt_logprobs)
+        if not rows:
+            return None
         ids = [row.id for row in rows]
         return self._columns(rows, self._texts.prompt_offsets(ids, len(self._echo(index))))
 
