@@ -11,6 +11,8 @@ from random import Random
 
 import pytest
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.text.template import assemble, probe
@@ -18,10 +20,10 @@ from sgc.runtime.engine.text.template_render import renderer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from tiny_model import card, corpus, evaluate, tokenizer, train, world
+from tiny_model import card, corpus, evaluate, tasks, tokenizer, tool_tasks, train, world
 from tiny_model.batches import IGNORED, PROMPT_SHARE, WINDOW, encode, window
-from tiny_model.first_hour import phrasings, sixty, spin, summaries, sums
-from tiny_model.programs import essays
+from tiny_model.first_hour import phrasings, reviews, sixty, spin, summaries, sums
+from tiny_model.programs import essays, reasoning
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -216,6 +218,56 @@ def test_sums_of_the_exams_never_occur_in_training():
         assert not world.is_held_out(sums.kind_of(sign, x, y), sign, x, y)
 
 
+def test_no_other_text_has_the_sums_of_the_exams():
+    stage = World("train", stage=corpus.LAST_STAGE)
+    asked = [draw(Random(i), stage) for i in range(400)
+             for draw in (tool_tasks.big_sum, tasks.small_sum, reasoning.small_sum)]  # fmt: skip
+    assert not [each for each in asked if sums.is_held_out(*each)]
+
+
+def test_no_sentence_of_a_review_is_held_out(monkeypatch):
+    said = []
+    monkeypatch.setattr(reviews, "_filled", lambda r, *each: said.append(each) or "")
+    for i in range(400):
+        reviews.review(Random(i), World("train"))
+    assert len(said) > 500
+    assert not [each for each in said if reviews.is_held_out(*each)]
+
+
+def test_sentences_are_joined_as_they_are_written():
+    said = ["You use a knife to cut.", "Saturday comes after Friday.", "The Pacific is large.",
+            "Bees make honey.", "Ada Fox likes rice."]  # fmt: skip
+    assert summaries.join(said[::-1]) == (
+        "Ada Fox likes rice, bees make honey, the Pacific is large, Saturday comes after Friday "
+        "and you use a knife to cut."
+    )
+
+
+@pytest.mark.parametrize(
+    ("phrasing", "right", "wrong"),
+    [
+        ("A brief reply will do", "8.", "six"),
+        ("Are these on one and the same subject? Yes or no", "Yes.", "yes and no"),
+        ("What trade does {} follow", "a baker", "a baker and a pilot"),
+        ("How much is {} times {}, please", "7 times 8 is 56.", "7 times 8 is 156."),
+        ("Use tools to find the answer. The tools are", "calculator[31 + 45]", "no calculator"),
+        ("Merge these notes into a single sentence",
+         "Helen Holm is a nurse in Oslo and David Wood a painter in Leeds.",
+         "Helen Holm is a painter in Leeds and David Wood a nurse in Oslo."),
+        ("Keep only the essential", "The writer hates the radio.", "The writer likes the radio."),
+        ("Tell me the text in one short sentence", "Eric Moss paints pictures and lives in Leeds.",
+         "Eric Moss is a painter in Oslo."),
+        ("Share {} handy tips about {}", "Start slowly.\n2. Eat well.", "Eat well.\n2. Eat well."),
+        ("Could you list {} tips for {}", "Go early.\n2. Read.\n3. Rest well.",
+         "Go early.\n2. Read.\n3. Go early."),
+    ],
+)  # fmt: skip
+def test_rules_take_what_is_right_only(phrasing, right, wrong):
+    (prompt,) = [each for each in sixty.prompts() if each.phrasing == phrasing]
+    assert prompt.is_sound(right)
+    assert not prompt.is_sound(wrong)
+
+
 def test_a_summary_keeps_to_its_limit_and_its_text():
     for i in range(200):
         e = summaries.summarised(Random(i), Random(i), World("train", stage=corpus.LAST_STAGE))
@@ -240,3 +292,16 @@ def test_training_goes_on_from_weights_with_the_texts_of_the_last_stage(tmp_path
     again = train.Trainer(options, train.tokenizer_of(DEFAULT_FOLDER))
     assert again.load()
     assert again.progress == trainer.progress
+
+
+@pytest.mark.slow
+def test_training_on_from_weights_does_not_go_on_with_another_training(tmp_path):
+    options = train.Options(tmp_path, compile=False, start=DEFAULT_FOLDER)
+    tokenizer.write(tmp_path / "model", train.tokenizer_of(DEFAULT_FOLDER))
+    train.Trainer(options, train.tokenizer_of(DEFAULT_FOLDER)).save()
+    with pytest.raises(SystemExit, match="goes on here; give --from another --folder"):
+        train.train(options)
+    other = Tokenizer(WordLevel({"a": 0}, unk_token="a"))
+    tokenizer.write(tmp_path / "model", other)
+    with pytest.raises(SystemExit, match="its tokenizer is not that of"):
+        train.train(options)

@@ -13,6 +13,7 @@ from tiny_model.class_tasks import is_about, related, sentiment
 from tiny_model.exchange import Exchange, Task
 from tiny_model.first_hour import people as otherwise
 from tiny_model.first_hour.phrasings import head as phrased
+from tiny_model.first_hour.spin import FIRST_HOUR
 from tiny_model.person_tasks import is_job, value_of
 from tiny_model.tasks import draw, fact
 from tiny_model.text import Text
@@ -293,7 +294,7 @@ def recall(r: Random, world: World) -> Text:
     n_turns = 1 if r.random() < 0.7 else r.randint(1, len(fields))
     for i in range(n_turns):
         told = fields[i::n_turns]
-        content = " ".join(telling(r, world, f).format(v=told_value(p, f)) for f in told)
+        content = " ".join(_with(world, telling(r, world, f), told_value(p, f)) for f in told)
         if r.random() < 0.15:
             content = f"{r.choice(GREETINGS)} {content}"
         hello = f"Nice to meet you, {p.first}." if "first" in told else r.choice(NOTED)
@@ -307,8 +308,17 @@ def recall(r: Random, world: World) -> Text:
             question = f"{asking(r, world, field, questions)} Answer in one word."
             text.turn("user", question).answer(value)
         else:
-            text.turn("user", asking(r, world, field, questions)).answer(answer.format(v=value))
+            text.turn("user", asking(r, world, field, questions)).answer(
+                _with(world, answer, value)
+            )
     return text
+
+
+def _with(world: World, told: str, value: str) -> str:
+    """A sentence with a value; from the last stage on "an engineer" in place of "a engineer"."""
+    if world.stage >= FIRST_HOUR and value[0] in "aeiou":
+        told = told.replace("a {v}", "an {v}")
+    return told.format(v=value)
 
 
 def telling(r: Random, world: World, field: str) -> str:

@@ -16,7 +16,7 @@ from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.first_hour.reviews import reviewed
 from tiny_model.first_hour.services import choose_tool
 from tiny_model.first_hour.summaries import SUMMARY_HEADS, summarised
-from tiny_model.first_hour.sums import sums_to_100
+from tiny_model.first_hour.sums import may_have, sums_to_100
 from tiny_model.person_tasks import biography, fields_as_json, fields_as_lines, is_job, reading
 from tiny_model.tool_tasks import tool_choice
 from tiny_model.world import World
@@ -67,9 +67,17 @@ def trade(r: Random, form: Random, world: World) -> Exchange:
 # -- numbers --
 
 
+def small_sum(r: Random, world: World) -> tuple[str, int, int]:
+    """A sign and two numbers to 20."""
+    while True:
+        sign, x, y = world.pick(r, "sum", ["+", "+", "-", "*"], range(1, 21), range(1, 21))
+        x, y = {"*": ((x + 1) // 2, (y + 1) // 2), "-": (max(x, y), min(x, y))}.get(sign, (x, y))
+        if may_have(world, sign, x, y):
+            return sign, x, y
+
+
 def sums(r: Random, form: Random, world: World) -> Exchange:
-    sign, x, y = world.pick(r, "sum", ["+", "+", "-", "*"], range(1, 21), range(1, 21))
-    x, y = {"*": ((x + 1) // 2, (y + 1) // 2), "-": (max(x, y), min(x, y))}.get(sign, (x, y))
+    sign, x, y = small_sum(r, world)
     value = {"+": x + y, "-": x - y, "*": x * y}[sign]
     spoken = {"+": "plus", "-": "minus", "*": "times"}[sign]
     asked = r.choice(

@@ -6,6 +6,7 @@ from random import Random
 
 from tiny_model import world as w
 from tiny_model.exchange import Exchange
+from tiny_model.first_hour import sums
 from tiny_model.first_hour.phrasings import head as phrased
 from tiny_model.person_tasks import ABOUT_PERSON, biography, value_of
 from tiny_model.world import World
@@ -30,11 +31,19 @@ TOOL_HEADS = [
 ]
 
 
+def big_sum(r: Random, world: World) -> tuple[str, int, int]:
+    """A sign and two numbers; from the last stage on, none that the exams of sums may ask for."""
+    while True:
+        sign, x, y = world.pick(r, "big sum", "+-*", range(2, 100), range(2, 100))
+        x, y = (max(x, y), min(x, y)) if sign == "-" else (x, y)
+        if sums.may_have(world, sign, x, y):
+            return sign, x, y
+
+
 def tool_question(r: Random, world: World, tool: str) -> tuple[str, str, str, str]:
     """A question for the tool, the tool's input, its result, and the answer."""
     if tool == "calculator":
-        sign, x, y = world.pick(r, "big sum", "+-*", range(2, 100), range(2, 100))
-        x, y = (max(x, y), min(x, y)) if sign == "-" else (x, y)
+        sign, x, y = big_sum(r, world)
         value = {"+": x + y, "-": x - y, "*": x * y}[sign]
         spoken = {"+": "plus", "-": "minus", "*": "times"}[sign]
         asked = r.choice(

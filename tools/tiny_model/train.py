@@ -224,17 +224,31 @@ def tokenizer_of(folder: Path) -> Tokenizer:
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
+ELSEWHERE = "give --from another --folder"
+
+
+def _is_same(folder: Path, start: Path) -> bool:
+    return tokenizer_of(folder).to_str() == tokenizer_of(start).to_str()
+
+
 def train(options: Options) -> None:
     torch.set_num_threads(options.threads)
     folder = options.folder / "model"
     if not (folder / "tokenizer.json").is_file():
         made = tokenizers.train() if options.start is None else tokenizer_of(options.start)
         tokenizers.write(folder, made)
+    elif options.start is not None and not _is_same(folder, options.start):
+        raise SystemExit(f"{folder}: its tokenizer is not that of {options.start}; {ELSEWHERE}")
     trainer = Trainer(options, tokenizer_of(folder))
     n_parameters = sum(p.numel() for p in trainer.model.parameters())
     state = "goes on" if trainer.load() else "begins"
-    if state == "begins" and options.start is not None:
-        trainer.begin_with(options.start)
+    if options.start is not None:
+        if state == "begins":
+            trainer.begin_with(options.start)
+        elif trainer.progress.window < STAGES[-1] // WINDOW:
+            raise SystemExit(
+                f"{options.folder}: a training from the beginning goes on here; {ELSEWHERE}"
+            )
     print(
         f"{n_parameters / 1e6:.2f} M parameters; training {state}; "
         f"compiled in {trainer.compile():.0f} s",

@@ -84,13 +84,22 @@ FORMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+KIND = "review"  # of the combinations that are held out
+
+
+def is_held_out(form: str, thing: str) -> bool:
+    return w.is_held_out(KIND, form, thing)
+
+
 def review(r: Random, world: World) -> tuple[str, str, str]:
     """A sentiment, a review with it, and its subject."""
     label = r.choice(sorted(FORMS))
-    form, thing = world.pick(r, "review", FORMS[label], SUBJECTS)
+    form, thing = world.pick(r, KIND, FORMS[label], SUBJECTS)
     text = _filled(r, form, thing)
     if r.random() < 0.35:  # with a neutral sentence beside it, or a second one of its kind
-        beside = _filled(r, r.choice(FORMS["neutral" if r.random() < 0.6 else label]), thing)
+        forms = FORMS["neutral" if r.random() < 0.6 else label]
+        forms = tuple(f for f in forms if world.split == "test" or not is_held_out(f, thing))
+        beside = _filled(r, r.choice(forms), thing)
         text = f"{text} {beside}" if r.random() < 0.6 else f"{beside} {text}"
     return label, text, thing
 

@@ -26,7 +26,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 ASKED: dict[str, tuple[str, ...]] = {
     "weather": (
-        "(What is|What's|How is|Tell me) the weather( like|) in {city}( today| tomorrow| now|)(?|.)",
+        "(What is|What's|How is|Tell me) the weather in {city}( today| tomorrow| now|)(?|.)",
+        "(What is|What's) the weather like in {city}( today| tomorrow| now|)?",
         "(Will|Does) it (rain|snow) in {city}( today| tomorrow| on {day}|)?",
         "(Is it|Will it be) (cold|warm|hot|sunny|windy|cloudy|wet|foggy) in {city}( today| tomorrow| on {day}|)?",
         "(Do I need|Should I take) (an umbrella|a coat|a hat|a scarf|warm clothes) in {city}( today| tomorrow|)?",
@@ -35,7 +36,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "calendar": (
         "(Which|What) (day|weekday|day of the week) is {n} {month}?",
         "(On which|On what) (day|weekday) (does|will) {n} {month} fall?",
-        "(Is|Will) {n} {month} (a|be a) {day}?",
+        "(Is {n} {month}|Will {n} {month} be) a {day}?",
         "(How many days|How long) is it( from today|) (to|until|till) {n} {month}?",
         "(Which|What) (date|day) is (it |)(today|tomorrow|next {day})?",
         "(When is|What is the date of) (the next|next) {day}?",
@@ -43,7 +44,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "translator": (
         "(How do you say|What is|Translate) {thing} (in|into) (French|Spanish|German|Italian|Polish|Greek)(?|.)",
         "(Translate|Please translate) (this|the text|the sentence|it) (into|to) (French|Spanish|German|Italian|Polish)(.|:)",
-        "(What does|What means) {thing} (mean in|in) (French|Spanish|German|Italian|English)?",
+        "(What does {thing} mean|What is {thing}) in (French|Spanish|German|Italian|English)?",
     ),
     "timer": (
         "(Set|Start) (a timer|an alarm|the timer|the alarm) (for|in) {n} minutes(.|, please.)",

@@ -58,7 +58,7 @@ class Prompt:
     def is_sound(self, reply: str) -> bool:
         """Whether a reply keeps to all rules of this prompt."""
         said = reply.strip()
-        if self.equal and said.removesuffix(".") not in {e.removesuffix(".") for e in self.equal}:
+        if self.equal and _plain(said) not in {_plain(each) for each in self.equal}:
             return False
         if self.json is not None and _object(said) != self.json:
             return False
@@ -71,6 +71,11 @@ class Prompt:
     @property
     def has_rules(self) -> bool:
         return bool(self.equal or self.has or self.json or self.matches)
+
+
+def _plain(text: str) -> str:
+    """A reply, whatever its first letter's case, without a full stop."""
+    return (text[:1].lower() + text[1:]).removesuffix(".")
 
 
 def _object(text: str) -> Any:

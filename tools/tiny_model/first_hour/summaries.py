@@ -43,6 +43,7 @@ WHOLES = (
 
 DID = """found bought sold painted lost repaired drew cleaned broke borrowed carried hid won opened
 built dropped""".split()  # noqa: SIM905
+PLURALS = {"knife": "knives", "scarf": "scarves", "watch": "watches"}
 WHERE = ["in the market", "near the river", "at the station", "behind the school", "in the old hall",
          "on the beach", "at the harbour", "in the garden", "in {city}", "in {city}", ""]  # fmt: skip
 WHEN = ["On {day} morning, ", "On {day}, ", "Last {month}, ", "Yesterday, ", "", "", "", ""]
@@ -81,7 +82,7 @@ def news(r: Random, world: World) -> Told:
                 w.a(thing),
                 f"{w.a(p.color)} {thing}",
                 f"the {p.color} {thing}",
-                f"{r.randint(2, 9)} {thing}s",
+                f"{r.randint(2, 9)} {PLURALS.get(thing, thing + 's')}",
             ]
         )
         where = r.choice(WHERE).format(city=w.city(r))
@@ -131,17 +132,19 @@ def joined(r: Random, world: World) -> Told:
     return Told(f"{one.text} {two.text}", both, both)
 
 
+# What begins with a large letter also within a sentence, beside people's names.
+PROPER = {*w.DAYS, *w.MONTHS, "Everest", "Jupiter", "Mars", "Mercury", "Saturn"}
+
+
 def join(sentences: list[str]) -> str:
     """One sentence of several."""
     parts = [sentences[0].removesuffix(".")]
     for sentence in sentences[1:]:
         part = sentence.removesuffix(".")
-        is_name = part.split()[1][0].isupper() or part.split()[0] not in _STARTS
+        first, second = part.split()[:2]
+        is_name = first in PROPER or (second[0].isupper() and first != "The")
         parts.append(part if is_name else part[0].lower() + part[1:])
     return w.listed(parts) + "."
-
-
-_STARTS = {"A", "An", "The", "Two", "His", "Her", "Our", "My", "Wild", "It", "Tea", "Ships", "Cows"}
 
 
 def summarised(r: Random, form: Random, world: World) -> Exchange:
@@ -172,15 +175,9 @@ def notes(r: Random, world: World) -> Text:
         one = w.listed(whole) + "."
     elif r.random() < 0.3:
         facts = [row[2] for row in r.sample(w.rows("facts"), len(items))]
-        shorts, one = facts, join_facts(facts)
+        shorts, one = facts, join(facts)
     else:
         one = join(shorts)
     title, ask = phrase(r, world, "list", LISTS), phrase(r, world, "whole", WHOLES)
     lines = "\n- ".join(shorts)
     return Text(r).ask(f"{title}:\n- {lines}\n{ask}:").reply(f" {one}\n").end()
-
-
-def join_facts(facts: list[str]) -> str:
-    parts = [facts[0].removesuffix(".")]
-    parts += [f[0].lower() + f[1:].removesuffix(".") for f in facts[1:]]
-    return w.listed(parts) + "."

@@ -8,7 +8,7 @@ from random import Random
 from tiny_model import world as w
 from tiny_model.exchange import QUESTION_CUES, QUESTION_HEADS, Exchange
 from tiny_model.first_hour.phrasings import head
-from tiny_model.first_hour.spin import phrase, spin
+from tiny_model.first_hour.spin import FIRST_HOUR, phrase, spin
 from tiny_model.text import Text
 from tiny_model.world import World
 
@@ -54,12 +54,22 @@ LESS = ("(gives away|loses|sells|uses|throws away|breaks|hands out) {y}", "gives
 
 
 def kind_of(sign: str, x: int, y: int) -> str:
-    """The kind of combination by which a sum is held out."""
+    """The kind of combination by which a sum is held out: to 20 as in the stages before."""
     return "sum" if max(x, y) <= 20 and sign != "*" else "sum to 100"
 
 
+def is_held_out(sign: str, x: int, y: int) -> bool:
+    """Whether an exam may ask for a sum."""
+    return w.is_held_out(kind_of(sign, x, y), sign, x, y)
+
+
+def may_have(world: World, sign: str, x: int, y: int) -> bool:
+    """Whether another text may have a sum: from the last stage on, training has none of the exams'."""
+    return world.split == "test" or world.stage < FIRST_HOUR or not is_held_out(sign, x, y)
+
+
 def drawn(r: Random, world: World) -> tuple[str, int, int, int]:
-    """A sign, two numbers, and the result. Sums to 20 are held out as in the stages before."""
+    """A sign, two numbers, and the result."""
     for _ in range(w.MAX_TRIES):
         sign = r.choice("+++--*")
         if sign == "*":
@@ -72,7 +82,7 @@ def drawn(r: Random, world: World) -> tuple[str, int, int, int]:
             x, y = (x, y) if r.random() < 0.5 else (y, x)
         if min(x, y) < 1 or (x * y > 100 and sign == "*"):
             continue
-        if w.is_held_out(kind_of(sign, x, y), sign, x, y) == (world.split == "test"):
+        if is_held_out(sign, x, y) == (world.split == "test"):
             return sign, x, y, {"+": x + y, "-": x - y, "*": x * y}[sign]
     raise AssertionError(f"no sum is in the split {world.split!r}")
 

@@ -13,11 +13,19 @@ from tiny_model.world import World
 ITEMS = "apples books coins cups eggs pens stamps shells cards flowers".split()  # noqa: SIM905
 
 
+def small_sum(r: Random, world: World) -> tuple[str, int, int]:
+    while True:
+        sign, x, y = world.pick(r, "sum", "+-", range(1, 21), range(1, 21))
+        x, y = (max(x, y), min(x, y)) if sign == "-" else (x, y)
+        if sums.may_have(world, sign, x, y):
+            return sign, x, y
+
+
 def word_problem(r: Random, world: World) -> tuple[str, str, int]:
     """A question, its reasoning, and the answer."""
     if world.stage >= FIRST_HOUR and r.random() < 0.7:
         return sums.problem(r, world)
-    sign, x, y = world.pick(r, "sum", "+-", range(1, 21), range(1, 21))
+    sign, x, y = small_sum(r, world)
     first, _, is_woman = world.name(r)
     thing, they = r.choice(ITEMS), "she" if is_woman else "he"
     if sign == "+":
@@ -25,7 +33,6 @@ def word_problem(r: Random, world: World) -> tuple[str, str, int]:
         question = f"{first} has {x} {thing} and {more}. How many {thing} does {they} have now?"
         why = f"{first} starts with {x} and adds {y}. {x} + {y} = {x + y}."
         return question, why, x + y
-    x, y = max(x, y), min(x, y)
     less = r.choice(["gives away {y}", "loses {y}", "sells {y}"]).format(y=y)
     question = f"{first} has {x} {thing} and {less}. How many {thing} does {they} have left?"
     return question, f"{first} starts with {x} and takes away {y}. {x} - {y} = {x - y}.", x - y
