@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from tiny_model import card, corpus, evaluate, tasks, tokenizer, tool_tasks, train, world
 from tiny_model.batches import IGNORED, PROMPT_SHARE, WINDOW, encode, window
-from tiny_model.first_hour import phrasings, reviews, sixty, spin, summaries, sums
+from tiny_model.first_hour import phrasings, reviews, services, sixty, spin, summaries, sums
 from tiny_model.programs import essays, reasoning
 from tiny_model.text import Text
 from tiny_model.world import World
@@ -232,6 +232,12 @@ def test_no_sentence_of_a_review_is_held_out(monkeypatch):
         reviews.review(Random(i), World("train"))
     assert len(said) > 500
     assert not [each for each in said if reviews.is_held_out(*each)]
+
+
+def test_what_a_calendar_tells_is_not_searched_for():
+    stage = World("train", stage=corpus.LAST_STAGE)
+    asked = [services.asked_of(Random(i), stage, "search") for i in range(300)]
+    assert not re.findall("What (day|month|season)|in a (day|week|year)", " ".join(asked))
 
 
 def test_sentences_are_joined_as_they_are_written():

@@ -3,6 +3,8 @@
 # ruff: noqa: E501 (a template is a line)
 from __future__ import annotations
 
+import re
+from functools import cache
 from random import Random
 
 from tiny_model import world as w
@@ -13,6 +15,7 @@ from tiny_model.first_hour.spin import phrase
 from tiny_model.tool_tasks import TOOL_HEADS, tool_question
 from tiny_model.world import World
 
+OF_DATES = re.compile(r"\b(days?|hours?|minutes?|months?|seasons?)\b")
 NAMES: dict[str, tuple[str, ...]] = {
     "search": ("search", "search", "search engine", "lookup", "encyclopedia", "web search", "wiki"),
     "calculator": ("calculator", "calculator", "math", "arithmetic"),
@@ -42,7 +45,8 @@ ASKED: dict[str, tuple[str, ...]] = {
         "(When is|What is the date of) (the next|next) {day}?",
     ),
     "translator": (
-        "(How do you say|What is|Translate) {thing} (in|into) (French|Spanish|German|Italian|Polish|Greek)(?|.)",
+        "(How do you say|What is) {thing} in (French|Spanish|German|Italian|Polish|Greek)?",
+        "(Translate|Please translate) {thing} (into|to) (French|Spanish|German|Italian|Polish|Greek).",
         "(Translate|Please translate) (this|the text|the sentence|it) (into|to) (French|Spanish|German|Italian|Polish)(.|:)",
         "(What does {thing} mean|What is {thing}) in (French|Spanish|German|Italian|English)?",
     ),
@@ -80,6 +84,13 @@ ASKED: dict[str, tuple[str, ...]] = {
 }
 
 
+@cache
+def facts_to_search() -> list[str]:
+    """Questions of facts that no other tool answers, as a calendar does "What day comes after Friday?"."""
+    asked = [row[0] for row in w.rows("facts")]
+    return [each for each in asked if not OF_DATES.search(each)]
+
+
 def asked_of(r: Random, world: World, tool: str) -> str:
     """A request for a tool."""
     if tool == "calculator":
@@ -87,7 +98,7 @@ def asked_of(r: Random, world: World, tool: str) -> str:
     if tool in ("search", "weather", "calendar") and r.random() < 0.3:
         return tool_question(r, world, tool)[0]
     if tool == "search" and r.random() < 0.2:
-        return r.choice(w.rows("facts"))[0]
+        return r.choice(facts_to_search())
     asked = phrase(r, world, f"for {tool}", ASKED[tool])
     first, last, _ = world.name(r)
     return asked.format(
