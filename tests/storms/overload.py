@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,7 +32,7 @@ FACES = ("HTTP", "gRPC")
 
 
 @dataclass
-class Load:
+class Load(ABC):
     """Requests that are offered, whether or not earlier ones have ended; the base of both faces."""
 
     max_tokens: int
@@ -62,9 +63,9 @@ class Load:
         else:
             self.wrong[f"{told}, and not when to try again"] += 1
 
+    @abstractmethod
     async def ask(self, text: str) -> tuple[str, bool, bool]:
         """What is told; whether the request was answered whole, or refused with a time to wait."""
-        raise NotImplementedError
 
     async def closed(self, n_clients: int, seconds: float) -> float:
         """Requests a second that n_clients get done, one after the other each."""
