@@ -34,12 +34,17 @@ test-slow: $(STAMP)
 test-storms: $(STAMP)
 	$(BIN)/pytest -m "slow or not slow" tests/storms
 
-# Other packages' quickstarts on the HTTP server, from an environment of their own.
+# Other packages' quickstarts on the HTTP server, from environments of their own: LlamaIndex needs an older
+# client of OpenAI's than the Agents SDK.
 CLIENTS := .venv-clients
+QUICKSTARTS := tests/engine/http/quickstarts
 test-clients: $(STAMP)
 	$(PYTHON) -m venv $(CLIENTS)
-	$(CLIENTS)/bin/python -m pip --disable-pip-version-check -q install -r tests/engine/http/quickstarts/requirements.txt
-	SGC_CLIENTS_PYTHON=$(abspath $(CLIENTS)/bin/python) $(BIN)/pytest -m slow tests/engine/http/test_clients.py
+	$(PYTHON) -m venv $(CLIENTS)/llama_index
+	$(CLIENTS)/bin/python -m pip --disable-pip-version-check -q install -r $(QUICKSTARTS)/requirements.txt
+	$(CLIENTS)/llama_index/bin/python -m pip --disable-pip-version-check -q install -r $(QUICKSTARTS)/llama_index/requirements.txt
+	SGC_CLIENTS_PYTHON=$(abspath $(CLIENTS)/bin/python) \
+	SGC_LLAMA_INDEX_PYTHON=$(abspath $(CLIENTS)/llama_index/bin/python) $(BIN)/pytest -m slow tests/engine/http/test_clients.py
 
 # Engines and datasets on a Ray of two workers, from an environment of their own.
 RAY := .venv-ray

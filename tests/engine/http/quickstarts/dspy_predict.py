@@ -1,4 +1,4 @@
-"""The quickstart of DSPy: a language model, a prediction, a chain of thought, typed outputs."""
+"""The quickstart of DSPy: a language model, a prediction, a chain of thought, typed outputs, a program."""
 
 import sys
 from typing import Literal
@@ -41,4 +41,7 @@ class Classify(dspy.Signature):
 found = dspy.Predict(Classify)(sentence="This book was super fun to read.")
 assert found.sentiment in ("positive", "negative", "neutral")
 assert found.confidence in (1, 2, 3)
+# A compiled program that the server runs, as a model.
+tip = dspy.LM("openai/program/tip", api_base=sys.argv[1] + "/v1", api_key="none", cache=False)
+assert tip("tea")
 print("ok")

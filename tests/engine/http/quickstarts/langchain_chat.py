@@ -1,9 +1,14 @@
-"""The quickstart of LangChain's ChatOpenAI: invoke, stream, tools, structured output, an agent."""
+"""The quickstart of LangChain's ChatOpenAI: invoke, stream, tools, structured output, an agent, and
+a compiled program."""
 
 import sys
 
+import httpx
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
@@ -53,6 +58,15 @@ def check(llm: ChatOpenAI) -> None:
 
 check(ChatOpenAI(**OPTIONS, temperature=0, max_tokens=300))
 check(ChatOpenAI(**OPTIONS, temperature=0, max_tokens=300, use_responses_api=True))
+# A compiled program that the server runs, as a model, and as a step of a chain.
+tip = ChatOpenAI(**{**OPTIONS, "model": "program/tip"}, max_tokens=24)
+chain = ChatPromptTemplate.from_template("{topic}") | tip | StrOutputParser()
+assert chain.invoke({"topic": "tea"})
+assert "".join(chain.stream({"topic": "tea"}))
+# With its arguments by name; a program may have any.
+run = sys.argv[1] + "/v1/programs/tip"
+step = RunnableLambda(lambda row: httpx.post(run, json={"arguments": row}).json()["return"])
+assert len(step.batch([{"topic": "tea"}, {"topic": "rain"}])) == 2
 agent = create_agent(ChatOpenAI(**OPTIONS, temperature=0, max_tokens=60), tools=[multiply])
 found = agent.invoke({"messages": [{"role": "user", "content": "What is 3 times 12?"}]})
 assert isinstance(found["messages"][-1], AIMessage)
