@@ -1,7 +1,7 @@
 """DSPy's retrieval pipeline on our server, with prefixes shared and without.
 
     python -P benches/dspy_rag.py --peer PYTHON [--models sgc-tiny,S,M] [--folder FOLDER]
-        [--reps 3] [--threads 32] [--divisor 1] [--out FILE.json]
+        [--shapes plain,compiled] [--reps 3] [--threads 32] [--divisor 1] [--out FILE.json]
 
 PYTHON is one with dspy 3.4.1 (`pip install dspy==3.4.1 litellm==1.110.2`); it runs
 `dspy_pipeline.py`, the papers' module: 3 passages, a chain of thought over them, questions on
@@ -38,7 +38,6 @@ from sgc.runtime.engine.launch import EmbeddedEngine
 
 HERE = Path(__file__).resolve().parent
 FACTS = HERE.parent / "tools/tiny_model/data/facts.txt"
-SHAPES = ("plain", "compiled")
 WAYS = ("shared", "apart")
 N_PASSAGES, N_TRAIN, N_QUESTION = 400, 20, 10
 DEMO = "sgc-tiny"  # the model that ships; its context has 4,096 tokens
@@ -132,14 +131,14 @@ def table(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
             tempfile.TemporaryDirectory() as made,
         ):
             client = Client(asked.peer, engine.http_url, model, asked.threads)
-            for shape in SHAPES:
+            for shape in asked.shapes.split(","):
                 yield measured(client, model, shape, given, asked.reps, Path(made))
 
 
 def write(asked: argparse.Namespace, load: tuple[float, ...], rows: list[dict[str, Any]]) -> None:
     about = {
         "command": f"python -P benches/dspy_rag.py --peer PYTHON --models {asked.models} "
-        f"--reps {asked.reps} --threads {asked.threads}",
+        f"--shapes {asked.shapes} --reps {asked.reps} --threads {asked.threads}",
         "machine": machine(), "load_before": load, "load_after": os.getloadavg(),
         "versions": {"torch": version("torch"), "dspy": rows[0]["dspy"]},
     }  # fmt: skip
@@ -156,6 +155,7 @@ def main() -> None:
     parser.add_argument("--peer", required=True, metavar="PYTHON", help="one that has dspy")
     parser.add_argument("--models", default="sgc-tiny,S,M")
     parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
+    parser.add_argument("--shapes", default="plain,compiled")
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--divisor", type=int, default=1, help="of the number of questions")

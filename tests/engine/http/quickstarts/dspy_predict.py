@@ -1,4 +1,5 @@
-"""The quickstart of DSPy: a language model, a prediction, a chain of thought, typed outputs, a program."""
+"""The quickstart of DSPy: a language model, a prediction, a chain of thought, typed outputs, and a
+compiled program."""
 
 import sys
 from typing import Literal
