@@ -65,7 +65,8 @@ assert chain.invoke({"topic": "tea"})
 assert "".join(chain.stream({"topic": "tea"}))
 # With its arguments by name; a program may have any.
 run = sys.argv[1] + "/v1/programs/tip"
-step = RunnableLambda(lambda row: httpx.post(run, json={"arguments": row}).json()["return"])
+client = httpx.Client(timeout=60)
+step = RunnableLambda(lambda row: client.post(run, json={"arguments": row}).json()["return"])
 assert len(step.batch([{"topic": "tea"}, {"topic": "rain"}])) == 2
 agent = create_agent(ChatOpenAI(**OPTIONS, temperature=0, max_tokens=60), tools=[multiply])
 found = agent.invoke({"messages": [{"role": "user", "content": "What is 3 times 12?"}]})
