@@ -95,6 +95,48 @@ def _shares(s: Any) -> None:
     Box().items.append(s["x"])
 
 
+def _remembers(s: Any, seen: list[str] = []) -> None:  # noqa: B006
+    seen.append(s["x"])
+
+
+def _tells(s: Any, *, counts: dict[int, str] = {}) -> None:  # noqa: B006
+    counts[len(counts)] = s["x"]
+
+
+class Teller:
+    def __init__(self, texts: list[str] = []) -> None:  # noqa: B006
+        self.texts = texts
+
+    def __len__(self, calls: list[int] = []) -> int:  # noqa: B006
+        calls.append(len(calls))
+        return len(calls)
+
+
+def _takes(s: Any) -> None:
+    Teller().texts.append(s["x"])
+
+
+def _calls(s: Any) -> None:
+    s += str(len(Teller()))
+
+
+@pytest.mark.parametrize("change", [_remembers, _tells, _takes, _calls])
+def test_defaults_of_parameters_are_not_changed(change: Any) -> None:
+    """They are the same in each call, and so in each run that Python makes."""
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x", max_tokens=3)
+        change(s)
+        s += s["x"]
+
+    with pytest.raises(TraceError):
+        program.compile()
+    methods = (Teller.__init__, Teller.__len__)
+    assert [each.__defaults__ for each in (_remembers, *methods)] == [([],), ([],), ([],)]
+    assert _tells.__kwdefaults__ == {"counts": {}}
+
+
 @pytest.mark.parametrize("change", [_counts, _names, _keeps, _of_class, _shares])
 @pytest.mark.parametrize("is_sure", [True, False])
 def test_objects_and_classes_of_a_module_are_not_changed(change: Any, is_sure: bool) -> None:

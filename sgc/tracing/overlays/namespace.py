@@ -230,6 +230,7 @@ class _Overlay:
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__dict__ = function.__dict__  # the same: another module may read what this one sets
         self._watched.add(function.__name__, function)
+        self._watched.add_defaults(function)
         self._rebuilt[id(function)] = copy
         self._codes.append(function.__code__)
         self._hold(function)

@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.places import is_users_module
@@ -21,7 +21,7 @@ from sgc.core.stops import INTERPRET
 from sgc.errors import SgcWarning, TraceError
 from sgc.tracing.watch.guards import names_of as names_in
 from sgc.tracing.watch.hidden import is_large
-from sgc.tracing.watch.states import ModuleNames, State, parts, states, written_by
+from sgc.tracing.watch.states import ModuleNames, State, defaults_of, parts, states, written_by
 
 MAX_FOUND = 200_000  # objects that are looked for in one value
 MAX_KEPT = 1000  # of them, those that each run of a trace compares
@@ -106,6 +106,11 @@ class Watched:
         found = self._known[id(value)]
         self._ids.update(map(id, found.objects))
         self._kept[id(value)] = [state for each in found.compared for state in states(name, each)]
+
+    def add_defaults(self, function: FunctionType) -> None:
+        """Keeps the defaults of a function's parameters, which all of its calls share."""
+        for name, value in defaults_of(function).items():
+            self.add(f"{function.__name__}({name}=...)", value)
 
     def add_read(self, code: CodeType, names: dict[str, Any]) -> None:
         """Keeps what a function reads that runs over its own globals."""

@@ -74,12 +74,27 @@ def _items(value: Any) -> list[Any]:
     return list(value)
 
 
+def _of_special_methods(kind: type) -> list[Any]:
+    """The defaults of the parameters of special methods, which Python calls by itself."""
+    methods = vars(kind).values() if _is_of_users(kind) else ()
+    return [each for method in methods if type(method) is types.FunctionType
+            for each in defaults_of(method).values()]  # fmt: skip
+
+
+def defaults_of(function: types.FunctionType) -> dict[str, Any]:
+    """The defaults of a function's parameters, by their names."""
+    given, code = function.__defaults__ or (), function.__code__
+    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    return dict(zip(names, given, strict=True)) | (function.__kwdefaults__ or {})
+
+
 # What values of a type hold, which have no attributes that Python could list.
 _PARTS: dict[Any, Any] = {
     (*_CONTAINERS, tuple, frozenset): _items,
     partial: lambda value: [value.func, *value.args, *value.keywords.values()],
     (types.MethodType, types.BuiltinMethodType): lambda value: [value.__self__],
     weakref.ref: lambda value: [value()],
+    type: _of_special_methods,
 }
 
 
