@@ -35,11 +35,13 @@ MAX_WORK = 10**9  # characters read by one search for all matches
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Properties of a pattern. sure: the groups that take part in every match."""
+    """Properties of a pattern. sure: the groups that take part in every match; outer: those that
+    are in no other, from left to right."""
 
     n_groups: int
     names: dict[str, int]
     sure: frozenset[int]
+    outer: tuple[int, ...]
     may_be_empty: bool
 
 
@@ -52,6 +54,7 @@ def shape_of(pattern: str, flags: int = 0) -> Shape:
         compiled.groups,
         dict(compiled.groupindex),
         frozenset({0, *_sure(tree)}),
+        tuple(_outermost(tree)),
         tree.getwidth()[0] == 0,
     )
 
@@ -127,6 +130,15 @@ def _re2(source: bytes) -> Any:
         raise UnsupportedPattern(
             f"the pattern is too large: {error}", hint="repeat less, or use several patterns"
         ) from error
+
+
+def _outermost(tree: Iterable[Node]) -> Iterator[int]:
+    for op, arg in tree:
+        if op is sre.SUBPATTERN and arg[0] is not None:
+            yield arg[0]
+        else:
+            for body, _ in bodies(op, arg):
+                yield from _outermost(body)
 
 
 def _sure(tree: Iterable[Node]) -> set[int]:

@@ -52,6 +52,22 @@ class AbstractMatch:
     def span(self, group: Any = 0) -> Any:
         return self.start(group), self.end(group)
 
+    @property
+    def lastindex(self) -> int | None:
+        """The group, of those in no other group, that ended last; a decision for each."""
+        outer, sure = self._shape.outer, self._shape.sure
+        if not outer or outer[-1] in sure:  # of those from left to right, the last one
+            return outer[-1] if outer else None
+        last = self.session.coded(_LAST.format(outer=outer), (self._spans,), types.INT)
+        none = () if sure & {*outer} else (None,)
+        *first, rest = (*outer, *none)
+        return next((n for n in first if last == n), rest)
+
+    @property
+    def lastgroup(self) -> str | None:
+        last = self.lastindex
+        return next((name for name, n in self._shape.names.items() if n == last), None)
+
     def _place(self, fn: str, group: Any) -> Any:
         number = self._number(group)
         return computed(self.session, fn, self._spans, number) if self._took_part(number) else -1
@@ -77,7 +93,8 @@ class AbstractMatch:
         if hasattr(re.Match, name):
             stop(
                 f"{name} of a match known only at run time",
-                hint="use group, groups, groupdict, start, end and span; or " + INTERPRET,
+                hint="use group, groups, groupdict, start, end, span, lastgroup and lastindex; or "
+                + INTERPRET,
             )
         raise AttributeError(f"'re.Match' object has no attribute {name!r}")
 
@@ -128,6 +145,12 @@ def piece(text, most):
             break
         found.append([[*m.span(n)] if m.start(n) >= 0 else None for n in range({n})])
     return found"""
+_LAST = """def piece(spans):
+    last, at = 0, -1
+    for n in {outer}:
+        if spans[n] is not None and spans[n][1] >= at:
+            last, at = n, spans[n][1]
+    return last"""
 # As Python joins them, which tells the place of an item that is no text.
 _FILLING = """def piece(text, spans, texts):
     parts, at = [], 0

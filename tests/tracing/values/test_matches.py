@@ -13,7 +13,7 @@ import sgc
 
 WORDS = re.compile(r"(?P<word>[a-z]+)(\d+)?")
 LETTERS = re.compile(r"[a-z]+")
-POOL = ("ab 12 cd ab", "", "12", "x", "a1b2c3", "ab ab ab", "é1 É2 c", "a\nb 7z")
+POOL = ("ab 12 cd ab", "", "12", "x", "a1b2c3", "ab ab ab", "é1 É2 c", "a\nb 7z", "de ez bc")
 
 
 def asks_for_each(s, text):
@@ -49,6 +49,21 @@ def in_comprehensions(s, text):
 def numbered(s, text):
     for n, m in enumerate(re.finditer(r"\w+", text, re.ASCII), 1):
         s += f"{n}:{m[0]}" + sgc.gen("z", max_tokens=2)
+
+
+TOKENS = re.compile(r"(?P<word>[a-c]+)|(\d)|(?:(?P<d>d)|(?P<e>e\s*(?P<f>z?)))+")
+
+
+def tells_kinds(s, text):
+    found = []
+    for m in TOKENS.finditer(text):
+        found.append((m.lastindex, m.lastgroup))
+    return found
+
+
+def tells_the_last(s, text):
+    m, both = re.search(r"(?:a|(b))(c)?", text), re.match(r"((\w)\w)\W*(?:\w)?", text)
+    return m and m.lastindex, both and (both.lastindex, both.lastgroup)
 
 
 def changes_the_text(s, text):
@@ -211,6 +226,7 @@ def program(body: Callable[..., Any]) -> Any:
 
 EQUAL = (
     asks_for_each, counts, keeps_the_last, in_comprehensions, numbered, changes_the_text, listed,
+    tells_kinds, tells_the_last,
     in_a_loop, by_a_lambda, by_a_helper, by_a_closure, by_a_method, with_a_count, that_asks,
     that_gives_no_text, by_a_text_or_a_function, of_another_class, of_a_known_text,
 )  # fmt: skip

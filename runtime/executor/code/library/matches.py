@@ -29,7 +29,8 @@ class Pattern:
         self.pattern, self.given_flags = pattern, flags
         self.groups = shape.n_groups
         self.groupindex = dict(shape.names)
-        self.flags, self._outer, self._size = _facts(pattern, flags)
+        self._outer = shape.outer
+        self.flags, self._size = _facts(pattern, flags)
         linear_pattern(pattern, flags)
 
     def one(self, name: str, string: Any) -> Match | None:
@@ -91,19 +92,10 @@ _IGNORES = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 @lru_cache(maxsize=512)
-def _facts(pattern: str, flags: int) -> tuple[int, tuple[int, ...], int]:
-    """The flags, the groups that are in no other group, and the size of the matcher."""
+def _facts(pattern: str, flags: int) -> tuple[int, int]:
+    """The flags, and the size of the matcher."""
     tree = translated(pattern, flags).tree
-    return re.compile(pattern, flags).flags, tuple(_outermost(tree)), max(8, _size(tree))
-
-
-def _outermost(tree: Any) -> Iterator[int]:
-    for op, arg in tree:
-        if str(op) == "SUBPATTERN" and arg[0] is not None:
-            yield arg[0]
-        else:
-            for body, _ in bodies(op, arg):
-                yield from _outermost(body)
+    return re.compile(pattern, flags).flags, max(8, _size(tree))
 
 
 def _size(tree: Any) -> int:
