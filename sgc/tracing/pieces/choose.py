@@ -30,7 +30,7 @@ from sgc.tracing.code.trees import (
     tree_of,
 )
 from sgc.tracing.pieces.effects.changes import may_change
-from sgc.tracing.pieces.holes import Outer
+from sgc.tracing.pieces.holes import Hoisting, Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import Pieced, made_again
 from sgc.tracing.pieces.names import names_of
@@ -230,8 +230,8 @@ def _possible(
     changers = frozenset(_changers(session, node, frame).items())
     free = frozenset(code.co_freevars)
     outer = Outer(free, streams, frozenset(attributes), defaulting, changers)
-    for is_hoisting in (False, True):
-        piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
+    for hoisting in Hoisting:
+        piece = piece_of(node, function, outer, tree, code.co_filename, hoisting)
         if piece is None or not piece.inputs:
             continue
         if _is_possible(session, piece, frame, values, place, fits):

@@ -9,6 +9,7 @@ import copy
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from sgc.tracing.code.trees import COMPREHENSIONS, surely
@@ -134,13 +135,27 @@ def _of_inner_names(node: ast.AST) -> Iterator[ast.Attribute]:
                 yield each
 
 
-def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, or what the comprehension that it
+class Hoisting(Enum):
+    """Which expressions of a statement are evaluated before the piece that it is."""
+
+    NOTHING = auto()
+    VALUES = auto()
+    KEYS = auto()  # too
+
+
+def hoisted_of(
+    node: ast.AST, hoisting: Hoisting, defaulting: Collection[str] = ()
+) -> list[ast.expr]:
+    """The expressions that a statement puts into a list or dict, and the key, or what the comprehension that it
     sets a variable to goes over: these can be evaluated first.
 
     defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
     before it calls `f`.
     """
+    if hoisting is Hoisting.NOTHING:
+        return []
+    if hoisting is Hoisting.KEYS:
+        return _with_key(node)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     if isinstance(node, ast.Assign) and isinstance(node.value, COMPREHENSIONS):
@@ -158,6 +173,25 @@ def hoisted_of(node: ast.AST, defaulting: Collection[str] = ()) -> list[ast.expr
     if not isinstance(whole, (ast.Name, ast.Attribute)):
         return []
     return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def _with_key(node: ast.AST) -> list[ast.expr]:
+    """The value that is set and the key, where a statement sets an item of a variable or attribute
+    by a key that is called for: `counts[ask(q)] += 1`."""
+    target = node.target if isinstance(node, ast.AugAssign) else None
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        (target,) = node.targets
+    is_item = isinstance(target, ast.Subscript) and isinstance(target.value, _WHOLE)
+    parts = [*ast.walk(target.slice)] if is_item else []  # type: ignore[union-attr]
+    is_called = any(isinstance(each, ast.Call) for each in parts)
+    if not is_called or any(isinstance(each, _SETTING) for each in parts):
+        return []
+    is_set = isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
+    return [*([node.value] if is_set else []), target.slice]  # type: ignore[union-attr, attr-defined]
+
+
+_WHOLE = (ast.Name, ast.Attribute)
+_SETTING = (ast.NamedExpr, ast.Slice)
 
 
 def _sees(node: ast.expr, name: str) -> bool:

@@ -11,7 +11,7 @@ from sgc.tracing.code.grouping import as_lists, is_sorted_by
 from sgc.tracing.code.trees import Function, Position, Tree, position
 from sgc.tracing.pieces.effects.changes import changed_names, method_of, read_by_key
 from sgc.tracing.pieces.effects.holds import taken_names
-from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of, is_part
+from sgc.tracing.pieces.holes import Hoisting, Holes, Outer, hoisted_of, is_part
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.set_names import (
     looped_over,
@@ -155,17 +155,17 @@ def piece_of(
     outer: Outer,
     tree: Tree,
     filename: str,
-    is_hoisting: bool = False,
+    hoisting: Hoisting = Hoisting.NOTHING,
 ) -> Piece | None:
     """The piece that a node is; None if its inputs or outputs cannot be passed.
 
-    is_hoisting: expressions that a statement puts into something are evaluated before it.
+    hoisting: expressions that a statement puts into something may be evaluated before it.
     """
     # A handler of what is hoisted would see whether a key was added before.
     is_handled = any(isinstance(each, ast.Try) for each in tree.above(node))
     defaulting = frozenset() if is_handled else outer.defaulting
-    holes = Holes(outer, hoisted_of(node, defaulting) if is_hoisting else [])
-    if is_hoisting and not holes.n_hoisted:
+    holes = Holes(outer, hoisted_of(node, hoisting, defaulting))
+    if hoisting is not Hoisting.NOTHING and not holes.n_hoisted:
         return None
     plain = _tested(_listed(holes.filled(node), node, function, tree), tree, node)
     place, found = position(node), names_of([plain])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from enum import StrEnum
 from typing import Any
 
@@ -102,3 +102,46 @@ def test_of_a_table_by_an_enum() -> None:
 @pytest.mark.parametrize("body", [of_a_method, of_a_defaultdict, of_an_iterator, that_is_changed])
 def test_others_are_equal_or_refused(body: Any) -> None:
     equal_or_refused(program(body), REPLIES, n=16)
+
+
+@sgc.function
+def ask(s, question: str):
+    s += question + sgc.gen("answer", max_tokens=4)
+    return s["answer"]
+
+
+def counts_answers(s) -> Any:
+    votes: Counter[str] = Counter()
+    for _ in sgc.turns(2):
+        votes[ask("q").ret_value] += 1
+    return votes.most_common()
+
+
+def keeps_answers(s) -> Any:
+    found = {"": 0}
+    for n in range(2):
+        found[ask(f"{n}").ret_value.strip()] = len(ask("value").ret_value)
+        found[ask("again").ret_value] = n
+    return found
+
+
+def counts_missing_keys(s) -> Any:
+    votes = {"x=1": 0, "": 1}
+    try:
+        votes[ask("q").ret_value] += 1
+    except KeyError as e:
+        return str(e), votes
+    return votes
+
+
+@pytest.mark.parametrize("body", [counts_answers, keeps_answers, counts_missing_keys])
+def test_keys_that_are_asked_for(body: Any) -> None:
+    """A key is what the model says, and its dict is changed by code."""
+
+    @sgc.function
+    def program(s, q: str):
+        found = body(s)
+        s += f"{found}" + sgc.gen("end", max_tokens=2)
+        return found
+
+    agree(program, REPLIES, n=6, q="x")
