@@ -59,9 +59,9 @@ class AbstractMatch:
         if not outer or outer[-1] in sure:  # of those from left to right, the last one
             return outer[-1] if outer else None
         last = self.session.coded(_LAST.format(outer=outer), (self._spans,), types.INT)
-        none = () if sure & {*outer} else (None,)
-        *first, rest = (*outer, *none)
-        return next((n for n in first if last == n), rest)
+        is_any = bool(sure & {*outer})  # else it may be that none took part
+        rest = outer[-1] if is_any else None
+        return next((n for n in outer if n != rest and last == n), rest)
 
     @property
     def lastgroup(self) -> str | None:

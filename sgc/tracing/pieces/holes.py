@@ -146,8 +146,8 @@ class Hoisting(Enum):
 def hoisted_of(
     node: ast.AST, hoisting: Hoisting, defaulting: Collection[str] = ()
 ) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, and the key, or what the comprehension that it
-    sets a variable to goes over: these can be evaluated first.
+    """The expressions that a statement puts into a list or dict, and the key, or what the
+    comprehension that it sets a variable to goes over: these can be evaluated first.
 
     defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
     before it calls `f`.
@@ -178,16 +178,18 @@ def hoisted_of(
 def _with_key(node: ast.AST) -> list[ast.expr]:
     """The value that is set and the key, where a statement sets an item of a variable or attribute
     by a key that is called for: `counts[ask(q)] += 1`."""
-    target = node.target if isinstance(node, ast.AugAssign) else None
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        (target,) = node.targets
-    is_item = isinstance(target, ast.Subscript) and isinstance(target.value, _WHOLE)
-    parts = [*ast.walk(target.slice)] if is_item else []  # type: ignore[union-attr]
+    targets: list[ast.expr] = [node.target] if isinstance(node, ast.AugAssign) else []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    target = targets[0] if len(targets) == 1 else None
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, _WHOLE):
+        return []
+    parts = [*ast.walk(target.slice)]
     is_called = any(isinstance(each, ast.Call) for each in parts)
     if not is_called or any(isinstance(each, _SETTING) for each in parts):
         return []
     is_set = isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
-    return [*([node.value] if is_set else []), target.slice]  # type: ignore[union-attr, attr-defined]
+    return [node.value, target.slice] if is_set else [target.slice]  # type: ignore[attr-defined]
 
 
 _WHOLE = (ast.Name, ast.Attribute)
