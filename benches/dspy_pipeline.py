@@ -134,7 +134,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     lm = dspy.LM(
         f"openai/{job['model']}", api_base=job["url"] + "/v1", api_key="none", temperature=0.0,
-        max_tokens=400, cache=False, num_retries=0, regex=FORM,
+        max_tokens=400, cache=False, num_retries=0, timeout=3000, regex=FORM,
     )  # fmt: skip
     dspy.configure(lm=lm)
     found = compiled(job) if job.get("compile") else evaluated(job)

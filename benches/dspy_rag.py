@@ -1,6 +1,6 @@
 """DSPy's retrieval pipeline on our server, with prefixes shared and without.
 
-    python -P benches/dspy_rag.py --peer PYTHON [--models sgc-tiny,S,M] [--folder FOLDER]
+    python -P benches/dspy_rag.py --peer PYTHON [--models sgc-tiny,S] [--folder FOLDER]
         [--shapes plain,compiled] [--reps 3] [--threads 32] [--divisor 1] [--out FILE.json]
 
 PYTHON is one with dspy 3.4.1 (`pip install dspy==3.4.1 litellm==1.110.2`); it runs
@@ -153,7 +153,7 @@ def write(asked: argparse.Namespace, load: tuple[float, ...], rows: list[dict[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", required=True, metavar="PYTHON", help="one that has dspy")
-    parser.add_argument("--models", default="sgc-tiny,S,M")
+    parser.add_argument("--models", default="sgc-tiny,S")
     parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--shapes", default="plain,compiled")
     parser.add_argument("--reps", type=int, default=3)
