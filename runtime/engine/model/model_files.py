@@ -5,21 +5,14 @@ Reads JSON and the headers of safetensors files, no weights. Called by `models.p
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
-from sgc.runtime.engine.text.json_files import AGAIN, Json, configured_eos_ids, read_json, refuse
+from sgc.runtime.engine.model.weight_files import check_sizes, read_headers
+from sgc.runtime.engine.text.json_files import AGAIN, Json, configured_eos_ids, read_json
 
 TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")
 ADAPTER = "adapter_config.json"
-N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
-         "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
-         "num_local_experts", "n_routed_experts")  # fmt: skip
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # Other files that libraries read.
 OTHERS = ("tokenizer_config.json", "chat_template.json", "special_tokens_map.json",
@@ -35,7 +28,7 @@ def check_files(folder: Path) -> None:
     _refuse_classifier(folder / "config.json", config)
     headers = read_headers(folder)
     for values in (config, *(part for part in config.values() if isinstance(part, dict))):
-        _check_sizes(folder / "config.json", values, headers)
+        check_sizes(folder / "config.json", values, headers)
     if not any(True for pattern in TOKENIZERS for _ in folder.glob(pattern)):
         raise LoadError(
             f"{folder} has no tokenizer: {folder / 'tokenizer.json'} is missing",
@@ -64,16 +57,3 @@ def _refuse_classifier(path: Path, config: Json) -> None:
                 hint="for scores and ranks, give a causal model or an embedder: they are cosines "
                 "of embeddings",
             )
-
-
-def _check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:
-    """Refuses absurd sizes: the model would be built before it is compared with the weights."""
-    largest = max((math.prod(tensor.shape) for tensor in headers.values()), default=0)
-    for names, most, what in (
-        (N_LAYERS, len(headers), f"the weights hold {len(headers)} tensors"),
-        (SIZES, largest, f"the largest tensor holds {largest} numbers"),
-    ):
-        for name in names:
-            n: Any = values.get(name)
-            if isinstance(n, int) and n > most:
-                refuse(path, f"{name} is {n}, but {what}")

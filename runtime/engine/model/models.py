@@ -1,7 +1,7 @@
 """Resolves a model's name to its folder; the only place that names the default model.
 
-Runs nothing from a model folder and reads no pickle: weights are safetensors only. Called by
-the server; imports neither torch nor transformers.
+Runs nothing from a model folder and reads no pickle: weights are safetensors or GGUF only. Called
+by the server; imports neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.model.checkpoints.gguf.files import SUFFIX, files_of, is_gguf
 from sgc.runtime.engine.model.model_files import check_files
 
 DEFAULT_NAMES = ("default", "")
@@ -39,7 +40,7 @@ class ModelSource:
 
 
 def resolve(name: str | None) -> ModelSource:
-    """Finds a model by name: "default", "fake", a local folder, or a hub id.
+    """Finds a model by name: "default", "fake", a local folder, a GGUF file, or a hub id.
 
     Raises `LoadError` naming what was tried.
     """
@@ -48,14 +49,19 @@ def resolve(name: str | None) -> ModelSource:
     if name is None or name in DEFAULT_NAMES:
         return _checked(ModelSource("sgc-tiny", DEFAULT_FOLDER, DEFAULT_FOLDER))
     path = Path(name).expanduser()
-    if path.is_dir():
+    if path.is_dir() and not is_gguf(path):
         return _checked(ModelSource(path.resolve().name, path.resolve(), path.resolve()))
-    if path.suffix == ".gguf":
-        raise _gguf(str(path))
+    if path.is_dir() or path.suffix == SUFFIX:
+        from sgc.runtime.engine.model.checkpoints.gguf.folder import unpacked
+
+        folder = unpacked(files_of(path))
+        name = path.resolve().name if path.is_dir() else path.stem
+        return ModelSource(name, folder, folder)
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(
             f"no model folder at {path}",
-            hint='give a folder with config.json and *.safetensors, a hub id, "default" or "fake"',
+            hint="give a folder with config.json and *.safetensors, a GGUF file, a hub id, "
+            '"default" or "fake"',
         )
     folder = _from_hub(name)
     return _checked(ModelSource(name, folder, folder))
@@ -64,9 +70,6 @@ def resolve(name: str | None) -> ModelSource:
 def _checked(source: ModelSource) -> ModelSource:
     assert source.folder is not None
     names = {path.name for path in source.folder.iterdir()}
-    gguf = sorted(name for name in names if name.endswith(".gguf"))
-    if gguf and not any(name.endswith(".safetensors") for name in names):
-        raise _gguf(str(source.folder / gguf[0]))
     if "config.json" not in names:
         raise LoadError(f"{source.folder} is not a model folder: it has no config.json")
     if not any(name.endswith(".safetensors") for name in names):
@@ -78,14 +81,6 @@ def _checked(source: ModelSource) -> ModelSource:
         )
     check_files(source.folder)
     return source
-
-
-def _gguf(path: str) -> LoadError:
-    return LoadError(
-        f"{path} is a GGUF file, which this engine does not read",
-        hint="write a folder of it with transformers: AutoModelForCausalLM.from_pretrained(FOLDER, "
-        "gguf_file=NAME) and AutoTokenizer likewise, each with save_pretrained(NEW_FOLDER)",
-    )
 
 
 def _from_hub(name: str) -> Path:

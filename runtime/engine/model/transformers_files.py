@@ -23,6 +23,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.images.families import FAMILIES, REFUSED
+from sgc.runtime.engine.model.checkpoints.gguf.files import Gguf
+from sgc.runtime.engine.model.checkpoints.gguf.weights import gguf_of, told, weights
 from sgc.runtime.engine.model.checkpoints.widening import quantization_of, widened
 from sgc.runtime.engine.model.model_files import refuse_adapter
 from sgc.runtime.engine.model.pooling_files import MODULES
@@ -48,9 +50,8 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
     headers = read_headers(Path(folder))
     quantization = quantization_of(Path(folder))
     config = _config(folder)
-    state: dict[str, torch.Tensor] | None = None
-    if quantization is not None:
-        state = _widened(folder, config, quantization, dtype)
+    state = _state(folder, config, quantization, dtype)
+    if state is not None:
         headers = {key: _header(tensor) for key, tensor in state.items()}
     report = _Report()
     try:
@@ -100,6 +101,25 @@ def _loaded(
         found = kind.from_pretrained(None, state_dict=state, **settings)
     model, told = found
     return model, told
+
+
+def _state(
+    folder: str, config: Any, quantization: Mapping[str, Any] | None, dtype: str
+) -> dict[str, torch.Tensor] | None:
+    """The weights, where they are not what transformers reads from the folder."""
+    gguf = gguf_of(Path(folder))
+    if gguf is not None:
+        return _of_gguf(gguf, config, dtype)
+    return None if quantization is None else _widened(folder, config, quantization, dtype)
+
+
+def _of_gguf(gguf: Gguf, config: Any, dtype: str) -> dict[str, torch.Tensor]:
+    config.dtype = _DTYPES.get(dtype, config.dtype or torch.bfloat16)
+    state = weights(gguf, config, config.dtype)
+    if gguf.kinds:
+        n_bytes = sum(tensor.nbytes for tensor in state.values())
+        _log.warning("%s", told(gguf, n_bytes, str(config.dtype).removeprefix("torch.")))
+    return state
 
 
 def _widened(

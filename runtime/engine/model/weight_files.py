@@ -4,16 +4,29 @@ and imports no library."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.text.json_files import AGAIN, open_file, parse_object, read_json, refuse
+from sgc.runtime.engine.text.json_files import (
+    AGAIN,
+    Json,
+    open_file,
+    parse_object,
+    read_json,
+    refuse,
+)
 
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 MAX_DIMENSIONS = 64
+# What a config.json calls them.
+N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
+         "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
+         "num_local_experts", "n_routed_experts")  # fmt: skip
 # Bits of one number.
 TYPES = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
@@ -90,6 +103,19 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
             hint=AGAIN,
         )
     return tensors
+
+
+def check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:
+    """Refuses absurd sizes: the model would be built before it is compared with the weights."""
+    largest = max((math.prod(tensor.shape) for tensor in headers.values()), default=0)
+    for names, most, what in (
+        (N_LAYERS, len(headers), f"the weights hold {len(headers)} tensors"),
+        (SIZES, largest, f"the largest tensor holds {largest} numbers"),
+    ):
+        for name in names:
+            n: Any = values.get(name)
+            if isinstance(n, int) and n > most:
+                refuse(path, f"{name} is {n}, but {what}")
 
 
 def _tensor(path: Path, name: str, value: Any) -> TensorHeader:

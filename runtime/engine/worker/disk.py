@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sgc.errors import LoadError
 from sgc.runtime.engine.disk.folder import KVFolder, own_folder
 from sgc.runtime.engine.disk.keys import files_digest, fingerprint
+from sgc.runtime.engine.model.checkpoints.gguf.files import SUFFIX
 from sgc.runtime.engine.model.weight_files import weight_files
 from sgc.runtime.engine.names import StepOptions
 
@@ -26,7 +27,8 @@ class Disk:
         self._options = options
         self._digest: Future[bytes] | None = None
         if options.kv_dir is not None and folder is not None:
-            files = [Path(folder) / "config.json", *weight_files(Path(folder))]
+            path = Path(folder)
+            files = [path / "config.json", *weight_files(path), *path.glob(f"*{SUFFIX}")]
             self._digest = ThreadPoolExecutor(1, "weights-digest").submit(files_digest, files)
 
     def tier(self, pages: PageBytes, facts: tuple[str, ...]) -> DiskTier | None:

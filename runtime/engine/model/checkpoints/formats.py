@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sgc.runtime.engine.model.checkpoints import bits_and_bytes
+
 Parts = Mapping[str, Tensor]
 Settings = Mapping[str, Any]
 _AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # where an integer's eight numbers lie in it
@@ -27,6 +29,13 @@ class Format:
     needs: tuple[str, ...]
     widened: Callable[[Parts, Settings], Tensor]
     may_have: tuple[str, ...] = ()
+
+    def split(self, key: str) -> tuple[str, str] | None:
+        """The module and the name of one of its tensors, None if it is none of these."""
+        for name in (*self.may_have, *self.needs):
+            if key.endswith(f".{name}"):
+                return key.removesuffix(f".{name}"), name
+        return None
 
 
 def _fp8(parts: Parts, settings: Settings) -> Tensor:
@@ -96,6 +105,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "awq": Format(_PACKED, _awq),
     "gptq": Format(_PACKED, _gptq, ("g_idx",)),
+    "bitsandbytes": Format(("weight",), bits_and_bytes.widened, bits_and_bytes.MAY_HAVE),
 }  # fmt: skip
 
 

@@ -29,6 +29,8 @@ def quantization_of(folder: Path) -> Mapping[str, Any] | None:
     found: Any = values.get("quantization_config") or values.get("compression_config")
     if not found:
         return None
+    if isinstance(found, dict) and (found.get("load_in_4bit") or found.get("load_in_8bit")):
+        found = {"quant_method": "bitsandbytes", **found}  # which old folders do not say
     if not isinstance(found, dict) or not isinstance(found.get("quant_method"), str):
         refuse(path, "its quantization_config names no quant_method")
     is_packed = found.get("format") == _PACKED
@@ -42,11 +44,11 @@ def widened(folder: Path, settings: Mapping[str, Any], dtype: torch.dtype) -> di
     waiting: dict[str, dict[str, Tensor]] = {}
     for path in weight_files(folder):
         for key, tensor in _tensors(path):
-            module, _, name = key.rpartition(".")
-            if name in (*format_.needs, *format_.may_have):
-                waiting.setdefault(module, {})[name] = tensor
-            else:
+            place = format_.split(key)
+            if place is None:
                 found[key] = tensor
+            else:
+                waiting.setdefault(place[0], {})[place[1]] = tensor
     for module in list(waiting):
         parts = waiting.pop(module)
         found[f"{module}.weight"] = _weight(folder, module, parts, format_, settings).to(dtype)

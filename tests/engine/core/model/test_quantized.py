@@ -3,6 +3,7 @@ the weights that the numbers stand for."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 from collections.abc import Callable
@@ -93,6 +94,44 @@ def compressed(dtype: torch.dtype, *, of_all: bool = False) -> Callable[[Tensor]
     return made
 
 
+def eight_bits(weight: Tensor) -> Made:
+    largest = weight.abs().amax(1)
+    numbers = (weight / largest[:, None] * 127).round().to(torch.int8)
+    tensors = {
+        "weight": numbers, "SCB": largest, "weight_format": torch.zeros((), dtype=torch.uint8)
+    }  # fmt: skip
+    return tensors, numbers.float() * largest[:, None] / 127
+
+
+def four_bits(kind: str, *, double: bool = False, stored: torch.dtype = torch.uint8) -> Any:
+    """Of bitsandbytes; its tables are these: 16 values, and 256."""
+    table, scales = torch.linspace(-1, 1, 16) ** 3, torch.linspace(-1, 1, 256)
+
+    def made(weight: Tensor) -> Made:
+        blocks = weight.reshape(-1, 32)
+        largest = blocks.abs().amax(1)
+        state: dict[str, Any] = {"quant_type": kind, "blocksize": 32, "dtype": "float32",
+                                 "shape": list(weight.shape)}  # fmt: skip
+        tensors = {"weight.absmax": largest, "weight.quant_map": table}
+        if double:
+            offset, top = largest.mean(), (largest - largest.mean()).abs().reshape(-1, 16).amax(1)
+            each = top.repeat_interleave(16)
+            held = ((largest - offset) / each)[:, None].sub(scales).abs().argmin(1)
+            largest = scales[held] * each + offset
+            state |= {"nested_blocksize": 16, "nested_dtype": "float32"}
+            state["nested_offset"] = offset.item()
+            tensors |= {"weight.absmax": held.to(torch.uint8), "weight.nested_absmax": top,
+                        "weight.nested_quant_map": scales}  # fmt: skip
+        places = (blocks / largest[:, None])[..., None].sub(table).abs().argmin(-1)
+        pairs = places.flatten().to(torch.uint8).view(-1, 2)
+        tensors |= {"weight": (pairs[:, :1] << 4 | pairs[:, 1:]).view(-1).view(stored)[:, None],
+                    f"weight.quant_state.bitsandbytes__{kind}": told(state)}  # fmt: skip
+        return tensors, (table[places] * largest[:, None]).view(weight.shape)
+
+    return made
+
+
+BNB_4 = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 CASES: dict[str, tuple[dict[str, Any], Callable[[Tensor], Made]]] = {
     "awq": ({"quant_method": "awq", "bits": 4, "group_size": GROUP, "version": "gemm"}, awq),
     "gptq 4": ({"quant_method": "gptq", "bits": 4}, gptq(4)),
@@ -108,6 +147,10 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Tensor], Made]]] = {
     "int8": (
         {"quant_method": "compressed-tensors", "format": "int-quantized"}, compressed(torch.int8),
     ),
+    "nf4": (BNB_4, four_bits("nf4")),
+    "nf4 double": (BNB_4, four_bits("nf4", double=True)),
+    "fp4 in floats": (BNB_4, four_bits("fp4", stored=torch.float16)),
+    "LLM.int8": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, eight_bits),
 }  # fmt: skip
 
 
@@ -120,7 +163,9 @@ def save(folder: Path, settings: dict[str, Any], make: Callable[[Tensor], Made])
     for key in [key for key in tensors if key.endswith("_proj.weight")]:
         made, wide = make(tensors.pop(key))
         module = key.removesuffix(".weight")
-        tensors |= {f"{module}.{name}": tensor.contiguous() for name, tensor in made.items()}
+        tensors |= {
+            f"{module}.{name}": tensor.contiguous().clone() for name, tensor in made.items()
+        }
         model.get_parameter(key).data = wide.contiguous().float()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     change(folder, quantization_config=settings)
@@ -160,7 +205,7 @@ def test_it_is_served_as_an_ordinary_model(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "not supported: .*bitsandbytes"),
+        ({"load_in_4bit": True}, "not the model's .*down_proj.qweight"),
         ({"quant_method": "no-such-format"}, "not the model's .*down_proj.qweight"),
         ({"bits": 4}, "names no quant_method"),
         ([1], "names no quant_method"),
@@ -176,6 +221,11 @@ def test_other_formats_are_refused_with_the_reason(tmp_path: Path, settings: Any
 
 
 Q = "model.layers.1.self_attn.q_proj"
+NF4 = "weight.quant_state.bitsandbytes__nf4"
+
+
+def told(state: object) -> Tensor:
+    return torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +242,20 @@ Q = "model.layers.1.self_attn.q_proj"
         ("fp8", {}, {"weight_scale_inv": torch.ones(2, 2)}, "scales for"),
         ("int8", {}, {"weight_scale": torch.ones(7)}, "scales for a weight of"),
         ("int8", {}, {"weight_zero_point": torch.ones(64, 1)}, "has zero points"),
+        ("LLM.int8", {}, {"SCB": torch.ones(3)}, "scales for a weight of"),
+        ("LLM.int8", {}, {"SCB": None}, "neither SCB nor quant_state"),
+        ("LLM.int8", {}, {"weight_format": torch.ones((), dtype=torch.uint8)}, "not in rows"),
+        ("nf4", {}, {"weight.quant_map": torch.ones(15)}, "quant_map has 15 values, not 16"),
+        ("nf4", {}, {"weight.absmax": None}, "it lacks weight.absmax"),
+        ("nf4", {}, {"weight.absmax": torch.ones(3)}, "3 blocks of 32 for 2048 numbers"),
+        ("nf4", {}, {NF4: told({"shape": [2**20, 2**30], "blocksize": 2**30})}, "1024 bytes for"),
+        ("nf4", {}, {NF4: told({"shape": [64, 32], "blocksize": 0})}, "64 blocks of 0 for"),
+        ("nf4", {}, {NF4: told({"shape": -1})}, "shape must be two sizes"),
+        ("nf4", {}, {NF4: told([[]] * 9)}, "no JSON object"),
+        ("nf4", {}, {NF4: torch.full((9000,), 91, dtype=torch.uint8)}, "cannot be used"),
+        ("nf4", {}, {NF4: torch.zeros(70_000, dtype=torch.uint8)}, "quant_state is of"),
+        ("nf4 double", {}, {"weight.nested_quant_map": None}, "lacks weight.nested_quant_map"),
+        ("nf4 double", {}, {"weight.nested_absmax": None}, "without nested_absmax"),
     ],
 )
 def test_damaged_folders_are_typed_errors(
@@ -215,10 +279,13 @@ def test_a_module_that_was_left_as_it_was(tmp_path: Path) -> None:
     assert torch.equal(found.lm_head.weight, right.lm_head.weight)
 
 
-def test_gguf_files_are_refused_by_name(tmp_path: Path) -> None:
+def test_a_gguf_file_without_its_package_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     (tmp_path / "model-q4.gguf").write_bytes(b"GGUF")
-    for name in (tmp_path, tmp_path / "model-q4.gguf", "elsewhere.gguf"):
-        with pytest.raises(LoadError, match=r"\.gguf is a GGUF file.*\n.*gguf_file=NAME"):
+    for name in (tmp_path, tmp_path / "model-q4.gguf"):
+        with pytest.raises(LoadError, match=r"q4\.gguf is a GGUF file.*\n.*'sgc\[gguf\]'"):
             resolve(str(name))
 
 
