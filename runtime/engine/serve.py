@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     parser = argparse.ArgumentParser(prog="sgc serve", description="Serve a model over gRPC.")
     add, defaults = parser.add_argument, ServerConfig()
-    add("--model", help='a model folder, a hub id, "default" or "fake"')
+    add("--model", help='a model folder, a GGUF file, a hub id, "default" or "fake"')
     add("--served-model-name", help="what clients call the model; by default its own name")
     add("--listen", default=defaults.listen, help="host:port (port 0: any) or unix:/path")
     add("--pool-tokens", type=_positive, help="token positions the KV pool holds")

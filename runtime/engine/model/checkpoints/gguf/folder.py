@@ -6,6 +6,7 @@ size and time. The server calls it before it starts the step process, so it impo
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import importlib.util
@@ -100,8 +101,10 @@ def _cache() -> Path:
         if os.access(found, os.W_OK) and found.stat().st_uid == os.geteuid():
             return found
     except OSError:
-        pass  # a home that cannot be written: it is made anew each time
-    return Path(tempfile.mkdtemp(prefix="sgc-gguf-"))
+        pass  # a home that cannot be written: the folder is this process's
+    found = Path(tempfile.mkdtemp(prefix="sgc-gguf-"))
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return found
 
 
 def _remove_old(cache: Path) -> None:

@@ -50,6 +50,10 @@ class Keys:
     def has(self, name: str) -> bool:
         return self._full(name) in self.values
 
+    def says(self, name: str) -> bool:
+        """Whether it is there, and not 0."""
+        return bool(self.values.get(self._full(name)))
+
     def word(self, name: str, default: str) -> str:
         return str(self._get(name, default))
 
@@ -207,7 +211,7 @@ def _gemma2(keys: Keys, gguf: Gguf, config: Json) -> Json:
 def _gemma3(keys: Keys, gguf: Gguf, config: Json) -> Json:
     local = keys.number("rope.freq_base_swa", _DEFAULT_BASE)
     caps = {
-        name: keys.number(name) if keys.has(name) else None
+        name: keys.number(name) if keys.says(name) else None
         for name in ("attn_logit_softcapping", "final_logit_softcapping")
     }
     return {
@@ -241,7 +245,8 @@ def _queries_scale(config: Json, n_layers_of_27b: int) -> int:
 def _phi3(keys: Keys, gguf: Gguf, config: Json) -> Json:
     n_rotated = keys.size("rope.dimension_count", config["head_dim"])
     original = keys.size("rope.scaling.original_context_length", config["max_position_embeddings"])
-    window = keys.size("attention.sliding_window") if keys.has("attention.sliding_window") else None
+    name = "attention.sliding_window"
+    window = keys.size(name) if keys.says(name) else None  # Phi-4 says 0
     keys.must_be("rope.scaling.type", "none", "longrope")
     rope: Json = {"rope_type": "default", "rope_theta": keys.number("rope.freq_base", 1e4)}
     if n_rotated != config["head_dim"]:

@@ -29,7 +29,7 @@ from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.models import resolve
 from sgc.runtime.engine.model.self_check import own_logits
 from sgc.runtime.engine.model.transformers_files import load_transformers_model
-from sgc.runtime.engine.text.template_child import read_template
+from sgc.runtime.engine.text.template_child import read_template, start_probe
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
 
 pytest.importorskip("gguf", reason="needs sgc[gguf]")
@@ -62,6 +62,8 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
                {"gemma3.rope.scaling.type": "linear", "gemma3.rope.scaling.factor": 4.0}),
     "phi3": ("Phi3", {"pad_token_id": 0, "head_dim": 8, "sliding_window": 8,
                       "rope_parameters": PARTLY}, {}),
+    "phi4": ("Phi3", {"pad_token_id": 0, "head_dim": 8, "sliding_window": None},
+             {"phi3.attention.sliding_window": 0}),
 }  # fmt: skip
 QUICK = ("llama", "qwen3moe")
 
@@ -177,6 +179,19 @@ def test_vocabulary_template_and_ends(tmp_path: Path) -> None:
     found = read_template(folder)
     assert found is not None
     assert found.source == template
+
+
+@slow
+@pytest.mark.parametrize("source", ["{% for i in range(10**9) %}x{% endfor %}",
+                                    "{{ ''.__class__.__mro__ }}"])  # fmt: skip
+def test_a_template_is_as_bounded_as_a_folders(source: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    save_gguf(path, make_model("Llama", {}), vocabulary={**BYTE_LEVEL, "chat_template": source})
+    probe = start_probe(folder_of(path))
+    assert probe is not None
+    chat = probe.result()
+    assert not chat.from_model
+    assert "chat template is not used" in chat.notes[0]
 
 
 def test_sentencepiece(tmp_path: Path) -> None:
