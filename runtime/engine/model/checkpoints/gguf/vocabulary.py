@@ -78,7 +78,8 @@ def _converted(architecture: str, fields: Json, config: Json) -> Json:
             [pre_tokenizers.Digits(individual_digits=True), backend.pre_tokenizer]
         )
     given = {name: value for name, value in config.items() if value is not None}
-    whole: Any = TokenizersBackend(tokenizer_object=backend, **given)
+    make: Any = TokenizersBackend
+    whole = make(tokenizer_object=backend, **given)
     spec: Json = json.loads(whole.backend_tokenizer.to_str())
     n = len(fields["tokens"])
     return {**spec, "added_tokens": [each for each in spec["added_tokens"] if each["id"] < n]}

@@ -53,8 +53,9 @@ def told(gguf: Gguf, n_bytes: int, dtype: str) -> str:
 def weights(gguf: Gguf, config: Any, dtype: torch.dtype) -> dict[str, Tensor]:
     """All tensors of the model of a configuration. Raises `LoadError`."""
     row, keys = architecture_of(gguf)
+    kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     with torch.device("meta"):
-        model: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config)
+        model = kind(config)
     names = _names(gguf, keys.architecture, config.num_hidden_layers)
     wanted = {key: names(key) for key in model.state_dict()}
     if config.tie_word_embeddings:
@@ -146,7 +147,7 @@ def _quantization(gguf: Gguf) -> str:
     number = gguf.values.get("general.file_type")
     known = {each.value: each.name for each in library.LlamaFileType}
     if type(number) is int and known.get(number, "").startswith("MOSTLY_"):
-        return known[number].removeprefix("MOSTLY_")
+        return str(known[number]).removeprefix("MOSTLY_")
     return max(kinds, key=lambda name: kinds[name])
 
 
