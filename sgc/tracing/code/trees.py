@@ -197,9 +197,10 @@ def _is_inside(inner: Position | None, outer: Position) -> bool:
 
 @lru_cache(maxsize=4096)
 def at(place: Position, tree: Tree) -> ast.AST | None:
-    """The innermost node that covers a place."""
+    """The innermost node that covers a place: the smallest, since Python 3.11 says that parts of an
+    f-string are where all of it is, as the specification of a format; of equal ones the deepest."""
     covering = [node for node in tree.nodes if covers(node, place)]
-    return max(covering, key=lambda node: _depth(node, tree), default=None)
+    return max(covering, key=lambda node: (*_smallness(node), _depth(node, tree)), default=None)
 
 
 def statement_at(line: int, function: Function) -> ast.stmt | None:
@@ -229,6 +230,12 @@ def statement_around(line: int | None, function: Function) -> ast.stmt | None:
 def covers(node: ast.AST, place: Position) -> bool:
     its = position(node)
     return its is not None and _is_inside(place, its)
+
+
+def _smallness(node: ast.AST) -> Position:
+    """Of nodes that cover one place, more for one that is inside of another."""
+    line, column, end_line, end_column = position(node) or (0, 0, 0, 0)
+    return line, column, -end_line, -end_column
 
 
 def _depth(node: ast.AST, tree: Tree) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -149,3 +150,15 @@ PROGRAMS = (
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_the_graph_does_what_the_program_does(program):
     agree(program, REPLIES, n=5, budget=Budget(), q="a b")
+
+
+@sgc.function
+def in_formats(s, q: str):
+    s += q + sgc.gen("words", max_tokens=8)
+    lengths = [3, len(s["words"])]
+    s += f"{mean(lengths):.2f} of {max(lengths):>{len(q)}}" + sgc.gen("end", max_tokens=2)
+
+
+def test_of_texts_with_formats() -> None:
+    """Python 3.11 says that the format is where the whole text is."""
+    agree(in_formats, REPLIES, n=6, q="xyz")
