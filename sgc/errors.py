@@ -92,6 +92,10 @@ class TraceError(SgcError):
     fails_at: str = ""
 
 
+class RaisedInTrace(TraceError):
+    """A line of the program raised an exception while it was traced."""
+
+
 class VerifyError(SgcError):
     """A graph breaks the rules of the IR; the message lists every violation."""
 

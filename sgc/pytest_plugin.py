@@ -98,12 +98,12 @@ def _recorded(config: pytest.Config, path: Path) -> Endpoint:
 
 
 def _replayed(path: Path) -> Endpoint:
-    from sgc.errors import SgcError
     from sgc.runs.keeping import replay
 
     if not path.is_file():
-        raise SgcError(
-            f"there is no recording {path}",
-            hint="write it, from a model: pytest --sgc-record --sgc-engine openai:MODEL",
+        pytest.fail(
+            f"there is no recording {path}\n"
+            "  write it, from a model: pytest --sgc-record --sgc-engine openai:MODEL",
+            pytrace=False,
         )
     return replay(path)

@@ -38,8 +38,8 @@ _RUN_GROUPS = (
     Group.of(
         "Program",
         "single_args json_args rows tools level",
-        "limit sample skip_bad_rows rows_format interpret full_graph no_check source early_tools "
-        "as_sglang",
+        "limit sample key ignore_columns skip_bad_rows rows_format interpret full_graph no_check "
+        "source early_tools as_sglang",
     ),
     Group.of(
         "Model",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sgc.cli.columns import columns_options
 from sgc.cli.common import common_options
 from sgc.cli.completion import program_files
 from sgc.cli.help import Choice, Group, command, option
@@ -41,7 +42,7 @@ _OPT_GROUPS = (
     Group.of("Passes", "level passes model rows"),
     Group.of("Moves of prefixes (-p hoist_prefix)", "proposer validate_rows", "min_equal engine"),
 )
-_PREDICTED = Group.of("Of a run with", "json_args single_args rows")
+_PREDICTED = Group.of("Of a run with", "json_args single_args rows", "key ignore_columns")
 _EXPLAIN_GROUPS = (
     _PREDICTED,
     Group.of("Program", "level bindings"),
@@ -143,6 +144,7 @@ def opt_command(**options: Any) -> None:
         help="One argument, read as its type. Repeatable.")  # fmt: skip
 @option("--rows", type=click.Path(path_type=Path), metavar="FILE",
         help="Predict all rows of a file together.")  # fmt: skip
+@columns_options
 @option("--after-run", type=click.Path(path_type=Path), metavar="LOG", help="The log of a "
         "run: what was measured beside what its replies lead to expect.")  # fmt: skip
 @option("-e", "--engine", metavar="URI", help="Predict for a model provider: openai:MODEL, "
@@ -170,7 +172,8 @@ def explain_command(**options: Any) -> None:
 @option("-a", "--arg", "single_args", multiple=True, metavar="NAME=VALUE",
         help="One argument, read as its type. Repeatable.")  # fmt: skip
 @option("--rows", type=click.Path(path_type=Path), metavar="FILE", help="Of all rows of a "
-        "file together, a JSON object of arguments a line.")  # fmt: skip
+        "file together, as `sgc run --rows` reads it.")  # fmt: skip
+@columns_options
 @option("-e", "--engine", metavar="URI", help="A model provider: openai:MODEL, anthropic:MODEL or "
         "openai+http://HOST:PORT/v1#MODEL. Without it an engine of ours.")  # fmt: skip
 @option("-m", "--model", metavar="ID_OR_PATH", help="Model of an engine of ours; only its "

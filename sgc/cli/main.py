@@ -197,6 +197,9 @@ def _say(line: str) -> None:
 
 def _show_usage_error(error: click.ClickException) -> None:
     """As click does, with `sgc: error:` as before every other error."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.format_message())  # the help itself
+        return
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is not None:
         _say(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n")

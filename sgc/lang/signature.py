@@ -15,8 +15,9 @@ from sgc.errors import ArgumentError, UsageError, closest
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
-from sgc.runtime.executor.interface.argument_shapes import lowered, misfit
+from sgc.runtime.executor.interface.argument_shapes import lowered, made, misfit, shown
 from sgc.runtime.executor.interface.arguments import fits
+from sgc.runtime.executor.interface.failures import class_name
 
 _TYPES: Mapping[Any, Type] = {
     str: types.TEXT,
@@ -190,6 +191,21 @@ class Signature:
                 or ((p.has_tuples or p.classes) and _has_others(p, rows))
             )
         ]
+
+    def objects(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments out of JSON, with objects of the program's classes for the dicts of their
+        fields. Raises ArgumentError for fields that a class does not take."""
+        found = dict(arguments)
+        for each in self.parameters:
+            if each.classes and each.name in found:
+                classes = {class_name(kind): kind for kind in each.classes}
+                schema = json.loads(each.schema)
+                try:
+                    found[each.name] = made(found[each.name], schema, classes)
+                except (TypeError, ValueError) as error:
+                    what = f"argument {each.name!r} of {self.function} must be {shown(schema)}"
+                    raise ArgumentError(f"{what}: {error}") from error
+        return found
 
     def check_types(self, arguments: Mapping[str, Any]) -> None:
         """Raises ArgumentError for values that are not of an annotated parameter's type."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from sgc.errors import UsageError
+from sgc.errors import UsageError, closest
 from sgc.ir.graph import Graph
 from sgc.predict.bounds.requests import Asking
 from sgc.predict.dry.replies import Writer
@@ -98,7 +98,7 @@ class ProviderTarget:
 
     def __init__(self, uri: str, prices: Path | None = None) -> None:
         from sgc.runtime.executor.backends.providers.connect import NO_KEY, parse_target
-        from sgc.runtime.executor.backends.providers.models.models import as_of
+        from sgc.runtime.executor.backends.providers.models.models import as_of, model_names
         from sgc.runtime.executor.backends.providers.models.prices import read_prices
 
         found = parse_target(uri, key=NO_KEY)  # no request is made
@@ -110,10 +110,11 @@ class ProviderTarget:
             self.facts = replace(self.facts, prices=given)
         self.prices_of = str(prices) if given is not None else f"the table of {as_of()}"
         if self.facts.prices is None:
+            meant = closest(found.model, model_names(found.provider))
             raise UsageError(
-                f"no prices of {found.model} are known",
+                f"no prices of {found.model} are known{meant}",
                 hint='give --prices FILE, with {"MODEL": {"input": 1.0, "output": 2.0}}, dollars a '
-                "million tokens; ?like=MODEL says which model it is like",
+                "million tokens; ?like=MODEL, after the name, takes those of a model that is known",
             )
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.core.places import here
 from sgc.core.session import current_session
 from sgc.core.threads import in_thread
-from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
+from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError, closest
 from sgc.interpreter.bodies import call
 from sgc.interpreter.calls import Canceller, finished, run_eager, start_eager, start_streaming
 from sgc.ir.analysis.host_calls import told_pieces
@@ -272,8 +272,10 @@ class Function(Definition, Batched):
         try:
             arguments = self.bound(args, own | rest)
         except ArgumentError as error:
-            known = [*self.signature.names, *OPTION_NAMES, *HOW_DEFAULTS]
+            known = [*OPTION_NAMES, *HOW_DEFAULTS]
             for name in rest:
+                if closest(name, self.signature.names):  # said already
+                    continue
                 for close in difflib.get_close_matches(name, known, n=1):
                     error.hint += f"; did you mean {close} instead of {name}?"
             raise

@@ -11,6 +11,7 @@ from sgc.errors import (
     AppendError,
     ForkError,
     ProgramError,
+    RaisedInTrace,
     SgcError,
     TraceError,
     UnknownVariable,
@@ -62,7 +63,7 @@ def run_traced(
             return
         if (told_better := misnamed(error)) is not None:
             raise told_better from error
-        raise TraceError(
+        raise RaisedInTrace(
             f"the program raised {type(error).__name__} while being traced: "
             + session.shown(message_of(error)),
             where=innermost_user_line(error),

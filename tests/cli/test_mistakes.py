@@ -75,7 +75,7 @@ def test_damaged_files(sgc_command, tip, damage, message, command):
 BAD = {
     "missing program": (["run", "missing.sgir"], 2, "missing.sgir"),
     "missing source": (["compile", "missing.py"], 2, "missing.py: no such file"),
-    "a folder": (["run", "."], 1, "folder"),
+    "a folder": (["run", "."], 2, "folder"),
     "missing argument": (["run", "tip.sgir"], 2, "missing argument 'topic' (text)"),
     "surplus argument": (["run", "tip.sgir", "--arg", "topic=a", "--arg", "x=b"], 2, "unknown argument 'x'"),
     "wrong type": (["run", "tip.sgir", "--args", '{"topic": 3}'], 2, "'topic' must be text, found int 3"),
@@ -214,3 +214,75 @@ def test_a_file_with_hostile_contents_runs_nothing(sgc_command, tip, tmp_path):
     before = set(sys.modules)
     assert sgc_command("verify", "h.sgir")[0] == 0
     assert not {m for m in set(sys.modules) - before if not m.startswith(("sgc", "encodings"))}
+
+
+def test_a_folder_in_place_of_a_program_names_the_programs_in_it(sgc_command, tmp_path):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    code, _, err = sgc_command("run", str(folder))
+    assert (code, "found a folder\n  no .py or .sgir file is in it" in err) == (2, True)
+    (folder / "sort.py").write_text("")
+    assert sgc_command("run", str(folder))[2].endswith(f"in it: {folder}/sort.py\n")
+    assert f"Did you mean '{folder}/sort.py'?" in sgc_command("run", f"{folder}/sort")[2]
+
+
+def test_without_a_command_the_help_is_no_error(sgc_command):
+    code, _, err = sgc_command()
+    assert (code, err.startswith("Usage: sgc"), "error:" in err) == (2, True, False)
+
+
+def test_what_a_programs_line_raises_is_told_once(sgc_command, fake_engine, tmp_path):
+    on = ("--engine", fake_engine._engine.uri, "--seed", "1")
+    body = (
+        "@sgc.function\ndef p(s):\n    s += 'x'\n    y = {}\n    s += sgc.gen('a', max_tokens=2)\n"
+    )
+    path = written(tmp_path, body.format("1 / 0"))
+    code, out, err = sgc_command("run", path, *on)
+    assert (code, out) == (1, "")
+    told = "sgc: error: prog.py:5: ZeroDivisionError: division by zero"
+    assert err.splitlines() == [told, "  --debug shows the traceback"]
+    was_traced = "__import__('sgc').core.session.current_session().__class__.__name__[0] == 'T'"
+    path = written(tmp_path, body.format(f"1 / (0 if {was_traced} else 1)"))
+    code, out, err = sgc_command("run", path, *on, "-q")
+    assert (code, err.count("p is interpreted")) == (0, 1)
+
+
+def test_own_columns_of_a_job_may_be_left_out(sgc_command, fake_engine, tmp_path):
+    on = ("--engine", fake_engine._engine.uri, "--seed", "1", "-q")
+    path = written(
+        tmp_path, "@sgc.function\ndef p(s, n: int):\n    s += str(n + 1)\n    return n\n"
+    )
+    (tmp_path / "mails.csv").write_text("id,n,from\na,5,x\nb,6,y\n")
+    rows = ("--rows", "mails.csv")
+    code, _, err = sgc_command("run", path, *rows, *on)
+    assert code == 2
+    assert "unknown argument 'from'" in err
+    assert "--ignore-columns leaves other columns out" in err
+    code, out, err = sgc_command("run", path, *rows, *on, "--ignore-columns", "--key", "id")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert sorted((each["key"], each["return"]) for each in found) == [("a", 5), ("b", 6)]
+    assert found[0]["inputs"].keys() == {"n"}
+    code, out, err = sgc_command("estimate", path, *rows, "--ignore-columns", "--key", "id")
+    assert (code, ", 2 rows" in out) == (0, True), err
+    assert sgc_command("explain", path, *rows, "--ignore-columns")[0] == 0
+
+
+def test_an_object_of_a_programs_class_is_given_as_json(sgc_command, fake_engine, tmp_path):
+    on = ("--engine", fake_engine._engine.uri, "--seed", "1", "-q")
+    body = (
+        "from dataclasses import dataclass\n\n\n@dataclass\nclass Case:\n    name: str\n"
+        "    tags: list[str]\n    n: int = 3\n\n\n@sgc.function\ndef p(s, case: Case):\n"
+        "    for tag in case.tags:\n        s += tag + case.name\n"
+        "    s += sgc.gen('a', max_tokens=2)\n    return case.n\n"
+    )
+    path = written(tmp_path, body)
+    given = ("--args", '{"case": {"name": "x", "tags": ["t", "u"]}}')
+    code, out, err = sgc_command("run", path, *given, *on)
+    assert (code, "txux" in out, out.endswith("returns: 3\n")) == (0, True, True), err
+    assert err == ""
+    assert sgc_command("run", path, *given, *on, "--interpret")[1] == out
+    code, _, err = sgc_command("run", path, "--args", '{"case": {"nam": "x"}}', *on)
+    assert (code, "must be Case: Case.__init__() got an unexpected" in err) == (2, True)
+    sgc_command("compile", path, "-o", str(tmp_path / "p.sgir"))
+    code, _, err = sgc_command("run", str(tmp_path / "p.sgir"), *given, *on)
+    assert (code, "Case, as an object of all its fields, name, tags, n, found" in err) == (2, True)

@@ -150,6 +150,7 @@ def test_a_score_may_be_enough_and_a_row_may_fail(sgc_command, project):
 BAD = {
     "no tests": ("", "expected a list of tests"),
     "no YAML": ("tests: [", "t.yaml:1: not valid YAML"),
+    "no quotes": ("tests:\n  - {q: what?}", "t.yaml:2: not valid YAML: expected ',' or '}', but got '?'\n  a text with"),
     "twice": ("tests:\n  - vars: {q: a}\n    vars: {q: b}", "t.yaml:3: not valid YAML: 'vars' comes twice"),
     "a key": ("tests:\n  - var: {q: a}", "t.yaml:2: test 1: 'var' is not known here; there are: description, vars, assert, threshold, metadata. Did you mean 'vars'?"),
     "a type": ("tests:\n  - vars: {q: a}\n    assert:\n    - type: contain\n      value: x", "t.yaml:4: assert: there is no type 'contain'. Did you mean 'contains'?"),
@@ -310,6 +311,9 @@ def test_there_are_no_tests(sgc_command, project):
     project([case(description="one")])
     code, _, err = sgc_command("test", "-k", "two")
     assert (code, "none is named like 'two'" in err) == (2, True)
+    assert sgc_command("new", "my mails")[1].splitlines()[1].startswith("  cd 'my mails'; sgc run")
+    code, _, err = sgc_command("test", "my mails")
+    assert (code, err.splitlines()[1:]) == (2, ["  cd 'my mails'; sgc test"])
 
 
 def test_a_new_project_runs_and_overwrites_nothing(sgc_command, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from predict.provider_programs import PROGRAMS, Script, ScriptedApi, rows
 
+from sgc.errors import UsageError
 from sgc.predict.dry.dry_run import Row
 from sgc.predict.dry.samples import Samples
 from sgc.predict.dry.totals import Total, measured
@@ -106,3 +107,8 @@ def test_the_same_over_http(
         return ask(serve(reply=script.answer, prefer=script.choose), model)
 
     check(name, model, make, n, tmp_path)
+
+
+def test_a_model_without_prices_may_be_one_that_is_misspelt() -> None:
+    with pytest.raises(UsageError, match=r"no prices of gpt4o are known. Did you mean 'gpt-4o'\?"):
+        ProviderTarget("openai:gpt4o")

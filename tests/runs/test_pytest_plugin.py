@@ -46,6 +46,7 @@ def test_a_test_runs_on_its_recording(tmp_path, fake_engine):
     done = pytest_in(tmp_path)
     assert "there is no recording" in done.stdout
     assert "pytest --sgc-record" in done.stdout
+    assert "pytest_plugin.py" not in done.stdout  # no line of ours
     record = ("--sgc-record", "--sgc-engine", fake_engine._engine.uri)
     assert pytest_in(tmp_path, *record).returncode == 0
     recording = tmp_path / "recordings" / "test_p.test_it.rec"

@@ -12,7 +12,7 @@ from sgc.ir.types import BOOL, FLOAT, INT, JSON, TEXT, list_of
 from sgc.runs.jobs.out import open_out
 from sgc.runs.jobs.records import COLUMNS
 from sgc.runs.rows.hashes import Hashes
-from sgc.runs.rows.records import BadRow, InputRow
+from sgc.runs.rows.records import BadRow, Columns, InputRow
 from sgc.runs.rows.source import open_source
 from sgc.runs.rows.survey import Asked, survey
 
@@ -48,7 +48,7 @@ def test_cells_of_csv_are_read_as_their_parameters_types(tmp_path):
     assert [row.key for row in found[:2]] == ["a", "1"]
     assert [row.place for row in found] == [f"{path}:{line}" for line in (2, 3, 5, 6)]
     path.write_bytes(b"text,n\n\xff,1\n")
-    assert arguments(path) == ["column text: expected UTF-8"]
+    assert arguments(path) == ["column text: expected UTF-8; save the file so"]
     path.write_bytes(b"a,a\n")
     with pytest.raises(UsageError, match="found 'a' twice"):
         read(path)
@@ -181,3 +181,49 @@ def test_a_set_of_hashes_takes_32_bytes_a_text_at_most():
     assert not keys.add("key 7", 1)
     assert [keys.get("key 7"), keys.get("no key"), len(keys)] == [7, None, n]
     assert keys._slots.itemsize * len(keys._slots) <= 32 * n + 2 * 8 * 4096
+
+
+def with_columns(path: Path, types=TYPES, **meant) -> list:
+    source = open_source(str(path), columns=Columns(**meant))
+    found = list(source.read(types))
+    return [(row.key, row.arguments) if isinstance(row, InputRow) else row.why for row in found]
+
+
+def test_columns_that_are_no_argument_are_left_out_if_that_is_asked_for(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(",id,text,n\n0,a,tea,5\n1,,milk,6\n")  # as pandas writes an index
+    with pytest.raises(UsageError, match="a column without a name") as raised:
+        with_columns(path)
+    assert "--ignore-columns" in raised.value.hint
+    no_key = "its 'id', which --key takes as its key, is empty"
+    assert with_columns(path, key="id", is_loose=True) == [("a", {"text": "tea", "n": 5}), no_key]
+    assert with_columns(path, key="n", is_loose=True) == [
+        ("5", {"text": "tea", "n": 5}), ("6", {"text": "milk", "n": 6})
+    ]  # fmt: skip
+    jsonl = tmp_path / "rows.jsonl"
+    jsonl.write_text('{"mail": 7, "text": "tea", "from": "x"}\n')
+    assert with_columns(jsonl, key="mail", is_loose=True) == [("7", {"text": "tea"})]
+    (why,) = with_columns(jsonl, key="mial")
+    assert why.endswith(". Did you mean 'mail'?")
+
+
+def test_what_to_do_about_other_columns_is_said(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "tea", "from": "x"}\n')
+
+    def check(found):
+        if "from" in found:
+            raise UsageError("unknown argument 'from'", hint="p takes: text")
+
+    loose = open_source(str(path), columns=Columns(is_loose=True))
+    assert survey(loose, TYPES, check, Asked(), str).n_rows == 1
+    with pytest.raises(UsageError) as raised:
+        survey(open_source(str(path)), TYPES, check, Asked(), str)
+    assert "p takes: text\n  --ignore-columns" in raised.value.hint
+
+
+def test_a_table_without_commas_says_what_seems_to_part_it(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id;text\n1;tea\n")
+    with pytest.raises(UsageError, match="';' seems to stand between them"):
+        read(path)

@@ -367,7 +367,9 @@ def try_file(path: Path, as_json: bool) -> Graph | None:
     to_dot(graph)
     to_mermaid(graph)
     with redirect_stdout(io.StringIO()):
-        explain_program(str(path), (), None, (), None, None, **EXPLAINED, as_json=as_json)
+        explain_program(
+            str(path), (), None, (), None, None, False, None, **EXPLAINED, as_json=as_json
+        )
     optimize(graph, 1)  # must not raise PassFailed
     return graph
 

@@ -6,7 +6,7 @@ import pytest
 from tests_support import run_both
 
 import sgc
-from sgc.errors import SgcError, TraceError, UsageError
+from sgc.errors import SgcError, SgcWarning, TraceError, UsageError
 from sgc.tracing.tracer import trace
 
 
@@ -172,7 +172,9 @@ def test_what_a_body_prints_is_printed_once(capsys):
         print("plain")
         s += x
 
-    program.compile()
+    with pytest.warns(SgcWarning, match="does not print what is known only at run time") as told:
+        program.compile()
+    assert len(told) == 1
     assert capsys.readouterr().out == "plain\n"
 
 

@@ -83,6 +83,9 @@ def _checked(source: ModelSource) -> ModelSource:
     return source
 
 
+_PROVIDERS = {"gpt-3": "openai", "gpt-4": "openai", "gpt-5": "openai", "claude-": "anthropic"}
+
+
 def _from_hub(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
@@ -99,8 +102,10 @@ def _from_hub(name: str) -> Path:
             )
         except Exception as error:  # errors of the library or the network, and bad ids
             errors.append(error)
+    provider = next((each for start, each in _PROVIDERS.items() if name.startswith(start)), "")
+    asked = f"; a provider's model is asked: sgc run --engine {provider}:{name}" if provider else ""
     reason = HUB_ERRORS.get(type(errors[0]).__name__, "offline (or no such model)")
     raise LoadError(
         f"no model {name!r}: no folder of that name, {reason}, and not in the local cache",
-        hint='give a local folder, a hub id that can be reached, "default" or "fake"',
+        hint='give a local folder, a hub id that can be reached, "default" or "fake"' + asked,
     ) from errors[0]

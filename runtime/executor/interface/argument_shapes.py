@@ -78,8 +78,8 @@ def problem(name: str, value: Any, schema: Any) -> str:
     if found is None:
         return ""
     whole = f"argument {name!r} must be {shown(schema)}"
-    if not found.at and found.expected == shown(schema):
-        return f"{whole}, found {found.found}"
+    if not found.at and found.expected.startswith(shown(schema)):
+        return f"argument {name!r} must be {found.expected}, found {found.found}"
     return f"{whole}: {name}{found.at} must be {found.expected}, found {found.found}"
 
 
@@ -104,6 +104,26 @@ def lowered(value: Any, schema: Any, takes_data: bool = True) -> Any:
         others = schema["additionalProperties"]
         return {key: lowered(item, others, takes_data) for key, item in value.items()}
     return value
+
+
+def made(value: Any, schema: Any, classes: Mapping[str, type]) -> Any:
+    """The opposite of `lowered`: objects for the dicts of their fields. classes: by their names in
+    the schema. Raises what a class raises."""
+    if arms := schema.get("anyOf"):
+        held = [a for a in arms if a.get("type") == _OBJECT and type(value) is dict]
+        fitting = [a for a in held if value.keys() <= a["properties"].keys()] or held
+        return made(value, fitting[0], classes) if fitting else value
+    of = schema.get("type")
+    if of == _OBJECT and type(value) is dict:
+        parts = schema["properties"]
+        fields = {name: made(each, parts.get(name, {}), classes) for name, each in value.items()}
+        return classes[schema["class"]](**fields)
+    if of == "array" and type(value) is list:
+        return [made(item, schema.get("items", {}), classes) for item in value]
+    if of == "object" and type(value) is dict:
+        told, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        return {key: made(item, told.get(key, others), classes) for key, item in value.items()}
+    return _tuples(value, schema)
 
 
 def _fields(value: Any, schema: Any, takes_data: bool) -> Any:
@@ -187,7 +207,10 @@ def _first(parts: Iterable[tuple[Any, Any, str]], depth: int) -> Misfit | None:
 
 
 def _misfit(at: str, schema: Any, value: Any) -> Misfit:
-    return Misfit(at, shown(schema), _described(value))
+    expected = shown(schema)
+    if schema.get("type") == _OBJECT and type(value) is dict:
+        expected += f", as an object of all its fields, {', '.join(schema['properties'])}"
+    return Misfit(at, expected, _described(value))
 
 
 def _described(value: Any) -> str:

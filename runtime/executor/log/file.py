@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from sgc.errors import LogUnwritable, RunLogError
+from sgc.errors import LogUnwritable, RunLogError, closest_file
 from sgc.runtime.executor.interface.log import Json, Key
 
 FORMAT_VERSION = 1  # of a run's log
@@ -267,10 +267,13 @@ def _open(path: str, flags: int) -> int:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        raise RunLogError(f"cannot open the log {path}: {error.strerror}") from error
+        meant = closest_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise RunLogError(
+            f"cannot open the log or recording {path}: {error.strerror}{meant}"
+        ) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise RunLogError(f"cannot open the log {path}: it is not a regular file")
+        raise RunLogError(f"cannot open the log or recording {path}: it is not a regular file")
     return fd
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from sgc.cli.columns import columns_of
 from sgc.cli.output.tables import count, dollars, table
 from sgc.cli.programs.loading import Given, load_program
 from sgc.cli.programs.predicted_rows import (
@@ -33,6 +34,8 @@ def estimate(
     json_args: str | None,
     single_args: tuple[str, ...],
     rows: Path | None,
+    key: str | None,
+    ignore_columns: bool,
     engine: str | None,
     model: str | None,
     prices: Path | None,
@@ -46,7 +49,7 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Prints the expected sums and their upper bounds; makes no request."""
-    given = Given.read(json_args, single_args, rows)
+    given = Given.read(json_args, single_args, rows, columns_of(key, ignore_columns))
     source = load_program(program, interpret=False, level=level, check=False, given=given)
     loaded = source.program
     assert isinstance(loaded, Program)

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from sgc.cli.columns import columns_of
 from sgc.cli.programs.compile import bind_values
 from sgc.cli.programs.estimate import totals_json
 from sgc.cli.programs.loading import Given, static_arguments, values_of
@@ -24,7 +25,7 @@ from sgc.cli.programs.predicted_rows import (
     run_options,
 )
 from sgc.cli.programs.receipts import receipts, totals
-from sgc.cli.programs.source import is_source, load_function
+from sgc.cli.programs.source import check_program, is_source, load_function
 from sgc.errors import UsageError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.analysis.remaining import TURNS
@@ -69,13 +70,16 @@ def explain_program(
     json_args: str | None,
     single_args: tuple[str, ...],
     rows: Path | None,
+    key: str | None,
+    ignore_columns: bool,
     after_run: Path | None,
     **options: Any,
 ) -> None:
     """Prints findings, instructions that could move before the arguments, a run's upper bounds and
     the passes' receipts; with rows, also their predicted usage.
     """
-    asked = ExplainOptions(Given.read(json_args, single_args, rows), after_run, **options)
+    given = Given.read(json_args, single_args, rows, columns_of(key, ignore_columns))
+    asked = ExplainOptions(given, after_run, **options)
     report = Report()
     graph, bound = _graph(program, bindings, asked.given, report)
     # A compiled program has been through its passes already.
@@ -213,11 +217,14 @@ def _graph(
     """The program before its passes, since a pass could drop what a finding is about, and the names
     of the arguments fixed at compile time.
     """
+    check_program(program)
     if is_source(program):
         from sgc.tracing.tracer import trace
         from sgc.tracing.watch.ambient import ambient_allowed
 
         function = load_function(program)
+        if given.job is not None:
+            given.job.look(function)
         bound, types_of = static_arguments(function, given)
         values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):

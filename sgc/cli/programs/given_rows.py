@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.cli.output.verbose import warn
+from sgc.errors import UsageError
 from sgc.ir.types import JSON, Kind, Type
 from sgc.programs.function import Function
 from sgc.programs.program import Program
@@ -39,6 +40,8 @@ class GivenRows:
         """Reads all rows the first time. Raises UsageError for what does not fit the program, and
         for a key that comes twice."""
         if self._survey is None:
+            if isinstance(program, Function) and self.source.columns.is_loose:
+                _check_names(program)
             fit = _of_function(program) if isinstance(program, Function) else _of_graph(program)
             self._types = fit.types
             self._survey = survey(
@@ -57,6 +60,16 @@ class GivenRows:
         """The rows to run."""
         assert self._survey is not None
         return self._survey.chosen.among(self.source.read(self._types))
+
+
+def _check_names(function: Function) -> None:
+    """Raises UsageError where every column is an argument."""
+    if function.signature.options is not None:
+        raise UsageError(
+            f"--ignore-columns: {function.name} takes all columns, by "
+            f"**{function.signature.options}",
+            hint="name its parameters one by one",
+        )
 
 
 def _of_function(function: Function) -> _Fit:

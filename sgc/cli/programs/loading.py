@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sgc.cli.output.verbose import warn
-from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.given_rows import GivenRows
-from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
+from sgc.cli.programs.source import (
+    check_program,
+    is_source,
+    load_function,
+    parse_json_args,
+    parse_pairs,
+)
 from sgc.core.stops import INTERPRET
-from sgc.errors import ArgumentError, SgcError, TraceError, UsageError, WordError
+from sgc.errors import ArgumentError, RaisedInTrace, SgcError, TraceError, UsageError, WordError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
 from sgc.programs.compiling import compile_function, fixed_in
 from sgc.programs.function import Function
 from sgc.programs.program import Program, load
-from sgc.runs.rows_file import InputRow, read_rows
+from sgc.runs.rows.records import PLAIN, Columns
+from sgc.runs.rows.source import open_source
+from sgc.runs.rows.survey import Asked
 from sgc.tracing.watch.guards import check_source
 
 Arguments = Mapping[str, Any]
@@ -27,36 +34,42 @@ Arguments = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """function: the Python of a compiled program, if a run may continue in the interpreter; bound:
-    the arguments fixed at compile time, which a run no longer takes.
+    the arguments fixed at compile time, which a run no longer takes; doubt: what to warn of once
+    a run has ended well, which would only repeat the error of one that has not.
     """
 
     program: Program | Function
     function: Function | None = None
     bound: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments on the command line: of one run, or of the rows of the file `path`. They are
-    read once, as a file may be a pipe. json_args: None without --args; job: rows that are not held
-    in memory.
+    """The arguments on the command line: of one run, or of the rows of a file. They are
+    read once, as a file may be a pipe. json_args: None without --args; job: rows of a file.
     """
 
     json_args: Mapping[str, Any] | None
     single_args: tuple[str, ...]
-    inputs: Sequence[InputRow] = ()
-    path: Path | None = None
     job: GivenRows | None = None
 
     @staticmethod
-    def read(json_args: str | None, single_args: tuple[str, ...], rows: Path | None) -> Given:
+    def read(
+        json_args: str | None,
+        single_args: tuple[str, ...],
+        rows: Path | None,
+        columns: Columns = PLAIN,
+    ) -> Given:
         if rows is not None and (json_args is not None or single_args):
             raise UsageError("--args and --arg are for one run, and --rows FILE has many")
         parsed = None if json_args is None else parse_json_args(json_args)
-        return Given(parsed, single_args, () if rows is None else read_rows(rows), rows)
+        if rows is None:
+            return Given(parsed, single_args)
+        return Given(None, (), GivenRows(open_source(str(rows), columns=columns), Asked()))
 
     def __bool__(self) -> bool:
-        return self.json_args is not None or bool(self.single_args or self.inputs or self.job)
+        return self.json_args is not None or bool(self.single_args or self.job)
 
     def arguments(self, types: Mapping[str, Type]) -> dict[str, Any]:
         """The arguments of the one run; --arg is parsed by the parameters' types."""
@@ -71,8 +84,6 @@ class Given:
         """The arguments of each run; of a job, of some that stand for all."""
         if self.job is not None:
             return [row.arguments for row in self.job.samples]
-        if self.path is not None:
-            return [row.arguments for row in self.inputs]
         return [self.arguments(types)] if self else []
 
 
@@ -83,10 +94,8 @@ def check_given(given: Given, function: Function) -> None:
     """Raises for arguments that do not fit the function; an error names a row's line."""
     if given.job is not None:
         given.job.look(function)
-    elif given.path is not None:
-        checked(given.inputs, given.path, function)
     else:
-        arguments = given.arguments(signature_types(function))
+        arguments = function.signature.objects(given.arguments(signature_types(function)))
         function.signature.check_types(function.signature.bind((), arguments))
 
 
@@ -96,11 +105,17 @@ def signature_types(function: Function) -> dict[str, Type]:
     return {p.name: JSON if p.is_static else p.type for p in parameters}
 
 
+def rows_of(given: Given, function: Function) -> list[Arguments]:
+    """The arguments of each run as the function takes them; of a job, of some that stand for
+    all."""
+    return [function.signature.objects(row) for row in given.rows(signature_types(function))]
+
+
 def static_arguments(function: Function, given: Given) -> tuple[dict[str, Any], dict[str, Type]]:
     """The arguments whose values must be known when compiling, and the types inferred from values
     for parameters without annotation. Raises TraceError if rows disagree.
     """
-    signature, rows = function.signature, given.rows(signature_types(function))
+    signature, rows = function.signature, rows_of(given, function)
     types_of, bound = signature.types_of(rows), {}
     for name in signature.names_to_bind(rows, types_of):
         values = [row[name] for row in rows if name in row]
@@ -153,7 +168,7 @@ def data_of(function: Function, given: Given) -> dict[str, Any]:
 
 def values_of(function: Function, given: Given) -> dict[str, Any]:
     """What tracing may fix arguments to: values that are equal in all rows, defaults included."""
-    rows = given.rows(signature_types(function))
+    rows = rows_of(given, function)
     defaults = function.signature.defaults
     silent = {name: defaults[name] for name in defaults if not any(name in row for row in rows)}
     return silent | same_of(function, given)
@@ -161,7 +176,7 @@ def values_of(function: Function, given: Given) -> dict[str, Any]:
 
 def same_of(function: Function, given: Given) -> dict[str, Any]:
     """Arguments that are equal in all rows."""
-    first, *others = given.rows(signature_types(function)) or [{}]
+    first, *others = rows_of(given, function) or [{}]
     return {
         name: value
         for name, value in first.items()
@@ -177,6 +192,7 @@ def load_to_run(
 
     Raises GuardError if the program was not compiled from `source`.
     """
+    check_program(program)
     if is_source(program):
         if source is not None:
             raise UsageError("--source is for .sgir files; this is Python already")
@@ -192,7 +208,10 @@ def load_to_run(
         except SgcError as error:
             if is_full or function.full_graph:
                 raise
-            warn(_interpreted(error, function))
+            warning = _interpreted(error, function)
+            if isinstance(error, RaisedInTrace) and given.job is None:
+                return Loaded(function, doubt=warning)
+            warn(warning)
             return Loaded(function)
     if interpret:
         raise UsageError("--interpret needs the Python source, not a compiled program")
@@ -219,4 +238,6 @@ def load_program(
     if not is_source(program):
         return load_to_run(program, None, NOTHING, interpret, level, check, True)
     function = load_function(program)
+    if given.job is not None:
+        given.job.look(function)
     return Loaded(function) if interpret else load_source(function, given, level, check)

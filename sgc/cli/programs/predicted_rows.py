@@ -27,8 +27,9 @@ def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
     """The rows to predict. Raises UsageError, naming the line, for a row that does not fit the
     program.
     """
-    if given.path is not None:
-        rows = checked(given.inputs, given.path, program, bound)
+    if given.job is not None:
+        given.job.look(program)
+        rows = checked(list(given.job.read()), given.job.source.name, program, bound)
         return [Row(row.key, row.arguments) for row in rows]
     types = {param.value.name: param.value.type for param in program.graph.params}
     arguments = {n: v for n, v in given.arguments(types).items() if n not in bound}

@@ -8,18 +8,29 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.machinery import SourceFileLoader
+from itertools import islice
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from sgc.cli.main import main
 from sgc.core.places import innermost_user_line, outermost
-from sgc.errors import NoSuchFile, ProgramError, SgcError, UsageError, closest, closest_file
+from sgc.errors import (
+    MAX_BESIDE,
+    NoSuchFile,
+    ProgramError,
+    SgcError,
+    UsageError,
+    closest,
+    closest_file,
+)
 from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in
 from sgc.programs.function import Function
 
 MAX_TEXT_BYTES = 64 << 20  # of an argument's file
+_PROGRAMS = (".py", ".sgir")
+_MAX_NAMES = 8  # of programs in a folder, that an error names
 _MAX_SHOWN = 200  # of an invalid argument, in characters
 
 outermost(main)  # the calling script is not part of a program
@@ -28,6 +39,24 @@ outermost(main)  # the calling script is not part of a program
 def is_source(target: str) -> bool:
     """Whether `target` names Python source, `PROG.py[:FUNCTION]`, not a compiled program."""
     return target.endswith(".py") or ".py:" in target
+
+
+def check_program(target: str) -> None:
+    """Raises UsageError for a folder in place of a program, naming the programs in it, and for a
+    name without its suffix."""
+    folder = Path(target)
+    if not folder.is_dir():
+        meant = [f"{target}{suffix}" for suffix in _PROGRAMS if Path(target + suffix).is_file()]
+        if meant and not folder.exists():
+            raise NoSuchFile(f"{target}: no such file. Did you mean {meant[0]!r}?")
+        return
+    names = sorted(islice((p.name for p in folder.iterdir() if p.suffix in _PROGRAMS), MAX_BESIDE))
+    shown = ", ".join(str(folder / name) for name in names[:_MAX_NAMES])
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    raise UsageError(
+        f"{target}: expected a program, PROG.py or PROG.sgir, found a folder",
+        hint=f"in it: {shown}{more}" if names else "no .py or .sgir file is in it",
+    )
 
 
 def load_source(source: Path) -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -103,4 +104,4 @@ def new_project(folder: Path) -> None:
         with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
             file.write(filled)
     click.echo(f"{folder}: {', '.join(FILES)}")
-    click.echo(f'  cd {folder}; sgc run program.py --arg review="Lovely!"; sgc test')
+    click.echo(f'  cd {quote(str(folder))}; sgc run program.py --arg review="Lovely!"; sgc test')

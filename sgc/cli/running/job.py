@@ -183,7 +183,7 @@ def _row(found: Loaded, given: InputRow, backend: Backend, options: RunOptions) 
 
 def _bound(function: Function, arguments: Mapping[str, Any], given: InputRow) -> dict[str, Any]:
     try:
-        return function.signature.bind((), arguments)
+        return function.signature.bind((), function.signature.objects(arguments))
     except SgcError as error:
         raise UsageError(f"{given.place}: {error.message}", hint=error.hint) from error
 

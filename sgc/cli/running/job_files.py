@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.columns import columns_of
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.logs import check_place, open_log
 from sgc.errors import UsageError
@@ -62,7 +63,8 @@ def job_source(asked: JobAsked, logs: LogAsked, held: ExitStack) -> RowSource:
     """The rows that are asked for. What can be read only once is kept beside the log."""
     assert asked.rows is not None
     held.callback(release)
-    return open_source(asked.rows, asked.rows_format, logs.spool)
+    meant = columns_of(asked.key, asked.ignore_columns)
+    return open_source(asked.rows, asked.rows_format, logs.spool, meant)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sgc.cli.columns import COLUMNS
 from sgc.cli.help import Choice, option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,6 +23,7 @@ _OPTIONS = (
            "JSON array of arguments, by the suffix; custom_id is the row's key."),
     option("--rows-format", type=Choice(ROW_FORMATS), help="With --rows: whatever the "
            "suffix says."),
+    *COLUMNS,
     option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="With --rows: only the "
            "first N."),
     option("--sample", type=click.IntRange(min=1), metavar="N", help="With --rows: only N "
@@ -65,6 +67,8 @@ class JobAsked:
 
     rows: str | None = None
     rows_format: str | None = None
+    key: str | None = None
+    ignore_columns: bool = False
     limit: int | None = None
     sample: int | None = None
     skip_bad_rows: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sgc.cli.output.results import (
     summary,
     to_json,
 )
-from sgc.cli.output.verbose import tell, timed
+from sgc.cli.output.verbose import tell, timed, warn
 from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
@@ -210,8 +210,9 @@ def run_program(
         asked = f"replies of {replay}" if replay else engine or f"the model {model or DEMO}, here"
         tell(f"engine: {asked}")
         is_demo = engine is None and model is None and replay is None
-        if is_demo and not (quiet or as_json):
-            click.echo(DEMO_NOTE, err=True)
+        notes = [DEMO_NOTE] if is_demo and not (quiet or as_json) else []
+        if not found.doubt:
+            _tell_all(notes)
         with timed("engine is ready"):
             endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         endpoint = endpoint.with_adapter(options.adapter)
@@ -234,6 +235,9 @@ def run_program(
             on_text = printer.show if printer is not None else None
             with timed("run"):
                 result = loaded.run_once(arguments, options, endpoint, on_text)
+    if found.doubt:
+        warn(found.doubt)
+        _tell_all(notes)
     if printer is not None:
         printer.end()
         if not as_json:
@@ -246,6 +250,11 @@ def run_program(
         trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
+
+
+def _tell_all(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(note, err=True)
 
 
 def _header(loaded: Program | Function, options: RunOptions) -> Header:
@@ -286,6 +295,9 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
         return with_tuples(loaded.graph, arguments) if isinstance(loaded, Program) else arguments
     arguments = {n: v for n, v in given.arguments(types).items() if n not in found.bound}
     check_texts(arguments)
+    python = loaded if isinstance(loaded, Function) else found.function
+    if python is not None:
+        arguments = python.signature.objects(arguments)
     if isinstance(loaded, Program):
         arguments = with_tuples(loaded.graph, arguments)
         bind_arguments(loaded.graph, arguments)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from sgc.cli.testing.cases import Assertion, Case, Suite
@@ -40,6 +41,12 @@ def find_suites(given: tuple[Path, ...]) -> list[Path]:
     """The files that are named, else the one of this folder."""
     if given:
         for path in given:
+            if path.is_dir():
+                inside = [path / name for name in NAMES if (path / name).is_file()]
+                raise UsageError(
+                    f"{path}: expected a file of tests, found a folder",
+                    hint=f"cd {quote(str(path))}; sgc test" if inside else "",
+                )
             if not path.is_file():
                 raise UsageError(f"{path}: no such file of tests{closest_file(path)}")
         return [*given]

@@ -9,6 +9,7 @@ from typing import Any
 from sgc.errors import UsageError
 
 MAX_BYTES = 16 << 20
+_QUOTES = "a text with ': ' or ' #' in it needs quotes, and between braces one with , ? [ ] { }"
 MAX_VALUES = 1_000_000  # an alias repeats its values, and an alias of aliases multiplies them
 
 
@@ -31,7 +32,10 @@ def load_yaml(text: str, name: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark is not None else ""
-        raise UsageError(f"{name}{line}: not valid YAML: {error.problem}") from error
+        is_form = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
+        raise UsageError(
+            f"{name}{line}: not valid YAML: {error.problem}", hint=_QUOTES if is_form else ""
+        ) from error
     except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
         # PyYAML's own for a number of too many digits, or a !!tag with a value that is none.
         raise UsageError(f"{name}: not valid YAML: {error}") from error

@@ -10,14 +10,15 @@ from typing import Any
 
 from sgc.errors import UsageError
 from sgc.ir.types import Kind, Type
-from sgc.runs.rows.records import MAX_ROW_BYTES, Raw
+from sgc.runs.rows.records import KEY, MAX_ROW_BYTES, Columns, Raw
 
 UNIT = ""
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _TEXTS = (None, Kind.TEXT, Kind.CHOICE)
+_SEPARATORS = (";", "\t", "|")
 
 
-def read(path: Path, types: Mapping[str, Type]) -> Iterator[Raw]:
+def read(path: Path, types: Mapping[str, Type], meant: Columns) -> Iterator[Raw]:
     """types: of the parameters; other columns are texts. An empty cell of a parameter that is no
     text is no argument.
     """
@@ -37,18 +38,25 @@ def read(path: Path, types: Mapping[str, Type]) -> Iterator[Raw]:
                 yield Raw(line, why=f"this is no CSV: {error}")
                 continue
             if columns is None:
-                columns = _columns(path, cells)
+                columns = _columns(path, cells, meant)
             elif cells:
                 yield _row(line, columns, cells, types)
 
 
-def _columns(path: Path, cells: list[str]) -> list[str]:
-    twice = {name for name in cells if cells.count(name) > 1}
-    if not cells or twice or "" in cells:
+def _columns(path: Path, cells: list[str], meant: Columns) -> list[str]:
+    named = [name for name in cells if name or not meant.is_loose]
+    twice = {name for name in named if named.count(name) > 1}
+    if not named or twice or "" in named:
         found = f"{sorted(twice)[0]!r} twice" if twice else "a column without a name"
         raise UsageError(
             f"{path}:1: expected the names of the columns, found {found}",
-            hint="the first line of a CSV file names the program's parameters, and custom_id",
+            hint=f"the first line of a CSV file names the program's parameters, and {KEY}"
+            + ("" if twice else "; --ignore-columns leaves others out"),
+        )
+    if len(cells) == 1 and (other := [each for each in _SEPARATORS if each in cells[0]]):
+        raise UsageError(
+            f"{path}:1: expected columns with commas between them, found {cells[0]!r}",
+            hint=f"save it with commas; here {other[0]!r} seems to stand between them",
         )
     return cells
 
@@ -62,11 +70,11 @@ def _row(line: int, columns: list[str], cells: list[str], types: Mapping[str, Ty
             try:
                 cell.encode("utf-8")
             except UnicodeEncodeError:
-                return Raw(line, why=f"column {name}: expected UTF-8")
+                return Raw(line, why=f"column {name}: expected UTF-8; save the file so")
         type_ = types.get(name)
         kind = None if type_ is None else type_.kind
         if kind in _TEXTS:
-            if cell or name != "custom_id":
+            if cell or name != KEY:
                 found[name] = cell
         elif cell:
             try:

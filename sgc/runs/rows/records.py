@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 MAX_ROW_BYTES = 16 << 20
+KEY = "custom_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,18 @@ class BadRow:
     why: str
     place: str
     index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the columns of rows are, or the fields of JSON. key: that of the rows' keys; is_loose:
+    those that are no argument of the program are left out."""
+
+    key: str = KEY
+    is_loose: bool = False
+
+
+PLAIN = Columns()
 
 
 class Raw(NamedTuple):

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sgc.errors import UsageError, closest_file
+from sgc.errors import UsageError, closest, closest_file
 from sgc.ir.types import Type
 from sgc.runs.rows import csv_rows, json_array, jsonl, parquet
-from sgc.runs.rows.records import BadRow, InputRow, Raw, place_of
+from sgc.runs.rows.records import KEY, PLAIN, BadRow, Columns, InputRow, Raw, place_of
 from sgc.runs.rows.spool import Spool, spooled
 
 FORMATS = ("jsonl", "csv", "json", "parquet")
@@ -33,10 +33,10 @@ class Part:
     form: str
     name: str
 
-    def read(self, types: Mapping[str, Type]) -> Iterator[Raw]:
+    def read(self, types: Mapping[str, Type], columns: Columns) -> Iterator[Raw]:
         readers: dict[str, Callable[[], Iterator[Raw]]] = {
             "jsonl": lambda: jsonl.read(self.path),
-            "csv": lambda: csv_rows.read(self.path, types),
+            "csv": lambda: csv_rows.read(self.path, types, columns),
             "json": lambda: json_array.read(self.path),
             "parquet": lambda: parquet.read(self.path),
         }
@@ -54,13 +54,14 @@ class RowSource:
 
     name: str
     parts: tuple[Part, ...]
+    columns: Columns = PLAIN
 
     def read(self, types: Mapping[str, Type] = _NO_TYPES) -> Iterator[InputRow | BadRow]:
         index = 0
         for part in self.parts:
             unit = _UNITS[part.form]
-            for raw in part.read(types):
-                yield _row(raw, part.name, unit, index)
+            for raw in part.read(types, self.columns):
+                yield _row(raw, part.name, unit, index, self.columns, types)
                 index += 1
 
     @property
@@ -68,7 +69,12 @@ class RowSource:
         return tuple(part.path for part in self.parts)
 
 
-def open_source(name: str, form: str | None = None, spool: Spool | None = None) -> RowSource:
+def open_source(
+    name: str,
+    form: str | None = None,
+    spool: Spool | None = None,
+    columns: Columns = PLAIN,
+) -> RowSource:
     """The rows that `--rows NAME` names: a file, a pattern of files, or `-`.
 
     spool: where what can be read only once is kept; else in a temporary file. Raises UsageError if
@@ -76,7 +82,7 @@ def open_source(name: str, form: str | None = None, spool: Spool | None = None) 
     """
     if name == STDIN:
         kept = spooled(lambda: sys.stdin.buffer, spool)
-        return RowSource("stdin", (Part(kept, form or "jsonl", "stdin"),))
+        return RowSource("stdin", (Part(kept, form or "jsonl", "stdin"),), columns)
     paths = _paths(name)
     parts = []
     for number, path in enumerate(paths):
@@ -88,7 +94,7 @@ def open_source(name: str, form: str | None = None, spool: Spool | None = None) 
             parts.append(Part(kept, kind, str(path)))
         else:
             parts.append(Part(path, kind, str(path)))
-    return RowSource(name, tuple(parts))
+    return RowSource(name, tuple(parts), columns)
 
 
 def _paths(name: str) -> list[Path]:
@@ -100,14 +106,25 @@ def _paths(name: str) -> list[Path]:
     return [Path(each) for each in found]
 
 
-def _row(raw: Raw, file: str, unit: str, index: int) -> InputRow | BadRow:
+def _row(
+    raw: Raw, file: str, unit: str, index: int, columns: Columns, types: Mapping[str, Type]
+) -> InputRow | BadRow:
     why, found = raw.why, raw.value
     if not why and not isinstance(found, dict):
         why = f"expected a JSON object, found {type(found).__name__}"
     if why:
         return BadRow(why, place_of(file, unit, raw.line), index)
-    key = found.pop("custom_id", index)
-    if not isinstance(key, str | int) or isinstance(key, bool):
-        why = f"custom_id must be a text or a number, found {key!r}"
+    name = columns.key
+    if name != KEY and found.get(name, "") == "":
+        meant = "" if name in found else closest(name, list(found))
+        why = f"its {name!r}, which --key takes as its key, is " + (
+            "empty" if name in found else f"not there{meant}"
+        )
         return BadRow(why, place_of(file, unit, raw.line), index)
+    key = found[name] if name != KEY and name in types else found.pop(name, index)
+    if not isinstance(key, str | int) or isinstance(key, bool):
+        why = f"{name} must be a text or a number, found {key!r}"
+        return BadRow(why, place_of(file, unit, raw.line), index)
+    if columns.is_loose:
+        found = {each: value for each, value in found.items() if each in types}
     return InputRow(str(key), found, raw.line, file, unit, index)

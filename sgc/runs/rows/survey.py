@@ -76,7 +76,7 @@ class Keys:
         if not self._seen.add(row.key) and (first := self._first(row)) is not None:
             raise UsageError(
                 f"{row.place}: the key {row.key!r} is that of {first} too",
-                hint="give each row a custom_id of its own",
+                hint=f"give each row a {self._source.columns.key} of its own",
             )
 
     def _first(self, row: InputRow) -> str | None:
@@ -116,7 +116,8 @@ def survey(
         except SgcError as error:
             place = row.place
             if not asked.skip_bad:
-                raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
+                hint = "\n  ".join(filter(None, [error.hint, _way_out(row, source, types)]))
+                raise UsageError(f"{place}: {error.message}", hint=hint) from error
             found.n_bad += 1
             bad.append(row.index)
             if found.n_bad <= MAX_TOLD:
@@ -136,6 +137,13 @@ def survey(
         found.n_rows = min(found.n_rows, asked.sample)
     found.chosen = _chosen(end, bad, draw.indices)
     return found
+
+
+def _way_out(row: InputRow | BadRow, source: RowSource, types: Mapping[str, Type]) -> str:
+    """What to do about columns that are no argument."""
+    if isinstance(row, BadRow) or source.columns.is_loose or all(n in types for n in row.arguments):
+        return ""
+    return "--ignore-columns leaves other columns out; --key NAME takes one as the rows' key"
 
 
 def _chosen(end: int, bad: array[int], drawn: array[int] | None) -> Chosen:

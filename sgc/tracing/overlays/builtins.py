@@ -12,6 +12,7 @@ from string import ascii_lowercase
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
+from sgc.core.places import user_loc
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
@@ -37,6 +38,7 @@ from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.open_fork import OpenFork
+from sgc.tracing.watch.ambient import note_print
 
 
 def print_nothing(*args: Any, **kwargs: Any) -> None:
@@ -44,12 +46,15 @@ def print_nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def _print(*args: Any, **kwargs: Any) -> None:
-    """Prints plain values; abstract ones cannot be shown, and a compiled run prints nothing."""
+    """Prints plain values; abstract ones cannot be shown, and a compiled run prints nothing, of
+    which this warns."""
     session = current_session()
     if session is not None and getattr(session, "is_strict", False):
         stop("the program prints; a compiled program would not")
     if not any(map(is_abstract, args)):
         print(*args, **kwargs)
+    else:
+        note_print(str(user_loc()))
 
 
 def _len(value: Any) -> Any:

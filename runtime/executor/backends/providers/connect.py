@@ -110,7 +110,8 @@ def target(
     if not key:
         raise UsageError(
             f"no API key for {provider}",
-            hint=f"set {_key_variable(provider)}; it is read from the environment",
+            hint=f"set {_key_variable(provider)}; it is read from the environment, and by the "
+            "command line from a file with --env-file",
         )
     wrong = WRONG_BASE_URL.format(provider.upper())
     address = checked_address(address_of(provider, base_url), wrong)

@@ -198,6 +198,12 @@ def as_of() -> str:
     return str(_table()["as_of"])
 
 
+def model_names(provider: str) -> list[str]:
+    """The names of the table's models, as far as they are told apart."""
+    vendor = _table()["openai" if provider == "compatible" else provider]
+    return [row["match"].rstrip("*-") for row in vendor["models"]]
+
+
 @cache
 def _table() -> Mapping[str, Any]:
     text = Path(__file__).with_name("models.json").read_text(encoding="utf-8")
