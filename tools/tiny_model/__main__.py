@@ -5,13 +5,16 @@ python -P tools/tiny_model train             # tokenizer and weights; goes on wh
 python -P tools/tiny_model evaluate          # greedy, on held-out prompts; evaluation.json
 python -P tools/tiny_model card              # README.md of the model, from the evaluation
 
-The weights that ship are trained on for what a first hour touches (`first_hour/`) by
+The weights that ship were trained on, from those that shipped before, for what a first hour touches
+(`first_hour/`) by
 
 python -P tools/tiny_model train --from sgc/runtime/engine/assets/sgc_tiny \\
     --tokens 24000000 --matrix-lr 0.012 --other-lr 0.0024
+python -P tools/tiny_model --folder build/tiny2 train --from build/tiny/model --seed 2 \\
+    --tokens 6000000 --matrix-lr 0.008 --other-lr 0.0016 --threads 1
 
-then `evaluate -n 300`, `card`, and the files of build/tiny/model in place of those that ship. Do so
-only where each line of the old card is as good: `tests/tiny_model`, `SGC_BLESS=1` on `tests/pages`.
+then `--folder build/tiny2 evaluate -n 300` and `card`, and the files of build/tiny2/model in place of
+those that ship; `tests/tiny_model`, `SGC_BLESS=1` on `tests/pages`.
 """
 
 from __future__ import annotations
