@@ -13,8 +13,8 @@ python -P tools/tiny_model train --from sgc/runtime/engine/assets/sgc_tiny \\
 python -P tools/tiny_model --folder build/tiny2 train --from build/tiny/model --seed 2 \\
     --tokens 6000000 --matrix-lr 0.008 --other-lr 0.0016 --threads 1
 
-then `--folder build/tiny2 evaluate -n 300` and `card`, and the files of build/tiny2/model in place of
-those that ship; `tests/tiny_model`, `SGC_BLESS=1` on `tests/pages`.
+then `--folder build/tiny2 evaluate -n 300` and `card`, and the files of build/tiny2/model in place
+of those that ship; `tests/tiny_model`, `SGC_BLESS=1` on `tests/pages`.
 """
 
 from __future__ import annotations

@@ -174,10 +174,10 @@ BEFORE_STEPS, BEFORE_TOKENS = 8_883, 63_000_000
 FIRST_HOUR_STEPS, FIRST_HOUR_TOKENS = 3_356, 24_001_873
 TRAINED_ON = """
 Those weights, of {before:,} steps on {before_tokens:.0f} million tokens, were trained on for
-{first:,} steps on {first_tokens:.0f} million tokens of the last stage (`first_hour/`): more phrasings,
-summaries, sums to 100 and other tools. Then for {steps:,} steps on {tokens:.0f} million others of it,
-after which 52 of the sixty prompts above were sound, where 50 had been; most other lines fell a
-little, by three in a hundred at most.
+{first:,} steps on {first_tokens:.0f} million tokens of the last stage (`first_hour/`): more
+phrasings, summaries, sums to 100 and other tools. Then for {steps:,} steps on {tokens:.0f} million
+others of it, after which 52 of the sixty prompts above were sound, where 50 had been; most other
+lines fell a little, by three in a hundred at most.
 `python -P tools/tiny_model train --from sgc/runtime/engine/assets/sgc_tiny --tokens 24000000
 --matrix-lr 0.012 --other-lr 0.0024`, then `--folder build/tiny2 train --from build/tiny/model
 --seed 2 --tokens 6000000 --matrix-lr 0.008 --other-lr 0.0016 --threads 1`, on 2 cores of an Intel
