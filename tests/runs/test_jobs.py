@@ -7,10 +7,14 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -216,6 +220,40 @@ def test_a_full_disk_ends_a_job_and_leaves_whole_files(job, backend, log):
         assert Path(log).read_bytes().endswith(b"\n")
         assert job()[0] == 0
         assert by_key(read_out("out.jsonl")) == whole
+
+
+@contextmanager
+def as_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that this process may read and not write, and which is the current one."""
+    uid = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
+        for name in ("note.py", "rows.jsonl"):
+            shutil.copy(name, folder)
+        Path(folder).chmod(0o555)
+        monkeypatch.chdir(folder)
+        if uid == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(uid)
+            Path(folder).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("out", "log", "wrong"),
+    [("out.jsonl", "", 2), ("out.csv", "", 2), ("out.parquet", "", 2), ("", "j.log", 1)],
+)
+def test_a_folder_that_may_not_be_written_is_told_before_anything_is_asked(
+    job, backend, monkeypatch, out, log, wrong
+):
+    with as_nobody(monkeypatch) as folder:
+        code, err = job(out=out, log=log)
+        assert sorted(each.name for each in folder.iterdir()) == ["note.py", "rows.jsonl"]
+    assert code == wrong
+    assert f"{out or log}: Permission denied" in err
+    assert "Traceback" not in err
+    assert backend.n_asked == 0
 
 
 def test_two_jobs_do_not_share_files(job, tmp_path):
