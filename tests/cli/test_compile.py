@@ -51,7 +51,7 @@ def test_explain_points_out_what_is_written(sgc_command, tmp_path):
 def test_explain_has_nothing_to_say_of_a_good_program(sgc_command, tip):
     for target in (TIP, "tip.sgir"):
         told = (
-            "no findings\nat most 5 requests, 176 generated tokens\n"
+            "no advice\nat most 5 requests, 176 generated tokens\n"
             "the longest path generates 128 tokens one after another\n"
         )
         code, out, err = sgc_command("explain", target)

@@ -63,7 +63,7 @@ def test_such_a_file_is_told_by_all_that_read_it(sgc_command, tmp_path, fake_eng
         out = sgc_command(*argv)[1]
         assert "ways left to the interpreter at prog.py:6" in out
         assert "what is compiled asks a model for nothing" in out
-        assert "no findings" not in out
+        assert "no advice" not in out
     texts = [
         sgc_command("run", *argv, *given, *on)[1]
         for argv in (("p.sgir", "--source", path), (path,), (path, "--interpret"))

@@ -89,7 +89,7 @@ def explain_program(
     if asked.as_json:
         click.echo(json.dumps(_json(graph, made, told, _file(program)), ensure_ascii=False))
         return
-    click.echo("\n".join(map(str, findings(graph))) or "no findings")
+    click.echo("\n".join(map(str, findings(graph))) or "no advice")
     for each in suggestions(graph, _file(program)):
         click.echo(each)
     click.echo("\n".join(_summary(graph, report)))

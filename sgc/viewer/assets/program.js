@@ -2,6 +2,7 @@
 
 const BLOCK_WIDTH = 520;
 const NODE_HEIGHT = 20;
+const MIN_SCALE = 0.05;
 const ASKING = new Set(["generation", "choice", "tool"]);
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -34,13 +35,21 @@ function graphPicker(program, draw) {
 }
 
 function zoomButtons(graph, state) {
-  const zoom = (by) => {
-    state.scale = by ? Math.max(0.2, Math.min(2, state.scale * by)) : 1;
+  const scaled = (scale) => {
     const plane = graph.querySelector(".plane");
-    if (plane) plane.style.transform = `scale(${state.scale})`;
+    if (!plane) return;
+    state.scale = Math.max(MIN_SCALE, Math.min(2, scale(plane)));
+    plane.style.transform = `scale(${state.scale})`;
   };
-  return [["−", 0.8, "smaller"], ["+", 1.25, "larger"], ["1:1", 0, "full size"]].map(([sign, by, word]) =>
-    el("button", { type: "button", "aria-label": word, onclick: () => zoom(by) }, sign));
+  const fitting = (plane) => Math.min(1, graph.clientWidth / plane.offsetWidth, graph.clientHeight / plane.offsetHeight);
+  const buttons = [
+    ["−", "smaller", () => state.scale * 0.8],
+    ["+", "larger", () => state.scale * 1.25],
+    ["1:1", "full size", () => 1],
+    ["fit", "whole program", fitting],
+  ];
+  return buttons.map(([sign, word, scale]) =>
+    el("button", { type: "button", "aria-label": word, onclick: () => scaled(scale) }, sign));
 }
 
 function lineSums(run) {

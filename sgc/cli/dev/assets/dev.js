@@ -52,6 +52,7 @@ function drawStatus(state, last) {
   const stream = $("stream");
   status.className = "";
   stream.className = "";
+  $("returned").textContent = last?.state === "done" && last.returned !== null && !state.error ? `returns: ${JSON.stringify(last.returned)}` : "";
   if (state.error) {
     status.textContent = "The program cannot be read.";
     status.className = "bad";
