@@ -116,7 +116,7 @@ def survey(
         except SgcError as error:
             place = row.place
             if not asked.skip_bad:
-                hint = "\n  ".join(filter(None, [error.hint, _way_out(row, source, types)]))
+                hint = "\n  ".join(filter(None, [error.hint, _way_out(row, source, types, check)]))
                 raise UsageError(f"{place}: {error.message}", hint=hint) from error
             found.n_bad += 1
             bad.append(row.index)
@@ -139,9 +139,18 @@ def survey(
     return found
 
 
-def _way_out(row: InputRow | BadRow, source: RowSource, types: Mapping[str, Type]) -> str:
-    """What to do about columns that are no argument."""
-    if isinstance(row, BadRow) or source.columns.is_loose or all(n in types for n in row.arguments):
+def _way_out(
+    row: InputRow | BadRow, source: RowSource, types: Mapping[str, Type], check: Check
+) -> str:
+    """What to do about columns that are no argument, if nothing else is wrong."""
+    if isinstance(row, BadRow) or source.columns.is_loose:
+        return ""
+    known = {name: value for name, value in row.arguments.items() if name in types}
+    if len(known) == len(row.arguments):
+        return ""
+    try:
+        check(known)
+    except SgcError:
         return ""
     return "--ignore-columns leaves other columns out; --key NAME takes one as the rows' key"
 
