@@ -16,6 +16,7 @@ from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.operators.texts import is_plain, text
 from sgc.tracing.values.abstract import AbstractJson, AbstractText, is_abstract
 from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.text_methods import stand_in
 
 _CONVERSION = re.compile(
@@ -101,7 +102,7 @@ def _one(found: re.Match[str], width: Any, precision: Any, value: Any) -> str:
         plain: str = f"%{flags}{width}{dotted}{kind}" % (value,)
         return plain
     if kind in "sr":
-        shown = text(repr(value)) if kind == "r" else text(f"{value}")
+        shown = text(repr(value)) if kind == "r" else _shown(value)
         spec = (("<" if "-" in flags else ">") + width if width else "") + dotted
         return format(shown, spec) if spec else str.__str__(shown)
     if not _is_number(kind, value) or ("#" in flags and kind in _REAL):
@@ -113,6 +114,13 @@ def _one(found: re.Match[str], width: Any, precision: Any, value: Any) -> str:
     align = "<" if "-" in flags else ""
     zero = "0" if "0" in flags and not align and width else ""
     return format(value, f"{align}{sign}{zero}{width}{dotted}{'d' if kind in 'iu' else kind}")
+
+
+def _shown(value: Any) -> Any:
+    """`str(value)`; an object's `__format__` may give another text."""
+    if isinstance(value, AbstractObject) and value.may_be_users:
+        return value.shown_as_text()
+    return text(f"{value}")
 
 
 def _is_number(kind: str, value: Any) -> bool:

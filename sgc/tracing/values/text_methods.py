@@ -168,6 +168,8 @@ def _join(self: Any, items: Any) -> Any:
             "".join(items)  # raises Python's own error
             stop("join of what are no texts", hint="write str(item) for each; or " + INTERPRET)
         return computed(self.session, "join", self, items)
+    if getattr(type(items), "joined", None) is not None and items.may_be_users:
+        return items.joined(self)
     is_of_text = items.symbol.type == types.list_of(types.TEXT)
     return (computed if is_of_text else attempted)(self.session, "join", self, items)
 

@@ -159,7 +159,7 @@ OTHERS = {
     "with another attribute": (made_with(extra=1), "must be Mail, found Mail"),
     "with a field of another type": (made_with(cc=3), r"mail\['cc'\] must be str or None, found"),
     "with an object of another class": (made_with(tags=[3]), r"\['tags'\]\[0\] must be Tag, found"),
-    "without a field": ({"sender": "A"}, "must be Mail, found dict"),
+    "without a field": ({"sender": "A"}, "must be Mail, as an object of all its fields"),
 }
 
 

@@ -26,6 +26,11 @@ class AbstractObject(AbstractJson):
 
     part_type = OBJECT
 
+    @property
+    def may_be_users(self) -> bool:
+        """Whether it may be an object of a class of the user's, whose methods say what it does."""
+        return bool(self.session.sites.classes)
+
     def is_a(self, *of: type) -> bool:
         if not set(of) <= NAMES.keys():
             self.needs_type()
@@ -50,6 +55,24 @@ class AbstractObject(AbstractJson):
         if self.symbol.name not in self.session.defaulting and self.is_a(list, str):
             return self
         return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
+
+    def joined(self, separator: Any) -> Any:
+        """`separator.join(self)`"""
+        return self._coded("b.join(a)", separator, type_=types.TEXT)
+
+    def shown_as_text(self) -> Any:
+        """`str(self)`"""
+        return self._coded("str(a)", type_=types.TEXT)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, str) and self.may_be_users:
+            return self._coded("a + b", other)
+        return super().__add__(other)
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, str) and self.may_be_users:
+            return self._coded("b + a", other)
+        return super().__radd__(other)
 
     @as_told
     def items(self) -> Any:
