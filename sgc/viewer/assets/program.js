@@ -2,7 +2,7 @@
 
 const BLOCK_WIDTH = 520;
 const NODE_HEIGHT = 20;
-const MIN_SCALE = 0.05;
+const MIN_SCALE = 0.02;
 const ASKING = new Set(["generation", "choice", "tool"]);
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -38,8 +38,12 @@ function zoomButtons(graph, state) {
   const scaled = (scale) => {
     const plane = graph.querySelector(".plane");
     if (!plane) return;
+    const before = state.scale;
     state.scale = Math.max(MIN_SCALE, Math.min(2, scale(plane)));
+    const middle = (graph.scrollLeft + graph.clientWidth / 2) / before;
     plane.style.transform = `scale(${state.scale})`;
+    graph.scrollLeft = middle * state.scale - graph.clientWidth / 2;
+    graph.scrollTop *= state.scale / before;
   };
   const fitting = (plane) => Math.min(1, graph.clientWidth / plane.offsetWidth, graph.clientHeight / plane.offsetHeight);
   const buttons = [
