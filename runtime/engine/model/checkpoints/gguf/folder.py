@@ -44,9 +44,15 @@ def unpacked(paths: Sequence[Path]) -> Path:
     paths = [path.absolute() for path in paths]
     cache = _cache()
     found = cache / _key(paths)
-    if not found.is_dir():
-        _make(paths, cache, found)
-    os.utime(found)
+    try:
+        if not found.is_dir():
+            _make(paths, cache, found)
+        os.utime(found)
+    except OSError as error:
+        raise LoadError(
+            f"what {paths[0]} says beside its weights cannot be kept in {cache}: {error.strerror}",
+            hint="make room there, or name another folder in XDG_CACHE_HOME",
+        ) from error
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import subprocess
@@ -264,6 +265,20 @@ def test_another_architecture_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(LoadError, match=r"architecture 'mamba', which is not read.*llama, qwen2"):
         folder_of(path)
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sgc.runtime.engine.model.checkpoints.gguf import folder
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(folder, "_make", full)
+    path = tmp_path / "Tea.gguf"
+    path.write_bytes(b"GGUF")
+    with pytest.raises(LoadError, match=r"cannot be kept in .*: No space left on device"):
+        resolve(str(path))
 
 
 def test_a_folder_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
