@@ -23,6 +23,11 @@ def closest(given: str, known: Iterable[str]) -> str:
     return f". Did you mean {found[0]!r}?" if found else ""
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def closest_file(path: str | os.PathLike[str]) -> str:
     """The same for a file that is not there, of those of its kind beside it."""
     folder, name = os.path.split(os.fspath(path))

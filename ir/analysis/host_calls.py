@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from sgc.errors import counted
 from sgc.ir.graph import Block, Graph, Lit, Node
 from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
@@ -45,8 +46,7 @@ def told_pieces(graph: Graph) -> str:
     shown = ", ".join(f"{piece} at {where}" for where, piece in [*found][:MAX_LINES])
     n_more = len(found) - MAX_LINES
     more = f" and {n_more} more" if n_more > 0 else ""
-    what = "1 piece" if len(found) == 1 else f"{len(found)} pieces"
-    return f"{what} in Python: {shown}{more}"
+    return f"{counted(len(found), 'piece')} in Python: {shown}{more}"
 
 
 def without_pieces(graph: Graph, known: Collection[tuple[str, str]]) -> Graph:

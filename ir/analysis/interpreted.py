@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sgc.errors import counted
 from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
@@ -26,9 +27,9 @@ class Left:
     is_all: bool
 
     def __str__(self) -> str:
-        ways = "1 way" if self.n_ways == 1 else f"{self.n_ways} ways"
         n_more = len(self.lines) - MAX_LINES
         lines = ", ".join(self.lines[:MAX_LINES]) + (f" and {n_more} more" if n_more > 0 else "")
+        ways = counted(self.n_ways, "way")
         return f"{ways} left to the interpreter at {lines} ({', '.join(self.reasons)})"
 
 

@@ -14,6 +14,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sgc.errors import counted
 from sgc.runtime.engine.logs.log import Log
 from sgc.runtime.engine.server.shared import Shared
 
@@ -52,7 +53,7 @@ async def drain(
     n_programs = 0 if beside is None else beside.n_running
     if now.is_set() or seconds <= 0 or not (shared.n_active or n_programs):
         return
-    programs = f", and {n_programs} programs" if n_programs else ""
+    programs = f", and {counted(n_programs, 'program')}" if n_programs else ""
     log.tell(
         "stopping",
         f"stopping: {shared.n_active} requests{programs} are under way, for at most {seconds:g} s "

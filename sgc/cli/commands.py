@@ -177,11 +177,11 @@ def replay_command(**options: Any) -> None:
 
 @command("trace")
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
-@option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", required=True,
-        help="Where to write it.")  # fmt: skip
+@option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+        help="Where to write it. Without it here, named as the log.")  # fmt: skip
 @common_options
-def trace_command(log: Path, output: Path) -> None:
-    """Writes the timeline of a log's runs in Chrome trace format."""
+def trace_command(log: Path, output: Path | None) -> None:
+    """Writes the timeline of a log's runs in Chrome trace format, for Perfetto."""
     from sgc.cli.programs.replay import trace
 
     trace(log, output)

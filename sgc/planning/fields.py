@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.errors import counted
 from sgc.ir.graph import Graph, Lit, Operand
 from sgc.passes.changing.reorder_fields import Table
 from sgc.planning.tree import n_chars, saved_chars
@@ -45,12 +46,12 @@ class FieldOrders:
         )
         counts = Counter(self.orders).most_common()
         lines = [
-            f"fields reordered in {len(counts)} ways: {before:.1%} of the table's characters were "
-            f"shared, now {after:.1%}"
+            f"fields reordered in {counted(len(counts), 'way')}: {before:.1%} of the table's "
+            f"characters were shared, now {after:.1%}"
         ]
         for order, n_rows in counts[:n_shown]:
             names = ", ".join(self.fields[number] for number in order)
-            lines.append(f"  {n_rows} rows: {names}")
+            lines.append(f"  {counted(n_rows, 'row')}: {names}")
         rest = counts[n_shown:]
         if rest:
             lines.append(f"  {sum(n for _, n in rest)} rows in {len(rest)} more ways")

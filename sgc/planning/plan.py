@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from sgc.errors import counted
 from sgc.ir.graph import Graph
 from sgc.planning.known import Known, Reader
 from sgc.planning.tree import Key, common_chars, depth_first, n_chars, saved_chars
@@ -54,10 +55,9 @@ class BatchPlan:
 
     def report(self) -> str:
         """One line on what is known and shared."""
-        noun = "row" if len(self.order) == 1 else "rows"
         return (
-            f"{len(self.order)} {noun} planned: of the {self.known_chars} characters of prompts "
-            f"that are known now, {self.predicted_hit_rate:.1%} are shared"
+            f"{counted(len(self.order), 'row')} planned: of the {self.known_chars} characters of "
+            f"prompts that are known now, {self.predicted_hit_rate:.1%} are shared"
         )
 
 

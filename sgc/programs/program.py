@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.session import current_session
-from sgc.errors import ArgumentError, UsageError
+from sgc.errors import ArgumentError, UsageError, counted
 from sgc.ir.file import sgir as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
@@ -138,7 +138,9 @@ class Program(Batched):
         """Arguments by name."""
         names = [param.value.name for param in self.graph.params]
         if len(args) > len(names):
-            raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
+            raise ArgumentError(
+                f"{self.name} takes {counted(len(names), 'argument')}, found {len(args)}"
+            )
         arguments = dict(zip(names, args, strict=False))
         for name in kwargs:
             if name in arguments:

@@ -92,7 +92,7 @@ def test_a_whole_program_has_nothing_left(sgc_command, tmp_path):
     _, _, err = sgc_command("compile", path, "-o", "p.sgir")
     assert "left" not in err
     assert "left" not in sgc_command("verify", "p.sgir")[1]
-    assert sgc_command("explain", path)[1].splitlines()[1].startswith("at most 1 requests")
+    assert sgc_command("explain", path)[1].splitlines()[1].startswith("at most 1 request,")
 
 
 def test_compiling_in_python_tells_the_same(tmp_path):

@@ -163,8 +163,7 @@ def test_explain_and_dump_show_what_is_called(tmp_path: Path):
     over_argument.compile().save(path)
     run = CliRunner().invoke
     assert (
-        "for note, times the length of %xs: 1 requests, 4"
-        in run(cli, ["explain", str(path)]).output
+        "for note, times the length of %xs: 1 request, 4" in run(cli, ["explain", str(path)]).output
     )
     assert "called @note(%x: text" in run(cli, ["dump", str(path)]).output
     shown = json.loads(run(cli, ["dump", str(path), "--format", "json"]).output)

@@ -117,7 +117,7 @@ def test_a_row_draws_by_its_key_and_not_by_its_place(rows_command, tmp_path):
 def test_fields_are_reordered_when_asked(rows_command):
     code, lines, err = rows_command("rate.py", "--reorder-fields")
     assert (code, len(lines)) == (0, 8)
-    assert "fields reordered in 1 ways" in err
+    assert "fields reordered in 1 way:" in err
     assert "  8 rows: brand, stars, text" in err
 
 

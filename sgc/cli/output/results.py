@@ -12,7 +12,7 @@ import click
 
 from sgc.cli.output.colours import are_shown_on, generated, role
 from sgc.cli.output.dialogue import GENERATED, dialogue
-from sgc.errors import UsageError
+from sgc.errors import UsageError, counted
 from sgc.ir.graph import Node
 from sgc.runtime.executor.run.record import Request, RunResult
 
@@ -128,7 +128,6 @@ def _timing(request: Request) -> dict[str, Any]:
 def summary(result: RunResult) -> str:
     """One line with the run's requests, tokens, cost and time."""
     stats = result.stats
-    noun = "request" if stats.requests == 1 else "requests"
     forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
     reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
     cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
@@ -143,7 +142,7 @@ def summary(result: RunResult) -> str:
     joined = f", {stats.joined_tokens} joined approximately" if stats.joined_tokens else ""
     early = _early_calls(result)
     return (
-        f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
+        f"{counted(stats.requests, 'request')}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit{joined}), "
         f"{stats.completion_tokens} generated{forced}{reasoned}, {early}{cost}"
@@ -155,5 +154,5 @@ def _early_calls(result: RunResult) -> str:
     if not result.early_calls:
         return ""
     n_used = sum(call.is_early for call in result.tool_calls)
-    noun = "tool" if result.early_calls == 1 else "tools"
-    return f"{result.early_calls} {noun} called early ({result.early_calls - n_used} in vain), "
+    tools, n_in_vain = counted(result.early_calls, "tool"), result.early_calls - n_used
+    return f"{tools} called early ({n_in_vain} in vain), "

@@ -22,6 +22,7 @@ from sgc.cli.programs.predicted_rows import (
     rows_of,
     run_options,
 )
+from sgc.errors import counted
 from sgc.predict.bounds.cost import Cost
 from sgc.predict.dry.totals import Total, Totals
 from sgc.predict.predict import Expecting, at_most, expected
@@ -82,9 +83,8 @@ def estimate(
         }
         click.echo(json.dumps(told, ensure_ascii=False))
         return
-    noun = "row" if len(todo) == 1 else "rows"
     priced = f", prices of {target.prices_of}" if isinstance(target, ProviderTarget) else ""
-    click.echo(f"{loaded.name} on {target.name}, {len(todo)} {noun}{priced}")
+    click.echo(f"{loaded.name} on {target.name}, {counted(len(todo), 'row')}{priced}")
     click.echo("\n".join(table(list(_rows(found.total, most, is_billed, share)))))
     click.echo(assumed)
     if most.why:

@@ -26,7 +26,7 @@ from sgc.cli.programs.predicted_rows import (
 )
 from sgc.cli.programs.receipts import receipts, totals
 from sgc.cli.programs.source import check_program, is_source, load_function
-from sgc.errors import UsageError
+from sgc.errors import UsageError, counted
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.analysis.remaining import TURNS
 from sgc.ir.file.sgir import load
@@ -128,10 +128,9 @@ def _predicted(
         found = gains(graph, steps, todo, target, how, samples)
         planned = target.planned(made, [row.arguments for row in todo]) if level else made
         predicted = expected(planned, todo, target, how, samples)
-        noun = "row" if len(todo) == 1 else "rows"
         cache = "warm" if asked.is_warm else "cold"
         return Prediction(
-            f"{made.name} on {target.name}, {len(todo)} {noun}, cache {cache}",
+            f"{made.name} on {target.name}, {counted(len(todo), 'row')}, cache {cache}",
             found,
             predicted,
             measured(log) if log is not None else None,
@@ -174,12 +173,12 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
     most, flow = ceiling_for_any(graph), Flow(graph)
     if len(graph.blocks) > 1:
         n_paths, n_loops = flow.n_paths(), flow.n_loops()
-        loops = f", {n_loops} loops" if n_loops else ""
+        loops = f", {counted(n_loops, 'loop')}" if n_loops else ""
         least = "at least " if n_paths == MAX_PATHS else ""
-        yield f"{least}{n_paths} paths through {len(graph.blocks)} blocks{loops}"
+        yield f"{least}{counted(n_paths, 'path')} through {len(graph.blocks)} blocks{loops}"
     yield from (f"decided at compile time: {test}" for test in report.pruned)
     n_unlimited = sum(map(_is_unlimited, graph.all_nodes()))
-    extra = f", and those of {n_unlimited} generations without max_tokens"
+    extra = f", and those of {counted(n_unlimited, 'generation')} without max_tokens"
     compiled = "" if left_of(graph) is None else "in what is compiled, "
     bound = "" if math.isinf(most.requests) else "at most "
     yield f"{compiled}{bound}{_sums(most)}{extra if n_unlimited else ''}"
@@ -198,7 +197,8 @@ def _is_unlimited(node: Node) -> bool:
 
 
 def _sums(cost: Cost) -> str:
-    return f"{_count(cost.requests)} requests, {_count(cost.completion_tokens)} generated tokens"
+    tokens = _count(cost.completion_tokens, "generated token")
+    return f"{_count(cost.requests, 'request')}, {tokens}"
 
 
 def _mapped(each: Mapped, cost: Cost) -> str:
@@ -207,8 +207,8 @@ def _mapped(each: Mapped, cost: Cost) -> str:
     return f"and for {each.program}, times {lengths}: {_sums(cost)}"
 
 
-def _count(number: float) -> str:
-    return "an unbounded number of" if math.isinf(number) else str(int(number))
+def _count(number: float, noun: str) -> str:
+    return f"an unbounded number of {noun}s" if math.isinf(number) else counted(int(number), noun)
 
 
 def _graph(

@@ -75,8 +75,10 @@ def _arguments(log: RunLog, row: str, loaded: Program | Function) -> Mapping[str
     return {name: value for name, value in found.items() if name in names}
 
 
-def trace(log: Path, output: Path) -> None:
-    """Writes the timeline of the runs in a log."""
-    check_writable(output, "-o")
+def trace(log: Path, output: Path | None) -> None:
+    """Writes the timeline of the runs in a log, and prints where."""
     with RunLog.read(log) as found:
-        output.write_text(json.dumps(log_trace(found)), encoding="utf-8")
+        target = output or Path(f"{log.stem}.trace.json")
+        check_writable(target, "-o")
+        target.write_text(json.dumps(log_trace(found)), encoding="utf-8")
+    click.echo(f"{target}: open it in Perfetto, or at chrome://tracing")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sgc.cli.programs.source import load_source
-from sgc.errors import UsageError
+from sgc.errors import UsageError, counted
 from sgc.programs.function import Function
 from sgc.programs.stubs import WRITTEN_BY, stub_of
 
@@ -33,8 +33,7 @@ def write_stubs(source: Path, output: Path | None) -> None:
         click.echo(text, nl=False)
         return
     path.write_text(text, encoding="utf-8")
-    programs = "1 program" if n_programs == 1 else f"{n_programs} programs"
-    click.echo(f"{path}: {programs}")
+    click.echo(f"{path}: {counted(n_programs, 'program')}")
 
 
 def _stubs(source: Path) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sgc.errors import counted
 from sgc.runtime.engine.disk import folder as kv_folder
 
 
@@ -29,7 +30,7 @@ def clear(folder: Path) -> None:
 
 
 def _amount(found: kv_folder.Contents) -> str:
-    files = "1 file" if found.n_files == 1 else f"{found.n_files} files"
+    files = counted(found.n_files, "file")
     return f"{files}, {found.n_bytes / 2**20:.1f} MiB"
 
 

@@ -25,7 +25,7 @@ from sgc.cli.testing.kinds import Looked, judged
 from sgc.cli.testing.reading import find_suites, read_suite
 from sgc.cli.testing.recordings import Recordings
 from sgc.cli.testing.report import Report, write_junit
-from sgc.errors import NotRecorded, UsageError
+from sgc.errors import NotRecorded, UsageError, counted
 from sgc.ir.types import JSON, Kind, Type
 from sgc.programs.function import Function
 from sgc.programs.program import Program, load
@@ -137,7 +137,7 @@ class _Run:
 
     def report(self, ready: _Ready, endpoint: Any, judge: Any) -> Report:
         start_s = perf_counter()
-        tell(f"{ready.suite.path}: {len(ready.rows)} tests of {ready.target}")
+        tell(f"{ready.suite.path}: {counted(len(ready.rows), 'test')} of {ready.target}")
         states = ready.program.run_batch([*ready.rows], backend=endpoint, **self.options)
         outcomes = [
             self._outcome(case, state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sgc.errors import counted
 from sgc.runs.jobs.records import cost_of
 from sgc.runtime.executor.run.record import RunResult
 
@@ -62,12 +63,8 @@ class Tally:
         others += f" ({self.cached_requests} from the cache)" if self.cached_requests else ""
         before = f" ({self.n_before} before)" if self.n_before else ""
         return (
-            f"{_counted(self.n_done, 'row')}{before}{failed}, "
-            f"{_counted(self.requests, 'request')}{others}, "
+            f"{counted(self.n_done, 'row')}{before}{failed}, "
+            f"{counted(self.requests, 'request')}{others}, "
             f"{self.prompt_tokens} prompt tokens ({self.cached_tokens} cached, {hit:.1%} hit), "
             f"{self.completion_tokens} generated, {cost}{wall_s:.2f} s"
         )
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+from sgc.errors import counted
 from sgc.tracing.paths.exploration import Exploration
 from sgc.tracing.paths.segments import Branch, Segment, reached_from
 from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
@@ -155,7 +156,7 @@ def _shown(tokens: Shape, snapshot: Snapshot) -> str:
 def _of_kind(kind: type, first: tuple[Any, ...]) -> str:
     if kind in (list, tuple, set, frozenset, deque) or issubclass(kind, dict):
         n = first[1]
-        return f"a {kind.__name__} of {n} item{'' if n == 1 else 's'}"
+        return f"a {kind.__name__} of {counted(n, 'item')}"
     if first[1:] == ("pieces",):
         return _OF_TRACE
     text = repr(first[1])

@@ -20,7 +20,7 @@ def test_a_request_that_was_let_in_keeps_its_place_over_all_its_parts():
             with _counted(one):
                 assert account.n_running == 1
             assert account.n_running == 1
-            with pytest.raises(HttpError, match="at most 1 requests at once"), _counted(other):
+            with pytest.raises(HttpError, match="at most 1 request at once"), _counted(other):
                 pass
     assert account.n_running == 0
     with _counted(other), _counted(other):  # the second request of the minute

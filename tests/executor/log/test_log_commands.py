@@ -78,8 +78,9 @@ def test_log_resume_replay_and_trace(command, tmp_path):
     assert '"agent:count"' in (tmp_path / "replay.json").read_text()
     assert command("replay", "run.log", "agent.py", "--row", "7")[0] == 2
     assert json.loads(command("replay", "run.log", "agent.py", "--json")[1])["text"] in shown
-    assert command("trace", "run.log", "-o", "trace.json")[0] == 0
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    told = "run.trace.json: open it in Perfetto, or at chrome://tracing\n"
+    assert command("trace", "run.log")[:2] == (0, told)
+    events = json.loads((tmp_path / "run.trace.json").read_text())["traceEvents"]
     assert {"a", "b", "agent:count", "agent:note"} <= {event["name"] for event in events}
     for wrong in (["--log", "x", "--resume", "y"], ["--skip-effect"]):
         assert command("run", "agent.py", "--arg", "q=why", *wrong)[0] == 2

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sgc.errors import counted
+
 if TYPE_CHECKING:  # not needed before the step process has started
     from sgc.proto import engine_pb2 as pb
 
@@ -176,9 +178,8 @@ class Account:
     def _refusal_of_request(self) -> QuotaRefusal | None:
         most = self.quota.max_concurrent
         if most is not None and self.n_running >= most:
-            return self._refusal(
-                CONCURRENT, f"at most {most} requests at once", max(0.01, self._mean_s / most)
-            )
+            why = f"at most {counted(most, 'request')} at once"
+            return self._refusal(CONCURRENT, why, max(0.01, self._mean_s / most))
         if self._requests is not None and (wait_s := self._requests.wait_s(1)):
             return self._refusal(
                 REQUESTS, f"at most {self._requests.per_minute:g} requests a minute", wait_s
