@@ -76,7 +76,8 @@ class Job:
 
     def __init__(self, folder: Path, name: str, n: int, engine: str | None = None) -> None:
         self.n, self.folder = n, folder
-        self.rows, self.out, self.log = (folder / f"{name}.{end}" for end in ("rows", "out", "log"))
+        ends = ("rows.jsonl", "out.jsonl", "log")
+        self.rows, self.out, self.log = (folder / f"{name}.{end}" for end in ends)
         write_rows(self.rows, n)
         (folder / "post.py").write_text(PROGRAM)
         here = [sys.executable, "-P", str(Path(__file__).resolve()), "--child"]

@@ -124,6 +124,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if args.at_once >= args.programs:
+        parser.error(
+            f"--programs {args.programs} must be more than --at-once {args.at_once}: what is "
+            "measured is the time until the last program begins, when others have ended"
+        )
     rows: list[dict[str, Any]] = []
     for seed in range(args.seeds):
         for n in map(int, args.engines.split(",")):

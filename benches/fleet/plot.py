@@ -26,12 +26,17 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--titles", default="", help="of the files' rows of panels, by commas")
+    parser.add_argument(
+        "--titles", default="", help="of the files' rows of panels, by commas; their names"
+    )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     n = len(args.files)
+    titles = args.titles.split(",") if args.titles else [file.stem for file in args.files]
+    if len(titles) != n:
+        parser.error(f"--titles names {len(titles)} rows of panels for {n} files")
     figure, axes = pyplot.subplots(n, 2, figsize=(10, 3.4 * n), squeeze=False)
-    for (hits, speed), file, title in zip(axes, args.files, args.titles.split(","), strict=True):
+    for (hits, speed), file, title in zip(axes, args.files, titles, strict=True):
         found = medians(json.loads(file.read_text())["rows"])
         draw(hits, found, lambda row, _: row["hits"])
         draw(speed, found, lambda row, base: row["programs_per_s"] / base["programs_per_s"])

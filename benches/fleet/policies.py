@@ -94,7 +94,8 @@ class CacheAware(_Counting):
             number = (mask & -mask).bit_length() - 1
             if matched <= self.THRESHOLD * len(blocks):
                 number = min(each, key=lambda each: len(self.trees[each]))
-        self.trees[number].hold(blocks)
+        tree = self.trees[number]
+        tree.release(tree.use(blocks))
         return self.took(number)
 
 

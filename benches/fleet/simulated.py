@@ -25,13 +25,13 @@ class Request:
 
 
 class Pool:
-    """Cached blocks, the least recently used of which go first; of one engine, or of a fleet whose
-    engines could read each other's at once."""
+    """Cached blocks, of one engine, or of a fleet whose engines could read each other's at once.
+    Those that no request uses are evicted, the least recently used first."""
 
     def __init__(self, n_blocks: int) -> None:
         self.n_blocks = n_blocks
-        self.cached: OrderedDict[int, None] = OrderedDict()
         self.users: dict[int, int] = {}
+        self.idle: OrderedDict[int, None] = OrderedDict()
         self.n_promised = 0  # blocks of replies that run
 
     def has_room(self, request: Request) -> bool:
@@ -43,44 +43,34 @@ class Pool:
         """Keeps the prompt's blocks for a request; returns how many of the first were there."""
         n_cached = 0
         for block in request.blocks:
-            if block not in self.cached:
+            if block not in self.users and block not in self.idle:
                 break
             n_cached += 1
         self.n_promised += len(request.made)
-        for block in reversed(request.blocks):
+        for block in request.blocks:
+            self.idle.pop(block, None)
             self.users[block] = self.users.get(block, 0) + 1
-            self._touch(block)
         self._evict()
         return n_cached
 
     def release(self, request: Request) -> None:
         self.n_promised -= len(request.made)
-        for block in request.blocks:
+        for block in reversed(request.made):
+            self.idle[block] = None
+        for block in reversed(request.blocks):
             left = self.users[block] - 1
             if left:
                 self.users[block] = left
             else:
                 del self.users[block]
-        for block in reversed(request.made):
-            self._touch(block)
-        for block in reversed(request.blocks):
-            self._touch(block)
+                self.idle[block] = None
         self._evict()
 
-    def _touch(self, block: int) -> None:
-        self.cached[block] = None
-        self.cached.move_to_end(block)
-
     def _evict(self) -> None:
-        n_over = len(self.cached) + self.n_promised - self.n_blocks
-        n_left = len(self.cached)
-        while n_over > 0 and n_left:
-            block, _ = self.cached.popitem(last=False)
-            n_left -= 1
-            if block in self.users:  # it is touched when they end, so it may be last until then
-                self.cached[block] = None
-            else:
-                n_over -= 1
+        n_over = len(self.users) + len(self.idle) + self.n_promised - self.n_blocks
+        while n_over > 0 and self.idle:
+            self.idle.popitem(last=False)
+            n_over -= 1
 
 
 class Engine:

@@ -5,15 +5,28 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sgc.runtime.executor.routing.holders import Holders
 
 LEAST = 64  # blocks that every engine is believed to have room for
 GROWTH = 0.01  # of the room, regained with each prompt that was found as expected
+MOST_RUNNING = 4  # rooms: with prompts of so many blocks under way, further ones are not noted
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A prompt under way at an engine. n_made: blocks that its reply may take; epoch: how often
+    what the engine held had been forgotten when it began."""
+
+    blocks: Sequence[int]
+    n_made: int
+    epoch: int
 
 
 class Held:
-    """Blocks of prompts, the least recently used of which an engine evicts first.
+    """Blocks of prompts as an engine's pool keeps them: those of requests under way stay, and room
+    for their replies; of the others the least recently used are evicted first.
 
     room: the most blocks that the engine's pool can hold. If a block that should be there was not,
     its age says that the engine keeps fewer: other clients use it too. holders: a table of several
@@ -24,13 +37,18 @@ class Held:
         self.room = max(LEAST, room)
         self._kept = float(self.room)
         self._holders, self._bit = Holders() if holders is None else holders, bit
+        self._running: dict[int, int] = {}  # a block's prompts under way
         # The number of blocks that were new when a block was last used. A prompt's last block is
         # the first to go, so that whatever is held, all that comes before it is held too.
-        self._used: OrderedDict[int, int] = OrderedDict()
-        self._n_new = 0
+        self._idle: OrderedDict[int, int] = OrderedDict()
+        self._n_new = self._epoch = 0
+        self._promised = 0  # blocks of replies under way
 
     def __len__(self) -> int:
-        return len(self._used)
+        return len(self._running) + len(self._idle)
+
+    def __contains__(self, block: int) -> bool:
+        return block in self._running or block in self._idle
 
     @property
     def n_kept(self) -> int:
@@ -39,34 +57,64 @@ class Held:
 
     def n_held(self, blocks: Sequence[int]) -> int:
         """How many of a prompt's first blocks are held."""
-        return bisect_left(blocks, True, key=lambda block: block not in self._used)
+        return bisect_left(blocks, True, key=lambda block: block not in self)
 
-    def hold(self, blocks: Sequence[int]) -> None:
+    def use(self, blocks: Sequence[int], n_made: int = 0) -> Use:
         """Notes that the engine computes a prompt, and so holds it."""
+        if len(self._running) >= MOST_RUNNING * self.room:
+            blocks = ()
         for block in reversed(blocks):
-            if block not in self._used:
+            n = self._running.get(block, 0)
+            if not n and self._idle.pop(block, None) is None:
                 self._n_new += 1
                 self._holders.add(block, self._bit)
-            self._used[block] = self._n_new
-            self._used.move_to_end(block)
-        while len(self._used) > self._kept:
-            block, _ = self._used.popitem(last=False)
+            self._running[block] = n + 1
+        self._promised += n_made
+        self._evict()
+        return Use(blocks, n_made, self._epoch)
+
+    def release(self, use: Use) -> None:
+        """Notes that a prompt is not under way any more: what it used may be evicted."""
+        if use.epoch != self._epoch:
+            return
+        for block in reversed(use.blocks):
+            left = self._running[block] - 1
+            if left:
+                self._running[block] = left
+            else:
+                del self._running[block]
+                self._idle[block] = self._n_new
+        self._promised -= use.n_made
+        self._evict()
+
+    def _evict(self) -> None:
+        n_over = len(self) + self._promised - self._kept
+        while n_over > 0 and self._idle:
+            block, _ = self._idle.popitem(last=False)
             self._holders.drop(block, self._bit)
+            n_over -= 1
 
-    def age(self, block: int) -> int:
-        """How many new blocks have come since a block was last used."""
-        return self._n_new - self._used.get(block, self._n_new)
+    def age(self, block: int) -> int | None:
+        """How many blocks the engine has kept if it kept one: what is under way, and what has come
+        since it was last used; None if a prompt that is under way uses it."""
+        at = self._idle.get(block)
+        if at is None:
+            return None
+        return len(self._running) + self._promised + self._n_new - at
 
-    def learn(self, expected: int, found: int, age: int) -> None:
+    def learn(self, expected: int, found: int, age: int | None) -> None:
         """Takes the engine's report: how many of a prompt's blocks were cached. age: that of the
-        last of those expected, before the prompt was sent."""
-        if found < expected:
-            self._kept = max(LEAST, (self._kept + min(age, self._kept)) / 2)
-        else:
+        last of those expected, before the prompt was sent. That a block under way was not found
+        says nothing: it may not have been computed yet."""
+        if found >= expected:
             self._kept = min(self.room, self._kept + GROWTH * self.room)
+        elif age is not None:
+            self._kept = max(LEAST, (self._kept + min(age, self._kept)) / 2)
 
     def clear(self) -> None:
         """Forgets everything: the engine was restarted, or its cache flushed."""
-        for block in self._used:
+        for block in (*self._running, *self._idle):
             self._holders.drop(block, self._bit)
-        self._used.clear()
+        self._running.clear()
+        self._idle.clear()
+        self._promised, self._epoch = 0, self._epoch + 1

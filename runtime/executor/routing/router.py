@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from sgc.runtime.executor.routing.held import Held
+from sgc.runtime.executor.routing.held import Held, Use
 from sgc.runtime.executor.routing.holders import Holders, Unseen
 from sgc.runtime.executor.routing.members import Member, Ready
 
@@ -28,7 +28,7 @@ HOLDING = 20
 # The most work that an engine may have for the next request to go there: so much above the mean,
 # and so many times what the request adds where most of it is held. A prefix that all requests share
 # is thus soon on all engines.
-SPREAD, MARGIN = 0.1, 4.0
+SPREAD, MARGIN = 0.5, 4.0
 # An engine that did not answer is tried again after this long, then after twice as long, and so on.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
 
@@ -36,12 +36,14 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """A request that was sent to an engine. expected: the prompt's blocks that it was believed to
-    hold; age: how old the last of them was; work: what the request adds there."""
+    hold; age: how old the last of them was, None if it was in use; work: what the request adds
+    there."""
 
     member: Member
     expected: int
-    age: int
+    age: int | None
     work: int
+    use: Use
 
 
 class NobodyAnswers(Exception):
@@ -106,12 +108,12 @@ class Router:
         work = math.ceil(own - expected * self.block_tokens)
         self._turn += 1
         self._ready.take(member)
-        member.held.hold(blocks)
+        use = member.held.use(blocks, math.ceil(n_out / self.block_tokens))
         member.work += work
         member.n_running += 1
         member.turn = self._turn
         self._ready.put(member)
-        return Ticket(member, expected, age, work)
+        return Ticket(member, expected, age, work, use)
 
     def _best(self, blocks: Sequence[int], own: float, usable: int) -> tuple[Member, int]:
         """Of these engines the one with the least work before the reply, and the blocks that it
@@ -162,6 +164,7 @@ class Router:
             self._ready.take(member)
         member.n_running -= 1
         member.work -= ticket.work
+        member.held.release(ticket.use)
         if is_ready:
             self._ready.put(member)
 

@@ -95,7 +95,7 @@ class Traffic:
         assert {*members} == {*ready, *router._away}
         masks: dict[int, int] = {}
         for member in members:
-            for block in member.held._used:
+            for block in (*member.held._running, *member.held._idle):
                 masks[block] = masks.get(block, 0) | member.bit
         assert masks == router._holders._masks
 
@@ -116,6 +116,7 @@ def test_it_is_that_which_looking_at_all_of_them_finds(seed):
         traffic.end()
     traffic.check()
     assert all(m.work == m.n_running == 0 for m in traffic.router.members)
+    assert not any(m.held._running or m.held._promised for m in traffic.router.members)
 
 
 def test_of_a_thousand_engines_few_are_looked_at():

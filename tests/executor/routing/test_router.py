@@ -39,29 +39,66 @@ def test_blocks_stand_for_all_text_up_to_them():
 def test_what_is_held_is_the_beginning_of_what_was_held_before(seed):
     draw = random.Random(seed)
     held = Held(room=draw.randint(LEAST, 3 * LEAST))
+    under_way = []
     for _ in range(300):
         blocks = prompt(*(draw.choice("ab") for _ in range(draw.randint(0, 40))))
         n_held = held.n_held(blocks)
-        linear = next((n for n, block in enumerate(blocks) if block not in held._used), len(blocks))
-        assert n_held == linear
+        assert n_held == next((n for n, each in enumerate(blocks) if each not in held), len(blocks))
         age = held.age(blocks[n_held - 1]) if n_held else 0
-        held.hold(blocks)
-        assert held.n_held(blocks) == len(blocks)
+        under_way.append(held.use(blocks, draw.randint(0, 10)))
+        if draw.random() < 0.01:
+            held.clear()
+        else:
+            assert held.n_held(blocks) == len(blocks)
+        while len(under_way) > 6 or (under_way and draw.random() < 0.5):
+            held.release(under_way.pop(draw.randrange(len(under_way))))
         held.learn(n_held, draw.randint(0, n_held) if draw.random() < 0.2 else n_held, age)
-        held.hold(())
         assert LEAST <= held.n_kept <= held.room
-        assert len(held) <= held.n_kept
+    while under_way:
+        held.release(under_way.pop())
+    held.release(held.use(()))
+    assert len(held) <= held.n_kept
+    assert len(held) == len(held._idle)
+    assert held._promised == 0
+
+
+def test_what_is_under_way_is_not_evicted_and_its_reply_takes_room():
+    held = Held(room=LEAST)
+    first, others = prompt("x", "y"), prompt(*map(chr, range(200, 200 + LEAST)))
+    use = held.use(first, n_made=LEAST // 2)
+    held.release(held.use(others))
+    assert held.n_held(first) == 2
+    assert len(held) + LEAST // 2 == LEAST
+    held.release(use)
+    held.release(held.use(prompt(*map(chr, range(300, 300 + LEAST)))))
+    assert held.n_held(first) == 0
+
+
+def test_prompts_of_more_than_an_engine_can_run_are_not_noted():
+    held = Held(room=LEAST)
+    for number in range(100):
+        held.use(prompt(*[str(number % 10)] * 2, *map(chr, range(400 + number, 430 + number))))
+    assert 4 * LEAST <= len(held) < 5 * LEAST
 
 
 def test_an_engine_that_keeps_less_than_its_pool_is_believed_to_hold_less():
     held = Held(room=10_000)
     first = prompt("x", "y")
-    held.hold(first)
-    held.hold(prompt(*map(chr, range(200, 600))))
+    held.release(held.use(first))
+    held.release(held.use(prompt(*map(chr, range(200, 600)))))
     held.learn(expected=2, found=0, age=held.age(first[0]))
     assert held.n_kept <= 5_200
     for _ in range(200):
         held.learn(expected=2, found=2, age=0)
+    assert held.n_kept == 10_000
+
+
+def test_what_is_not_found_while_another_request_computes_it_says_nothing():
+    """It was taken for evicted, so a busy engine was believed to keep next to nothing."""
+    held = Held(room=10_000)
+    first = prompt("x", "y")
+    held.use(first)
+    held.learn(expected=2, found=0, age=held.age(first[-1]))
     assert held.n_kept == 10_000
 
 
@@ -80,10 +117,11 @@ def test_a_prompt_goes_where_its_beginning_is():
             made.done(ticket, ticket.expected)
 
 
-def test_a_beginning_that_all_share_is_soon_on_all_engines():
-    made = router(8)
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_a_beginning_that_all_share_is_soon_on_all_engines(n):
+    made = router(n)
     shared = ["s"] * 50
-    for number in range(1600):
+    for number in range(200 * n):
         made.send(prompt(*shared, str(number)), 16)
     n_running = [member.n_running for member in made.members]
     assert min(n_running) > 150
@@ -101,7 +139,7 @@ def test_work_is_not_far_from_the_mean_whatever_is_asked():
             own = len(blocks) * made.block_tokens + n_out
             ticket = made.send(blocks, n_out)
             others = sum(each.work for each in made.members) - ticket.work
-            assert ticket.member.work - ticket.work <= 1.1 * others / n + 4 * own
+            assert ticket.member.work - ticket.work <= 1.5 * others / n + 4 * own
             running.append(ticket)
             if draw.random() < 0.9:
                 done = running.pop(draw.randrange(len(running)))
