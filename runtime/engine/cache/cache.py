@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from sgc.runtime.engine.cache.pool import PagePool
 from sgc.runtime.engine.cache.radix import Match, Node, RadixTree
+from sgc.runtime.engine.cache.states import StateSlots
 from sgc.runtime.engine.ints import Ints
 
 
 class PrefixCache:
+    """states: of a model's recurrent layers, if it has any."""
+
     def __init__(self, pool_tokens: int, tree: RadixTree | None = None) -> None:
         self.tree = RadixTree() if tree is None else tree
         self.pool = PagePool(pool_tokens)
+        self.states: StateSlots | None = None
         self.n_evicted = 0
 
+    def keep_states(self, n_slots: int) -> None:
+        """Makes a prefix count only up to a snapshot of the recurrent layers' states."""
+        self.states = StateSlots(n_slots)
+        self.tree.on_cut = self.states.drop
+
     def match(self, tokens: Ints, namespace: bytes) -> Match:
-        """The longest cached prefix of `tokens`. Changes nothing."""
-        return self.tree.match(tokens, self.tree.root(namespace))
+        """The longest cached prefix of `tokens` that can be gone on from. Changes nothing."""
+        match = self.tree.match(tokens, self.tree.root(namespace))
+        return match if self.states is None else self.states.cut(match)
 
     @property
     def n_available(self) -> int:

@@ -43,12 +43,14 @@ class KVPool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One batch as the layers see it. slots: [n_tokens], the new tokens' pages."""
+    """One batch as the layers see it. slots: [n_tokens], the new tokens' pages. groups: its rows,
+    for recurrent layers (`model/recurrent/states.py`)."""
 
     attention: PagedAttention
     plan: Any
     slots: Tensor
     pool: KVPool
+    groups: Any = None
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
         """Stores the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""

@@ -16,16 +16,20 @@ import numpy as np
 from sgc.runtime.engine.ints import ITEM_BYTES, NO_INTS, Ints, common_prefix
 
 EVICT_FIRST = 0  # a stamp before all others
+NO_STATE = -1
 _MIN_ROOTS = 64
 
 
 class Node:
     """A run of tokens below its parent; `locks` counts the users of the node and of its subtree.
 
-    data: the memory of `tokens` as bytes, so that a whole run is compared in one call.
+    data: the memory of `tokens` as bytes, so that a whole run is compared in one call. state: the
+    slot of a snapshot of recurrent layers after its last token (`states.py`).
     """
 
-    __slots__ = ("children", "data", "locks", "pages", "parent", "queued", "stamp", "tokens")
+    __slots__ = (
+        "children", "data", "locks", "pages", "parent", "queued", "stamp", "state", "tokens",
+    )  # fmt: skip
 
     def __init__(self, tokens: Ints, pages: Ints, parent: Node | None) -> None:
         self.set_tokens(tokens)
@@ -35,6 +39,7 @@ class Node:
         self.locks = 0
         self.stamp = 0
         self.queued: int | None = None  # the stamp of its entry in the eviction heap
+        self.state = NO_STATE
 
     def set_tokens(self, tokens: Ints) -> None:
         """Stores a copy of the tokens."""
@@ -66,11 +71,13 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The longest cached prefix: `length` tokens; it ends `used` tokens into `node`."""
+    """The longest cached prefix: `length` tokens; it ends `used` tokens into `node`. n_found: the
+    tokens that are cached in all, where a request cannot go on from all of them (`states.py`)."""
 
     node: Node
     used: int
     length: int
+    n_found: int = 0
 
     @property
     def at_end(self) -> bool:
@@ -90,11 +97,13 @@ class Inserted:
 class RadixTree:
     """Longest-prefix match, insertion, locks, and eviction of the least recently used leaves.
 
-    before_evicting: is told of the last tokens of a node, how many, that are about to go.
+    before_evicting: is told of the last tokens of a node, how many, that are about to go. on_cut:
+    is told of a node that loses its last tokens.
     """
 
     def __init__(self) -> None:
         self.before_evicting: Callable[[RadixTree, Node, int], None] | None = None
+        self.on_cut: Callable[[Node], None] | None = None
         self._roots: dict[bytes, _Root] = {}
         self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
         self._pushes = self._n_stale = 0
@@ -336,6 +345,8 @@ class RadixTree:
         self.n_evictable -= k
         parent = node.parent
         assert parent is not None
+        if self.on_cut is not None:
+            self.on_cut(node)
         if k < len(node):
             node.set_tokens(node.tokens[: len(node) - k])
             node.pages = node.pages[: len(node.tokens)]

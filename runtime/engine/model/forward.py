@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sgc.runtime.engine.cache.states import EMPTY, SCRAP
 from sgc.runtime.engine.images.image import Image
 from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.requests.draws import Draw
@@ -27,7 +28,8 @@ class Row:
     logits are wanted, counted from the row's first. shift: by how much a new token's position is
     below its index in the sequence (`requests/joined.py`). adapter: from 1
     on; 0: the model's own weights. places: [3, n_tokens], the new tokens' positions where images
-    give them three (`images/image.py`).
+    give them three (`images/image.py`). reads, writes: the slots with the recurrent layers' states
+    before its first new token and after its last (`cache/states.py`).
     """
 
     tokens: Ints
@@ -37,6 +39,8 @@ class Row:
     shift: int = 0
     adapter: int = 0
     places: Ints | None = None
+    reads: int = EMPTY
+    writes: int = SCRAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ class FlatBatch:
     [n_logits] into the tokens. A row may read pages that an earlier row of the same batch writes:
     in each layer all rows are written before any attends. adapters: [n_rows], of each; None if
     the batch has none. Ids below zero are of images. places: [3, n_tokens], where a row has three
-    positions a token.
+    positions a token. states: [2, n_rows], the slots that each reads and writes. A row may read
+    states that an earlier row of the same batch writes.
     """
 
     token_ids: Ints
@@ -60,6 +65,7 @@ class FlatBatch:
     logit_index: Ints
     adapters: Ints | None = None
     places: Ints | None = None
+    states: Ints | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -186,7 +192,15 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
         logit_index=_join([row.logits_at for row in rows]) + np.repeat(row_starts[:-1], n_logits),
         adapters=np.array(adapters) if any(adapters) else None,
         places=_places(rows, positions, row_starts),
+        states=_states(rows),
     )
+
+
+def _states(rows: Sequence[Row]) -> Ints | None:
+    """None where no row's states are kept."""
+    if all(row.reads == EMPTY and row.writes == SCRAP for row in rows):
+        return None
+    return np.array([[row.reads for row in rows], [row.writes for row in rows]], np.int64)
 
 
 def _places(rows: Sequence[Row], positions: Ints, row_starts: Ints) -> Ints | None:

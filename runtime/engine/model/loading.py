@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.cache.states import LEAST_SLOTS
 from sgc.runtime.engine.images.families import FAMILIES
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.accuracy import OwnText, accuracy_of, own_text
@@ -29,6 +30,7 @@ from sgc.runtime.engine.model.device.runners import (
     make_ready,
 )
 from sgc.runtime.engine.model.plain_files import find_plain
+from sgc.runtime.engine.model.recurrent.states import StatePool
 from sgc.runtime.engine.model.runner import ModelRunner, Needs, UnsupportedModel
 from sgc.runtime.engine.model.self_check import (
     OwnAnswers,
@@ -46,6 +48,7 @@ from sgc.runtime.engine.model.ways import (
 from sgc.runtime.engine.process.tuning import keep_freed_memory
 
 MAX_POOL_TOKENS = 65536
+MAX_STATE_SLOTS = 1024
 _DTYPES = ("float32", "bfloat16", "float16")
 _log = logging.getLogger(__name__)
 
@@ -100,6 +103,8 @@ def load_model(
     formats = runner.pool.formats
     runner.pool = runner.new_pool(n_pages)
     runner.pool.formats = formats
+    if runner.states is not None:
+        size_states(runner.states, runner.name)
     return runner
 
 
@@ -228,6 +233,17 @@ def refuse_with_adapters(needs: Needs, place: Place) -> None:
 def default_pool_tokens(token_bytes: int) -> int:
     """The tokens that fit in a quarter of the memory, within bounds."""
     return max(1024, min(MAX_POOL_TOKENS, _memory_bytes() // 4 // max(1, token_bytes)))
+
+
+def size_states(states: StatePool, name: str) -> None:
+    """Makes as many slots as fit in an eighth of the memory, within bounds."""
+    n_bytes = max(1, states.slot_bytes)
+    states.resize(max(LEAST_SLOTS, min(MAX_STATE_SLOTS, _memory_bytes() // 8 // n_bytes)))
+    _log.warning(
+        "%s has recurrent layers: a prefix is found up to a snapshot of their states, of which "
+        "there are %d (%.1f MiB each); prompts are not joined, and no tokens are guessed",
+        name, states.n_slots, n_bytes / 2**20,
+    )  # fmt: skip
 
 
 def _check_pool(n_pages: int, token_bytes: int) -> None:

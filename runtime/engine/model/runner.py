@@ -18,6 +18,7 @@ from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.images.encoder import Encoder
 from sgc.runtime.engine.images.image import Image
 from sgc.runtime.engine.model.forward import Accuracy, AsyncLogits, Drawn, FlatBatch, Logits
+from sgc.runtime.engine.model.recurrent.states import StatePool
 
 
 class UnsupportedModel(ValueError):
@@ -95,9 +96,10 @@ class ModelRunner:
         device: torch.device | str = "cpu",
         device_name: str = "cpu",
         encoder: Encoder | None = None,
+        states: StatePool | None = None,
     ) -> None:
         """model: the model behind the way. keeps_model: whether the runner keeps it. needs: what
-        the way was asked for. device: where the pages are."""
+        the way was asked for. device: where the pages are. states: of recurrent layers."""
         self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
@@ -111,6 +113,7 @@ class ModelRunner:
         self.way = way
         self.needs = needs
         self._encoder = encoder  # of images
+        self.states = states
         self.accuracy: Accuracy | None = None  # where it was measured at load
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sgc.runtime.engine.cache.states import EMPTY, FIRST, SCRAP
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.plain_llama import LlamaForCausalLM as PlainLlama
@@ -38,7 +39,14 @@ MAX_ERROR = {torch.float32: EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16: (
 # float32 on its first tokens: two that err as much differ by up to twice that.
 _N_MEASURED = 24
 _TIMES_OWN = 3.0
+# Rounding within chunks of recurrent layers grows at some positions: the largest error, and that
+# at the quantile. A wrong state gives errors of about 1.
+_RECURRENT_MOST, _RECURRENT = 0.1, (1e-3, 0.9)
 _N_TWINS = 3  # rows that share all pages but their last
+# Slots of recurrent layers' states: of each sequence, after the half that they share, and before
+# the last token of each.
+_OURS, _THEIRS, _HALF, _OUR_LAST, _THEIR_LAST = range(FIRST, FIRST + 5)
+_N_SLOTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +151,18 @@ def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
         # difference.
         runner.max_context = min(runner.max_context, window)
     limit, quantile = MAX_ERROR.get(runner.dtype, EXACT)
+    most = np.inf
+    if runner.states is not None and limit == EXACT[0]:
+        most, (limit, quantile) = _RECURRENT_MOST, _RECURRENT
     if own.error is not None:
         limit = _TIMES_OWN * own.error
     if runner.needs.in_eight_bits:
         limit, quantile = _EIGHT_BITS
     n = len(own.first)
     again = own.logits[[n - 1] * _N_TWINS + [-1] * (_N_TWINS - 1)]  # what twins run once more
-    worst = float(errors_of(flat, torch.cat([own.logits, again])).quantile(quantile))
-    if not worst <= limit:
+    errors = errors_of(flat, torch.cat([own.logits, again]))
+    worst = float(errors.quantile(quantile))
+    if not (worst <= limit and float(errors.max()) <= most):
         raise UnsupportedModel(
             f"{runner.name} is not supported: its logits over the engine's pool differ from its "
             f"own by {worst:.1e} (relative), so it must attend in a way that the engine does not "
@@ -173,30 +185,47 @@ def _length(config: Any, most: int) -> int:
 
 def _check_layers(runner: ModelRunner) -> None:
     n_layers = int(runner.config.num_hidden_layers)
-    silent = sorted(set(range(n_layers)) - runner.pool.layers.keys())
+    known = set(runner.pool.layers)
+    if runner.states is not None:
+        known |= runner.states.layers | _without_any(runner.config)
+    silent = sorted(set(range(n_layers)) - known)
     if silent:
         raise UnsupportedModel(
             f"{runner.name} is not supported: {len(silent)} of its {n_layers} layers do not attend "
             f"through transformers' attention interface (the first of them is layer {silent[0]}); "
-            "what hybrid and recurrent layers keep in place of K and V is not cached here"
+            "what they keep in place of K and V is not cached here"
         )
+
+
+def _without_any(config: Any) -> set[int]:
+    """The layers of a hybrid model that attend to nothing and keep no state."""
+    kinds = getattr(config, "layer_types", None) or []
+    return {layer for layer, kind in enumerate(kinds) if kind in ("moe", "mlp")}
 
 
 def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
     """Runs both in chunks, over scattered pages; the second shares the first half's pages. The last
     token of each is run by several rows at once, which share all pages before it."""
     n, half = len(first), len(first) // 2
+    if runner.states is not None:
+        runner.states.resize(_N_SLOTS)
     runner.pool = runner.new_pool(2 * n + 2 * _N_TWINS)
     pages = np.random.default_rng(1).permutation(2 * n + 2 * _N_TWINS)
     ours, theirs = pages[:n], np.concatenate([pages[:half], pages[n : 2 * n - half]])
     cut = half // 2 + 1
     steps = [
-        [_row(first, 0, cut, ours)],
-        [_row(first, cut, n - 2, ours)],
-        [_row(second, half, n - 2, theirs), _row(first, n - 2, n - 1, ours)],
-        [_row(first, n - 1, n, ours), _row(second, n - 2, n - 1, theirs)],
-        _twins(first, ours, pages[2 * n : 2 * n + _N_TWINS])
-        + _twins(second, theirs, pages[2 * n + _N_TWINS :]),
+        [_row(first, 0, cut, ours, EMPTY, _OURS)],
+        [_row(first, cut, half, ours, _OURS, _HALF), _row(first, half, n - 2, ours, _HALF, _OURS)],
+        [
+            _row(second, half, n - 2, theirs, _HALF, _THEIRS),
+            _row(first, n - 2, n - 1, ours, _OURS, _OUR_LAST),
+        ],
+        [
+            _row(first, n - 1, n, ours, _OUR_LAST, _OURS),
+            _row(second, n - 2, n - 1, theirs, _THEIRS, _THEIR_LAST),
+        ],
+        _twins(first, ours, pages[2 * n : 2 * n + _N_TWINS], _OUR_LAST)
+        + _twins(second, theirs, pages[2 * n + _N_TWINS :], _THEIR_LAST),
     ]
     a, b, c, d, e = (torch.from_numpy(runner.logits(flatten(rows))) for rows in steps)
     of_second = e[_N_TWINS:]
@@ -204,11 +233,13 @@ def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
     return torch.cat([once, e[:_N_TWINS], of_second[1:]])
 
 
-def _twins(tokens: Ints, pages: Ints, last: Ints) -> list[Row]:
+def _twins(tokens: Ints, pages: Ints, last: Ints, reads: int) -> list[Row]:
     """Rows of the last token, each with a last page of its own."""
     n = len(tokens)
-    return [_row(tokens, n - 1, n, np.append(pages[: n - 1], page)) for page in last]
+    before = pages[: n - 1]
+    return [_row(tokens, n - 1, n, np.append(before, page), reads, SCRAP) for page in last]
 
 
-def _row(tokens: Ints, start: int, end: int, pages: Ints) -> Row:
-    return Row(tokens[start:end], start, pages[:end], np.arange(end - start))
+def _row(tokens: Ints, start: int, end: int, pages: Ints, reads: int, writes: int) -> Row:
+    at = np.arange(end - start)
+    return Row(tokens[start:end], start, pages[:end], at, reads=reads, writes=writes)

@@ -11,8 +11,11 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from sgc.kernels.interface import Heads
 from sgc.runtime.engine.cache.kv_pool import Step
+from sgc.runtime.engine.cache.states import LEAST_SLOTS
 from sgc.runtime.engine.images.encoder import Encoder
 from sgc.runtime.engine.images.families import FAMILIES
+from sgc.runtime.engine.model.recurrent.mixers import Groups, mixers_of, run_apart
+from sgc.runtime.engine.model.recurrent.states import StatePool
 
 ATTENTION = "sgc_pool"
 
@@ -65,6 +68,7 @@ class TransformersModel:
     """A model of transformers, switched to attend over a step's pool.
 
     The switch is stored in the model's configuration, which must not be shared with other models.
+    states: of its recurrent layers, if it has any.
     """
 
     def __init__(self, model: Any) -> None:
@@ -73,6 +77,10 @@ class TransformersModel:
         self._model = model
         self.encoder = Encoder(model) if sees(model) else None
         self._body = model.base_model  # all but the head
+        mixers = mixers_of(model)
+        self.states = StatePool(LEAST_SLOTS) if mixers else None
+        if mixers:
+            run_apart(model, mixers, self._groups)
 
     def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
         """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
@@ -85,6 +93,13 @@ class TransformersModel:
         output = self._run(self._body, tokens, positions, step)
         found: Tensor = output.last_hidden_state[0]
         return found[wanted]
+
+    def _groups(self) -> Groups | None:
+        if _step is None:
+            return None
+        assert self.states is not None
+        assert _step.groups is not None, "the batch does not say where its states are"
+        return self.states, _step.groups
 
     def _run(self, part: Any, tokens: Tensor, positions: Tensor, step: Step, **more: Any) -> Any:
         global _step

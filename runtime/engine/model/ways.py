@@ -28,6 +28,7 @@ from sgc.runtime.engine.model.decoders.fused import FusedModel
 from sgc.runtime.engine.model.decoders.native import Programs, write
 from sgc.runtime.engine.model.decoders.packed import pack_linears
 from sgc.runtime.engine.model.forward import FlatBatch
+from sgc.runtime.engine.model.recurrent.states import groups_of
 from sgc.runtime.engine.model.runner import Compute, Forwards, ModelRunner, Needs, UnsupportedModel
 
 PLAIN = Needs()
@@ -59,7 +60,9 @@ class TorchWay:
         ragged = Ragged(
             tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
         )
-        step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), pool)
+        groups = None if batch.states is None else groups_of(batch)
+        plan, slots = self.attention.plan(ragged), tensor_of(batch.slots)
+        step = Step(self.attention, plan, slots, pool, groups)
         places = batch.positions if batch.places is None else batch.places
         tokens, positions = tensor_of(batch.token_ids), tensor_of(places)
         found = compute(tokens, positions, tensor_of(batch.logit_index), step)
@@ -177,7 +180,9 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
 
     compute = TransformersModel(model)
     way = TorchWay("transformers", compute)
-    return ModelRunner(model, way, n_pages, keeps_model=True, encoder=compute.encoder)
+    return ModelRunner(
+        model, way, n_pages, keeps_model=True, encoder=compute.encoder, states=compute.states
+    )
 
 
 def adapted_runner(adapters: Adapters) -> RunnerFactory:
@@ -185,6 +190,11 @@ def adapted_runner(adapters: Adapters) -> RunnerFactory:
 
     def packed_modules_with_adapters(model: Any, n_pages: int) -> ModelRunner:
         runner = packed_runner(model, n_pages)
+        if runner.states is not None:
+            raise UnsupportedModel(
+                f"{runner.name} has recurrent layers, which adapters are not applied to: leave "
+                "--adapter out"
+            )
         way = runner.way
         assert isinstance(way, TorchWay)
         way.adapted = AdaptedModules(model, adapters.deltas)

@@ -20,6 +20,7 @@ from sgc.runtime.engine.requests.joined import Joins, shift_of
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.pooling import Pooled
+from sgc.runtime.engine.requests.recurrence import Recurrence
 from sgc.runtime.engine.requests.text_rules import Constraint, Guide, StopChecker
 
 
@@ -273,6 +274,7 @@ class Work:
     was_delayed: bool = False  # a prefetch has lengthened one of its steps (`prefetch_queue.py`)
     n_gathered: int = 0  # computed for its joins, in other sequences
     is_part: bool = False  # whether it computes a part of another request's join
+    recurrence: Recurrence | None = None  # while it runs, of a model that has states
     n_joined: int = field(init=False)  # tokens up to the end of its last join
     n_in_joins: int = field(init=False)
     shift: int = field(init=False)  # of the positions after them, and after images

@@ -124,8 +124,9 @@ class PrefetchQueue:
         work, n = self._item.work, self._item.n_tokens
         one = self._queue[work.request.id]
         work.n_computed += n
+        self._scheduler.snapshots.ran(work)
         one.n_run, self.n_run = one.n_run + n, self.n_run + n
-        self._scheduler.publish(work)
+        self._scheduler.publish(work, is_last=True)
         one.n_reached = work.n_computed
         self._release()
         return [self._end(one, gave_way=False)] if one.n_reached == len(work.tokens) else []
@@ -153,7 +154,8 @@ class PrefetchQueue:
             n -= (match.length + n) % ALIGNED
         node = self._cache.tree.lock(match)
         pages = self._cache.reserve_unused(n, one.since)
-        if len(pages) == 0:
+        if len(pages) == 0 or not self._scheduler.snapshots.enter(work, match):
+            self._cache.release(pages)
             self._cache.tree.unlock(node)
             return self._end(one, gave_way=True)
         work.node, work.state = node, State.RUNNING
@@ -162,6 +164,7 @@ class PrefetchQueue:
         work.pages.extend(pages)
         work.times.admitted_at = work.times.admitted_at or time.monotonic()
         self._item = Item(work, len(pages))
+        self._scheduler.snapshots.plan([self._item])
         return None
 
     def _is_loading(self, one: _Prefetch) -> bool:
@@ -174,6 +177,7 @@ class PrefetchQueue:
         assert work.node is not None
         if len(work.pages) > work.n_published:
             self._cache.release(work.pages.cut(work.n_published))
+        self._scheduler.snapshots.leave(work)
         self._cache.tree.unlock(work.node)
         work.node, work.state = None, State.WAITING
         work.pages.clear()

@@ -21,10 +21,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sgc.runtime.engine.cache.cache import PrefixCache
-from sgc.runtime.engine.cache.radix import Match, Node
+from sgc.runtime.engine.cache.radix import Match
 from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
-from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import EngineError, Generate, State, Work
 from sgc.runtime.engine.scheduling.classes import Classes
 from sgc.runtime.engine.scheduling.gathers import Gathers
@@ -33,12 +32,13 @@ from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
 from sgc.runtime.engine.scheduling.loads import Loads
 from sgc.runtime.engine.scheduling.lookup import Lookup
 from sgc.runtime.engine.scheduling.pins import Pins
+from sgc.runtime.engine.scheduling.snapshots import Publishing
 
 # How many steps the next request waits for running ones to end before others' pins are released.
 MAX_HELD_BACK = 32
 
 
-class Scheduler:
+class Scheduler(Publishing):
     """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
     running one computes their next positions. headroom_tokens: pages first kept free for each
     running request; later, as many as requests generated on average. lookup: makes guesses. loads:
@@ -57,7 +57,7 @@ class Scheduler:
         loads: Loads | None = None,
         gathers: Gathers | None = None,
     ) -> None:
-        self.cache = cache
+        super().__init__(cache)
         self.chunk_tokens = chunk_tokens
         self.max_running = max_running
         self.running: list[Work] = []  # oldest first
@@ -123,6 +123,11 @@ class Scheduler:
 
     def choose(self) -> list[Item]:
         """The next step's positions, with their pages: decodes first, then the oldest."""
+        items = self._chosen()
+        self.snapshots.plan(items)
+        return items
+
+    def _chosen(self) -> list[Item]:
         wanted = self._wanted()
         items = wanted if self._lookup is None else self._lookup.guess(wanted)
         pages = self.cache.reserve(sum(item.n_positions for item in items))
@@ -169,35 +174,10 @@ class Scheduler:
         if len(work.pages) > work.n_computed:
             self.cache.release(work.pages.cut(work.n_computed))
 
-    def publish(self, work: Work) -> None:
-        """Inserts the computed part of the sequence into the tree."""
-        assert work.node is not None
-        start, end = work.n_published, work.n_computed
-        if start == end:
-            return
-        pages = work.pages.view[start:end]
-        node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
-        if held is not pages:
-            pages[:] = held
-        self.cache.tree.move_lock(work.node, node)
-        work.node, work.n_published = node, end
-        self.waiting.grown(work, start, end)
-
-    def publish_choices(self, work: Work) -> None:
-        """Inserts the computed part of the choices into the tree, below the prompt."""
-        assert work.trie is not None
-        assert work.node is not None
-        ends: dict[Branch | None, Node] = {None: work.node}
-        run = [branch for branch in work.trie.branches if branch.n_done]
-        for branch in run:
-            tokens, under = branch.tokens[: branch.n_done], ends[branch.parent]
-            ends[branch], _ = self.cache.insert(tokens, branch.pages.cut(0), under)
-        work.choice_ends = [ends[branch] for branch in reversed(run)]
-
     def leave(self, work: Work) -> None:
         """Ends a request and frees what it holds; its results stay cached while there is room."""
         if work.state is State.RUNNING:
-            self.publish(work)
+            self.publish(work, is_last=True)
             self._update_headroom(work)
             self.waiting.end(work)
             ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
@@ -226,6 +206,7 @@ class Scheduler:
         """held: pages beside those of running requests."""
         own = (pages for work in self.running for pages in work.private_pages())
         self.cache.check(held, *own)
+        self.snapshots.check(self.running, self.cache.tree.nodes())
         self.inflight.check(self.running)
         self.waiting.check()
         n_locks = 0 if self.gathers is None else self.gathers.n_locks
@@ -252,7 +233,7 @@ class Scheduler:
         self._n_held_back = self._n_held_back + 1 if self.cache.n_available < need else 0
         while self.cache.n_available < need and self._may_unpin():
             self.pins.unpin_last()
-        if self.cache.n_available < need:
+        if self.cache.n_available < need or not self.snapshots.enter(work, match):
             tree.unlock(node)
             assert self.running or self.gathers, (
                 "a request that fits the pool was not admitted to an idle engine"
@@ -368,7 +349,7 @@ class Scheduler:
 
     def _preempt(self, work: Work) -> None:
         self.n_preempted += 1
-        self.publish(work)
+        self.publish(work, is_last=True)
         self._release(work)
         self._wake(work, all_of_them=True)
         self.waiting.wake(work)
@@ -382,6 +363,7 @@ class Scheduler:
             self.cache.release(work.pages.cut(work.n_published))
         if work.trie is not None:
             self.cache.release(work.trie.reset())
+        self.snapshots.leave(work)
         self.cache.tree.unlock(work.node)
         work.node = None
         work.pages.clear()

@@ -17,6 +17,7 @@ from sgc.runtime.engine.requests.finite import NOT_FINITE, NotFinite
 from sgc.runtime.engine.requests.request import Generate, Work
 from sgc.runtime.engine.scheduling.items import BranchPart, Item
 from sgc.runtime.engine.step.faults import Faults
+from sgc.runtime.engine.step.state_rows import from_prompt, with_states
 
 FIRST: Ints = np.zeros(1, np.int64)
 
@@ -78,7 +79,7 @@ class _Builder:
         tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
         places = work.places_of(work.n_computed, end)
         row = Row(tokens, work.n_computed, work.pages.view, logits_at, work.shift, adapter, places)
-        self.rows.append(row)
+        self._add(self.rows, work, row)
         self._add_images(work, end)
         if not is_whole:
             return
@@ -95,9 +96,8 @@ class _Builder:
 
     def _add_pooled(self, work: Work, wanted: Ints, end: int) -> None:
         tokens, adapter = work.tokens.view[work.n_computed : end], work.request.adapter
-        self.hidden_rows.append(
-            Row(tokens, work.n_computed, work.pages.view, wanted, adapter=adapter)
-        )
+        row = Row(tokens, work.n_computed, work.pages.view, wanted, adapter=adapter)
+        self._add(self.hidden_rows, work, row)
         self.pooled.append((work, len(wanted)))
 
     def _log(self, work: Work, end: int) -> Ints:
@@ -116,7 +116,8 @@ class _Builder:
             logits_at = np.arange(len(tokens))
             self.guesses[work] = guesses
         start, adapter = len(pages) - len(tokens), work.request.adapter
-        self.rows.append(Row(tokens, start, pages, logits_at, work.shift, adapter))
+        row = Row(tokens, start, pages, logits_at, work.shift, adapter)
+        self._add(self.rows, work, row)
         self.sampled.append((work, self.n_logits))
         self.n_logits += len(tokens)
 
@@ -134,8 +135,18 @@ class _Builder:
         start = work.n_prompt + branch.depth + part.start
         logits_at = np.array(wanted, np.int64)
         tokens, adapter = branch.tokens[part.start : end], work.request.adapter
-        self.rows.append(Row(tokens, start, pages, logits_at, work.shift, adapter))
+        row = Row(tokens, start, pages, logits_at, work.shift, adapter)
+        if work.recurrence is not None:
+            row = from_prompt(row, branch, work.n_prompt, work.recurrence)
+        self.rows.append(row)
         self.n_logits += len(wanted)
+
+    @staticmethod
+    def _add(rows: list[Row], work: Work, row: Row) -> None:
+        if work.recurrence is None:
+            rows.append(row)
+        else:
+            rows += with_states(row, work.recurrence)
 
 
 def build(items: Sequence[Item]) -> StepBatch:

@@ -70,6 +70,8 @@ class EngineCore(Answering):
     logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
     is evicted, and has what others kept. no_generation: why nothing but embeddings is given. pages:
     what is joined is copied in them; without them, joined prompts are computed as others are.
+    state_slots: of a model with recurrent layers, for states of requests and snapshots; 0: it has
+    none. With them nothing is guessed and nothing joined, since states cannot go back.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class EngineCore(Answering):
         disk: DiskTier | None = None,
         no_generation: str = "",
         pages: PageBytes | None = None,
+        state_slots: int = 0,
     ) -> None:
         super().__init__()
         self.is_ahead = is_ahead
@@ -108,8 +111,12 @@ class EngineCore(Answering):
         self._orders = itertools.count()
         self._ran_nothing = False
 
+        guesses, parts = lookup and not state_slots, None if state_slots else pages
+
         def new_scheduler() -> Scheduler:
             cache = make_cache(pool_tokens)
+            if state_slots:
+                cache.keep_states(state_slots)
             if disk is not None:
                 cache.tree.before_evicting = disk.save
             longest = self.limits.longest
@@ -120,9 +127,9 @@ class EngineCore(Answering):
                 policy=policy,
                 shares_in_batch=shares_in_batch,
                 headroom_tokens=headroom_tokens,
-                lookup=Lookup(cache, chunk_tokens, longest) if lookup else None,
+                lookup=Lookup(cache, chunk_tokens, longest) if guesses else None,
                 loads=None if disk is None else Loads(cache, disk),
-                gathers=None if pages is None else Gathers(cache, self._orders, pages),
+                gathers=None if parts is None else Gathers(cache, self._orders, parts),
             )
 
         self._new_scheduler = new_scheduler
@@ -363,6 +370,7 @@ class EngineCore(Answering):
             if work in faults:
                 continue
             work.n_computed += item.n_tokens
+            self.scheduler.snapshots.ran(work)
             if item.is_decode:
                 continue  # published when another request needs it, or at the end
             for part in item.parts:

@@ -53,6 +53,12 @@ class Disk:
                 f"--kv-dir keeps K and V of a CPU engine, and this model is on {runner.device}",
                 hint="choose --device cpu, or leave --kv-dir out",
             )
+        if runner.states is not None:
+            raise LoadError(
+                f"--kv-dir keeps K and V, and {runner.name} has recurrent layers, whose states it "
+                "does not keep",
+                hint="leave --kv-dir out",
+            )
         from sgc.runtime.engine.cache.page_bytes import HostPages
 
         facts = (

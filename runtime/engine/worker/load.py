@@ -86,6 +86,7 @@ class _Model:
     disk: DiskTier | None = None
     has_head: bool = True
     pages: PageBytes | None = None
+    state_slots: int = 0
 
 
 def load(config: WorkerConfig) -> Loaded:
@@ -118,6 +119,7 @@ def load(config: WorkerConfig) -> Loaded:
         disk=model.disk,
         no_generation="" if model.has_head else NO_HEAD,
         pages=model.pages,
+        state_slots=model.state_slots,
     )
     return Loaded(core, Compiler(tokenizer, model.vocab_size), model.facts, model.later)
 
@@ -164,6 +166,7 @@ def _real(config: WorkerConfig, folder: str, tokenizer: Tokenizer) -> _Model:
         disk.tier_of(runner),
         runner.has_head,
         _pages_of(runner) if config.tensor_parallel == 1 else None,
+        0 if runner.states is None else runner.states.n_slots,
     )
 
 

@@ -101,12 +101,17 @@ class PackedModule(nn.Module):
         return self._linear(x)
 
 
+_READ = ("dt_proj",)  # of Mamba layers, whose code reads the weight itself
+
+
 def pack_linears(model: Any) -> None:
     """Packs every plain linear layer of a model, in place; the originals are freed one by one."""
     if not can_pack(model.dtype):
         return
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
+            if name in _READ:
+                continue
             if type(child) is nn.Linear and child.weight.dtype == torch.bfloat16:
                 is_tied = child.weight is model.get_input_embeddings().weight
                 setattr(parent, name, PackedModule(child, is_tied))

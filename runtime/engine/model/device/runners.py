@@ -78,6 +78,11 @@ def device_factories(
         )
     if is_plain:
         return [fused_on(place)]
+    if _has_states(model):
+        raise UnsupportedModel(
+            f"{type(model).__name__} has recurrent layers, whose states are kept on a CPU, by one "
+            "process: choose --device cpu, and leave --tensor-parallel out"
+        )
     known = [fused_on(place)] if is_known(model) else []
     if place.group.is_alone:
         return [*known, modules_on(place)]
@@ -87,6 +92,12 @@ def device_factories(
             f"{place.group.n} processes; leave --tensor-parallel out"
         )
     return known
+
+
+def _has_states(model: Any) -> bool:
+    from sgc.runtime.engine.model.recurrent.mixers import mixers_of
+
+    return bool(mixers_of(model))
 
 
 @dataclass(frozen=True, slots=True)

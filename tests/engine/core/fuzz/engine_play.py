@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from engine.core.conftest import Outcome, make_core, make_model
 from engine.core.fuzz.engine_requests import VOCAB, Answer
+from engine.core.with_states import WithStates
 
 from sgc.runtime.engine.requests.request import EngineRequest
 from sgc.runtime.engine.scheduling.lookup import Lookup
@@ -19,7 +20,8 @@ AMPLE = 4096
 
 @dataclass(frozen=True)
 class Setup:
-    """per_step: requests that arrive before each step (None: all before the first).
+    """per_step: requests that arrive before each step (None: all before the first). state_slots: of
+    a model with recurrent layers; 0: it has none.
 
     cancels, flushes, faults: how likely each is before or in a step.
     """
@@ -36,6 +38,7 @@ class Setup:
     flushes: float = 0
     faults: float = 0
     lookup: bool = True
+    state_slots: int = 0
 
     @property
     def is_calm(self) -> bool:
@@ -50,7 +53,8 @@ class Watched:
     """A fake model that counts what it runs, and fails now and then."""
 
     def __init__(self, setup: Setup, rng: np.random.Generator) -> None:
-        self._model = make_model(setup.pool, VOCAB)
+        model = make_model(setup.pool, VOCAB)
+        self._model = WithStates(model, setup.state_slots) if setup.state_slots else model
         self._setup, self._rng = setup, rng
         self.n_run = 0
 
@@ -63,7 +67,9 @@ class Watched:
         return self._model.hidden(batch)
 
     def _note(self, batch) -> None:
-        assert 0 < batch.n_tokens <= self._setup.chunk
+        assert batch.n_tokens > 0
+        # Choices' beginnings run again where states are kept.
+        assert batch.n_tokens <= self._setup.chunk or self._setup.state_slots
         if self._setup.faults and self._rng.random() < self._setup.faults:
             raise Fault
         self.n_run += batch.n_tokens
@@ -134,8 +140,9 @@ def play(
         shares_in_batch=setup.shares_in_batch,
         headroom_tokens=setup.headroom,
         lookup=setup.lookup,
+        state_slots=setup.state_slots,
     )
-    if setup.lookup and right is not None:
+    if setup.lookup and right is not None and not setup.state_slots:
         core.scheduler._lookup = HalfRight(core, setup, right, seed)
     played = Played(core, forward, {r.id: Outcome() for r in requests})
     todo, idle, has_failed = list(requests), 0, False

@@ -98,7 +98,6 @@ REFUSED = {
     "falcon": ("Falcon", {**TOKENS, "num_hidden_layers": 2}, NO_INTERFACE),
     "gptj": ("GPTJ", {**OLD, "rotary_dim": 8}, NO_INTERFACE),
     "bloom": ("Bloom", {"n_layer": 2, "n_head": 4}, SILENT),
-    "mamba": ("Mamba", {"num_hidden_layers": 2, "state_size": 4}, SILENT),
 }
 
 

@@ -287,25 +287,3 @@ def test_a_gguf_file_without_its_package_says_what_to_install(
     for name in (tmp_path, tmp_path / "model-q4.gguf"):
         with pytest.raises(LoadError, match=r"q4\.gguf is a GGUF file.*\n.*'sgc\[gguf\]'"):
             resolve(str(name))
-
-
-HYBRIDS: list[tuple[str, dict[str, Any]]] = [
-    ("Lfm2", {"layer_types": ["conv", "full_attention"]}),
-    ("Jamba", {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 4,
-               "mamba_dt_rank": 4, "num_experts": 2, "use_mamba_kernels": False,
-               "pad_token_id": 0}),
-    ("Qwen3Next", {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "num_experts": 4,
-                   "linear_key_head_dim": 8, "linear_value_head_dim": 8, "num_hidden_layers": 4,
-                   "num_experts_per_tok": 2, "moe_intermediate_size": 16,
-                   "shared_expert_intermediate_size": 16}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "changes"), HYBRIDS)
-def test_hybrid_models_are_refused_by_name(
-    name: str, changes: dict[str, Any], tmp_path: Path
-) -> None:
-    make_model(name, changes).save_pretrained(tmp_path)
-    said = f"{name}ForCausalLM is not supported: .* hybrid and recurrent layers"
-    with pytest.raises(UnsupportedModel, match=said):
-        load_model(str(tmp_path), pool_tokens=16)
