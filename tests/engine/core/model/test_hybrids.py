@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from engine.core.model.test_architectures import VOCAB, make_model
+from engine.core.model.test_architectures import LATENT, VOCAB, make_model
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.model.adapters.weights import Adapters
@@ -54,7 +54,7 @@ FAMILIES = {
     "nemotron_h": ("NemotronH", {"mamba_num_heads": 4, "mamba_head_dim": 16, "ssm_state_size": 8,
                                  "n_groups": 1, "conv_kernel": 4, "chunk_size": 16,
                                  "layers_block_type": ["mamba", "attention"]}),
-    "bailing_hybrid": ("BailingHybrid", {}),
+    "bailing_hybrid": ("BailingHybrid", {"layer_group_size": 2, **LATENT}),
     "mamba": ("Mamba", {"state_size": 4}),
     "mamba2": ("Mamba2", {"state_size": 4, "num_heads": 4, "head_dim": 16, "n_groups": 1,
                           "chunk_size": 16}),
@@ -122,7 +122,7 @@ def test_greedy_tokens_are_transformers_own(lab, name, n_slots, pool, chunk, per
         assert counters.cached_tokens == n_all - counters.computed_tokens
         assert counters.computed_tokens <= n_all - 4 * (n_shared - 1) - (n_again - 1) + 4
     elif pool == 100:
-        assert stats.preemptions > 0
+        assert stats.preemptions > 0 or n_slots == 2
         assert stats.evicted_tokens > 0
 
 
