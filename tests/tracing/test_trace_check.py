@@ -76,6 +76,21 @@ def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):
         check_trace(bounded(12, last="plain"), graph, {})
 
 
+def long(said: str) -> sgc.Function:
+    def program(s, q):
+        for _ in range(check.MAX_ASKED + 100):
+            s += said + sgc.gen("g", max_tokens=2)
+
+    return sgc.function(program)
+
+
+@pytest.mark.full_check
+def test_a_wrong_loop_is_found_where_the_check_ends_every_run():
+    check_trace(long("a"), trace(long("a")), {})
+    with pytest.raises(TraceError, match="wrong"):
+        check_trace(long("a"), trace(long("b")), {})
+
+
 def spelled(n_words: int, said: str = "a") -> sgc.Function:
     def program(s, word):
         s += said + sgc.gen("g", max_tokens=2)

@@ -32,6 +32,7 @@ from sgc.errors import (
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.analysis.host_calls import pieces_in_python
 from sgc.ir.graph import Graph
+from sgc.ir.op_specs import Flag
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
@@ -103,7 +104,7 @@ def _check(
     loop: Loop,
 ) -> None:
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
-    n_asked, given = 0, Arguments(graph)
+    n_asked, given, is_one_by_one = 0, Arguments(graph), _asks_one_by_one(graph)
     for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
         if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
             return
@@ -122,8 +123,9 @@ def _check(
         )
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
-        if isinstance(compiled, TurnsExceeded) or is_too_long:
-            # Interpreted, it has no bound: it makes the same requests, and continues.
+        are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
+        if isinstance(compiled, TurnsExceeded) or is_too_long or (are_ended and is_one_by_one):
+            # Interpreted, it has no bound, or the same: it makes the same requests.
             assert isinstance(compiled, SgcError)
             _compare_asked(function, compiled, *backends)
         else:
@@ -149,6 +151,16 @@ def _own_texts(function: Definition) -> Sequence[str]:
     return tuple(found)
 
 
+def _asks_one_by_one(graph: Graph) -> bool:
+    """Whether its runs make requests in one order: it has one stream."""
+    begun = [node for node in graph.all_nodes() if Flag.BEGINS in node.flags]
+    return len(begun) <= 1 and not any(Flag.CALLS in node.flags for node in graph.all_nodes())
+
+
+class _Ended(ProgramError):
+    """Ends a run of the check."""
+
+
 class _Recorded(ScriptedBackend):
     """A scripted backend whose replies depend on the end of the prompt only, so that a request
     costs the same for any prompt.
@@ -172,7 +184,7 @@ class _Recorded(ScriptedBackend):
 
     def _note(self, prompt: Prompt, what: object) -> None:
         if self.asked.total() >= MAX_ASKED:
-            raise ProgramError(f"the check ends a run after {MAX_ASKED} requests")
+            raise _Ended(f"the check ends a run after {MAX_ASKED} requests")
         text = "".join(segment.text for segment in prompt)
         self.asked[f"{len(text)}/{_index(text)}/{what!r}"] += 1
 
