@@ -226,9 +226,10 @@ TRACING = (
         "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
         ("if more := compiled.asked - interpreted.asked:",
          "if more := interpreted.asked - compiled.asked:"),
-        ("if isinstance(compiled, TurnsExceeded) or is_too_long:", "if is_too_long:"),
-        ("if isinstance(compiled, TurnsExceeded) or is_too_long:",
-         "if isinstance(compiled, TurnsExceeded):"),
+        ("isinstance(compiled, TurnsExceeded) or (are_ended", "(are_ended"),
+        ("isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)",
+         "isinstance(compiled, TurnsExceeded)"),
+        ("if is_ended or is_too_long:", "if is_ended:"),
         ("    _compare_calls(function, compiled, interpreted)\n    for a", "    for a"),
     ),
     *_of(

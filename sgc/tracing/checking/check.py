@@ -124,7 +124,8 @@ def _check(
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
         are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
-        if isinstance(compiled, TurnsExceeded) or is_too_long or (are_ended and is_one_by_one):
+        is_ended = isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)
+        if is_ended or is_too_long:
             # Interpreted, it has no bound, or the same: it makes the same requests.
             assert isinstance(compiled, SgcError)
             _compare_asked(function, compiled, *backends)
