@@ -106,7 +106,8 @@ class GrpcFace:
 
 
 class Line:
-    """A client's own connection to an engine. number: of the connection that it shares."""
+    """A client's own connection to an engine. number: of the connection that it shares. metadata:
+    with its token, for calls on the connection."""
 
     def __init__(
         self,
@@ -117,6 +118,8 @@ class Line:
         number: int,
     ) -> None:
         self._face, self._key = face, (place.grpc, number)
+        of_token = (("authorization", f"Bearer {token}"),) if token else ()
+        self.metadata = (*of_token, *metadata)
         self.engine = EngineBackend(
             place.grpc, token, metadata=metadata, options=[("sgc.connection", number)]
         )

@@ -20,6 +20,7 @@ from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.calls.guard import CALLER
 from sgc.runtime.engine.http.errors import HttpError, log
+from sgc.runtime.engine.http.marks import BEGUN
 from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 
@@ -73,7 +74,7 @@ class Proxy:
         n_out = n_out_of(body, self._engines.mean_out) if body else 0.0
         is_safe = not _runs_program(request.path, body)
         tried: set[str] = set()
-        refused: web.Response | None = None
+        refused: web.StreamResponse | None = None
         while True:
             try:
                 ticket = self._engines.router.send(blocks, n_out, tried)
@@ -98,10 +99,10 @@ class Proxy:
             except BaseException:
                 self._engines.router.left(ticket)
                 raise
-            if answer.status in _REFUSED and isinstance(answer, web.Response):
-                refused = answer
-                continue
-            return answer
+            is_refusal = answer.status in _REFUSED and isinstance(answer, web.Response)
+            if not is_refusal or not (is_safe or answer.headers.get(BEGUN) == "no"):
+                return answer
+            refused = answer
 
     async def _answered(
         self, request: web.Request, data: bytes, url: str, ticket: Ticket, n_blocks: int

@@ -16,11 +16,12 @@ from grpc_reflection.v1alpha import reflection
 
 from sgc.errors import BackendError, SgcError
 from sgc.proto import engine_pb2 as pb
-from sgc.proto import engine_pb2_grpc
+from sgc.proto import engine_pb2_grpc, programs_pb2, programs_pb2_grpc
 from sgc.route.asking import Asking
 from sgc.route.engines import Engines
 from sgc.route.lines import GrpcFace, Lines
 from sgc.route.merged import common_info, sum_of
+from sgc.route.programs import Servicer as Programs
 from sgc.route.session import MAX_IN_FLIGHT, Session, Sessions
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.process.descriptors import max_connections
@@ -51,9 +52,9 @@ class Servicer(engine_pb2_grpc.EngineServicer):
             reason = "too many sessions with unfinished requests are open"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
         metadata = context.invocation_metadata() or ()
-        lines = self._lines(metadata)
-        caller = self._tokens.caller_given(metadata) or Caller()
-        session = Session(self.sessions, Asking(self._engines, self._face, lines, caller.domain))
+        lines = self.lines_of(metadata)
+        asking = Asking(self._engines, self._face, lines, self.domain_of(metadata))
+        session = Session(self.sessions, asking)
         try:
             ended_because = await served(session, request_iterator, context)
         finally:
@@ -61,7 +62,7 @@ class Servicer(engine_pb2_grpc.EngineServicer):
         if ended_because:
             await context.abort(grpc.StatusCode.ABORTED, ended_because)
 
-    def _lines(self, metadata: Sequence[tuple[str, str | bytes]]) -> Lines:
+    def lines_of(self, metadata: Sequence[tuple[str, str | bytes]]) -> Lines:
         """A client's lines to engines, with its own token where it has one."""
         given = {key: value for key, value in metadata if isinstance(value, str)}
         authorization = given.get("authorization", "")
@@ -71,9 +72,12 @@ class Servicer(engine_pb2_grpc.EngineServicer):
         passed = [(key, given[key]) for key in _PASSED if key in given]
         return Lines(self._face, token, passed)
 
+    def domain_of(self, metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
+        return (self._tokens.caller_given(metadata) or Caller()).domain
+
     async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
         """What an engine says to this client, with what all of them can do."""
-        lines = self._lines(context.invocation_metadata() or ())
+        lines = self.lines_of(context.invocation_metadata() or ())
         tried: set[str] = set()
         why = "no engine answers"
         try:
@@ -147,7 +151,10 @@ async def serving_grpc(
     servicer, health = Servicer(engines, face, security.tokens), HealthServicer()
     engine_pb2_grpc.add_EngineServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+    programs = Programs(engines, face, servicer.lines_of, servicer.domain_of)
+    programs_pb2_grpc.add_ProgramsServicer_to_server(programs, server)  # type: ignore[no-untyped-call]
+    service = str(programs_pb2.DESCRIPTOR.services_by_name["Programs"].full_name)
+    names = (SERVICE, service, "grpc.health.v1.Health", reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     target = bind(server, address, security)
     await server.start()

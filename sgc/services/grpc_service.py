@@ -22,12 +22,14 @@ from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.runtime.engine.http.body import parsed
 from sgc.runtime.engine.http.errors import HttpError
+from sgc.runtime.engine.http.marks import BEGUN, EFFECTS
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.services.programs import Programs
+from sgc.services.programs import NOT_BEGUN, Programs, no_program
 from sgc.services.replies import OPTIONS, Json, description, options_of, run_object
 
 _Status = grpc.StatusCode
+_NOT_BEGUN = ((BEGUN, "no"),)
 _STATUS = (
     (UsageError, _Status.INVALID_ARGUMENT),
     (Overloaded, _Status.RESOURCE_EXHAUSTED),
@@ -56,9 +58,14 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
         self, request: pb.ProgramCall, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[pb.ProgramEvent]:
         if request.program not in self._programs.programs:
-            known = ", ".join(self._programs.programs)
-            message = f"there is no program {request.program[:200]!r}; this server has {known}"
+            message = no_program(request.program, self._programs.programs)
             await context.abort(_Status.NOT_FOUND, message)
+        if (EFFECTS, "refuse") in (context.invocation_metadata() or ()):
+            from sgc.runs.planned_batch import has_effects  # loads what plans batches, and passes
+
+            if has_effects(self._programs.programs[request.program].graph):
+                told = f"{request.program} calls a tool that has effects"
+                await context.abort(_Status.FAILED_PRECONDITION, told, _NOT_BEGUN)
         try:
             arguments, options = _object(request.arguments, "arguments"), _options(request.options)
             running = self._programs.stream(request.program, arguments, options, _token(context))
@@ -74,7 +81,9 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
                         yield pb.ProgramEvent(text=text)
         except SgcError as error:
             code = next(row[1] for row in _STATUS if isinstance(error, row[0]))
-            await context.abort(code, str(error))
+            await context.abort(
+                code, str(error), _NOT_BEGUN if isinstance(error, NOT_BEGUN) else ()
+            )
 
 
 def add_programs(programs: Programs, server: grpc.aio.Server) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
 MAX_RUNS = 256
+MAX_TOLD = 20  # names in an error
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
 
@@ -47,6 +49,25 @@ class Text:
     stream: str
     text: str
     is_generated: bool
+
+
+class Full(Overloaded):
+    """As many programs run as may; this one has not begun."""
+
+
+class Leaving(EngineUnavailable):
+    """The server is about to stop; the program has not begun."""
+
+
+NOT_BEGUN = (Full, Leaving)
+
+
+def no_program(name: str, known: Iterable[str]) -> str:
+    """The error for a name that no program has: it tells those there are, the likest first."""
+    given = name[:200]
+    ranked = sorted(known, key=lambda each: -SequenceMatcher(None, given, each).ratio())
+    more = f" and {len(ranked) - MAX_TOLD} more" if len(ranked) > MAX_TOLD else ""
+    return f"there is no program {given!r}; this server has {', '.join(ranked[:MAX_TOLD])}{more}"
 
 
 class Texts:
@@ -134,9 +155,9 @@ class Programs:
         program = self.programs[name]
         values = checked_arguments(program, arguments)
         if self.is_leaving:
-            raise EngineUnavailable("the server is stopping; ask another, or try again later")
+            raise Leaving("the server is stopping; ask another, or try again later")
         if self.n_running >= self.max_runs:
-            full = Overloaded(f"{self.max_runs} programs are running already; try again later")
+            full = Full(f"{self.max_runs} programs are running already; try again later")
             full.retry_after_s = self._pace.next_place_s()
             raise full
         backend = program.sharing(self._backend(token))

@@ -32,7 +32,7 @@ from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.services.programs import Programs, load_programs
+from sgc.services.programs import NOT_BEGUN, Programs, load_programs, no_program
 from sgc.services.replies import OPTIONS, description, options_of, run_object, usage
 
 PREFIX = "program/"
@@ -54,6 +54,8 @@ _STATUS = (
 
 class ProgramRoutes:
     """A `Beside` of the engine's HTTP site."""
+
+    prefix = PREFIX
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
@@ -107,11 +109,10 @@ class ProgramRoutes:
         name = self._known(request.match_info["name"])
         return web.json_response(description(name, self._programs.programs[name]))
 
-    def _known(self, name: str) -> str:
+    def _known(self, name: str, param: str = "name") -> str:
         if name not in self._programs.programs:
-            known = ", ".join(self._programs.programs)
-            message = f"there is no program {name[:200]!r}; this server has {known}"
-            raise HttpError(404, message, "name", "program_not_found")
+            message = no_program(name, self._programs.programs)
+            raise HttpError(404, message, param, "program_not_found")
         return name
 
     async def _run(self, request: web.Request, body: Json) -> web.StreamResponse:
@@ -160,7 +161,7 @@ class ProgramRoutes:
         fields = Fields(body)
         fields.check_known(_CHAT, {})
         model = fields.text("model")
-        name = self._known(model.removeprefix(PREFIX))
+        name = self._known(model.removeprefix(PREFIX), "model")
         if fields.integer("n", 1) != 1:
             raise bad("a program gives one answer: n must be 1", "n")
         argument = chat_parameter(name, self._programs.programs[name])
@@ -191,6 +192,7 @@ def _http_error(error: SgcError) -> HttpError:
     status, code = next(row[1:] for row in _STATUS if isinstance(error, row[0]))
     param = "arguments" if isinstance(error, ArgumentError) else None
     found = HttpError(status, error.message, param, code)
+    found.has_begun = not isinstance(error, NOT_BEGUN)
     if isinstance(error, Overloaded) and error.retry_after_s:
         found.retry_after_s = error.retry_after_s
     return found

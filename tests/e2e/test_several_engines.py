@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -12,9 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 import sgc
+from sgc.proto import programs_pb2
+from sgc.proto.programs_pb2_grpc import ProgramsStub
 from sgc.runs.endpoints import Engines, Runtime, connect
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
@@ -40,11 +44,11 @@ def texts(backend: object) -> list[str]:
 class Server:
     """`sgc serve` of the fake model, on a socket."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *options: str) -> None:
         self.uri = f"unix:{path}"
         command = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake"]
         self.process = subprocess.Popen(
-            [*command, "--listen", self.uri], start_new_session=True,
+            [*command, "--listen", self.uri, *options], start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         with connect(self.uri) as endpoint:
@@ -147,3 +151,38 @@ def test_one_address_for_both_loses_no_row_and_takes_one_that_is_added(servers, 
     finally:
         router.process.terminate()
         router.process.wait(30)
+
+
+def results(uri: str, rows: list[dict[str, str]] = ROWS[:60]) -> list[str]:
+    """Of runs of the program, all at once, at an address: a connection has 64 calls at most."""
+    with grpc.insecure_channel(uri) as channel:
+        run = ProgramsStub(channel).RunProgram
+        calls = [
+            run(programs_pb2.ProgramCall(program="steps", arguments=json.dumps(row),
+                                         options=json.dumps(OPTIONS)))
+            for row in rows
+        ]  # fmt: skip
+        return [json.loads(event.result)["text"] for call in calls for event in call]
+
+
+def test_programs_that_engines_run_are_run_elsewhere_if_one_is_killed(tmp_path):
+    steps.compile().save(tmp_path / "steps.sgir")
+    options = (f"--program={tmp_path / 'steps.sgir'}", "--http", "0")
+    servers = [Server(tmp_path / f"{name}.sock", *options) for name in "ab"]
+    router = Router(tmp_path, *servers)
+    try:
+        alone = results(servers[0].uri)
+        assert len(alone) == 60
+        before = n_requests(servers[1])
+        assert results(router.uri) == alone
+        assert n_requests(servers[1]) > before + 30
+        threading.Timer(0.3, servers[1].kill).start()
+        assert results(router.uri) == alone
+        servers[1].process.wait()
+        assert results(router.uri) == alone
+    finally:
+        router.process.terminate()
+        router.process.wait(30)
+        for each in servers:
+            if each.process.poll() is None:
+                each.kill()

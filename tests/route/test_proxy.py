@@ -33,10 +33,18 @@ class Engine:
     """An HTTP engine that says who it is. ends: how it fails; status: of its answers."""
 
     def __init__(
-        self, name: str, model: str = "m", ends: str = "", status: int = 200, token: str = ""
+        self,
+        name: str,
+        model: str = "m",
+        ends: str = "",
+        status: int = 200,
+        token: str = "",
+        begun: str | None = None,
     ) -> None:
         self.name, self.model, self.ends, self.status = name, model, ends, status
-        self.token = token
+        self.token, self.own_headers = token, {"X-Own": name}
+        if begun is not None:
+            self.own_headers["sgc-begun"] = begun
         self.asked: list[dict] = []
         self.headers: list[dict] = []
         self.url = ""
@@ -65,9 +73,8 @@ class Engine:
             return answer
         usage = {"prompt_tokens": 100, "completion_tokens": 4,
                  "prompt_tokens_details": {"cached_tokens": 80}}  # fmt: skip
-        return web.json_response(
-            {"by": self.name, "usage": usage}, status=self.status, headers={"X-Own": self.name}
-        )
+        told = {"by": self.name, "usage": usage}
+        return web.json_response(told, status=self.status, headers=self.own_headers)
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -229,6 +236,20 @@ def test_a_program_that_has_begun_is_not_sent_again():
             assert status == 503
             assert "ran a program" in text
         assert sum(len(engine.asked) for engine in lost) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("begun", [None, "no"])
+def test_a_program_that_is_refused_goes_to_another_engine_if_it_has_not_begun(begun):
+    """A 503 in the middle of a run was taken for a refusal, and the run began again elsewhere."""
+
+    async def run() -> None:
+        engines = [Engine("a", status=503, begun=begun), Engine("b", status=503, begun=begun)]
+        async with routed(*engines) as (url, session, _):
+            status, _ = await post(session, url, {**chat("x"), "model": "program/tip"})
+            assert status == 503
+        assert sum(len(engine.asked) for engine in engines) == (2 if begun else 1)
 
     asyncio.run(run())
 

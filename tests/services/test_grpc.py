@@ -47,6 +47,16 @@ def test_texts_come_before_the_result_if_they_are_asked_for(stub):
     assert any(event.text.is_generated for event in texts)
 
 
+def test_a_program_that_has_effects_is_not_run_for_who_may_ask_twice(stub):
+    asked = {"metadata": [("sgc-effects", "refuse")]}
+    assert len(list(stub.RunProgram(call("tip", topic="tea"), **asked))) == 1
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stub.RunProgram(call("loud", topic="tea"), **asked))
+    assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert dict(caught.value.trailing_metadata())["sgc-begun"] == "no"
+    assert len(list(stub.RunProgram(call("loud", topic="tea")))) == 1
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "words"),
     [
@@ -75,6 +85,7 @@ def test_a_call_that_is_cancelled_ends_its_run(server, stub):
     with pytest.raises(grpc.RpcError) as caught:
         list(stub.RunProgram(call("tip", topic="tea")))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert dict(caught.value.trailing_metadata())["sgc-begun"] == "no"
     for each in calls:
         each.cancel()
     until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)

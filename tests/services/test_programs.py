@@ -123,6 +123,8 @@ BAD = {
     "raises": ("/v1/programs/fails", {"arguments": {"topic": "a"}}, 422, None, "it is never empty"),
     "too long": ("/v1/programs/endless", {"arguments": {"topic": "a " * 40_000}}, 400, None,
                  "tokens"),
+    "chat of a misspelt program": ("/v1/chat/completions", {"model": "program/chian", "messages": [
+        {"role": "user", "content": "a"}]}, 404, "model", "this server has chain, "),
     "chat without user": ("/v1/chat/completions", {"model": "program/tip", "messages": [
         {"role": "system", "content": "a"}]}, 400, "messages", "no user message"),
     "chat of images": ("/v1/chat/completions", {"model": "program/tip", "messages": [
@@ -161,6 +163,7 @@ def test_more_programs_than_may_run_are_told_to_retry_and_who_hangs_up_stops_its
     refused = server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}})
     assert refused.status == 429
     assert "Retry-After" in refused.headers
+    assert refused.headers["sgc-begun"] == "no"
     for one in held:
         one.close()
     until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)

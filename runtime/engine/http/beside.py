@@ -12,8 +12,11 @@ from sgc.runtime.engine.http.errors import Json
 
 
 class Beside(Protocol):
-    """models: names of its own, beside the engine's model, in OpenAI's API. n_running: what it has
-    under way."""
+    """models: names of its own, beside the engine's model, in OpenAI's API; all of them, and what
+    is taken for one that is misspelt, begin with `prefix`. n_running: what it has under way."""
+
+    @property
+    def prefix(self) -> str: ...
 
     @property
     def models(self) -> Sequence[str]: ...
@@ -47,5 +50,6 @@ class Beside(Protocol):
         ...
 
     async def chat(self, request: web.Request, body: Json) -> web.StreamResponse:
-        """Answers a chat with one of its models, as OpenAI's API does."""
+        """Answers a chat with one of its models, as OpenAI's API does. Raises HttpError for a name
+        that none of them has."""
         ...

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http.marks import BEGUN
 
 Json = dict[str, Any]
 
@@ -30,9 +31,11 @@ _CODES = {
 
 class HttpError(Exception):
     """param: the field at fault, if any; code: a short name for programs. request_id: of the
-    engine's request that it is about, if any. retry_after_s: of one that may be tried again."""
+    engine's request that it is about, if any. retry_after_s: of one that may be tried again.
+    has_begun: whether a program that was asked for may have begun."""
 
     request_id: int | None = None
+    has_begun = True
     retry_after_s: float = RETRY_AFTER_S
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:
@@ -58,7 +61,8 @@ class HttpError(Exception):
             return {}
         in_ms = str(math.ceil(self.retry_after_s * 1000))
         whole = str(max(1, math.ceil(self.retry_after_s)))
-        return {"Retry-After": whole, "retry-after-ms": in_ms}
+        not_begun = {} if self.has_begun else {BEGUN: "no"}
+        return {"Retry-After": whole, "retry-after-ms": in_ms, **not_begun}
 
 
 def bad(message: str, param: str | None = None, code: str = "invalid_value") -> HttpError:

@@ -77,7 +77,8 @@ class OpenAIApi:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await self._bodies.read(request)
-        if self._beside is not None and body.get("model") in self._others:
+        model = body.get("model")
+        if self._beside is not None and str(model).startswith(self._beside.prefix):
             return await self._beside.chat(request, body)
         asked = await self._lanes.run(
             body, request.protocol, lambda: asked_of.chat_completions(body, self._facts)

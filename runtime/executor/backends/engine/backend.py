@@ -210,6 +210,11 @@ class EngineBackend(Backend):
             stream = await self._open_stream()
         return await stream.reply_to(request, request.ByteSize(), on_delta)
 
+    async def channel(self) -> grpc.aio.Channel | None:
+        """A connection that is ready, for other services; raises EngineUnavailable."""
+        await self._connected()
+        return self._channel
+
     # Asking.
 
     async def _ask(

@@ -1,0 +1,186 @@
+"""Programs that engines run, over gRPC: a whole run goes to one engine.
+
+If that engine is lost, the run goes to another one as long as nothing of it came back: what came of
+a stream was shown to somebody, and a second run may say something else. Only an engine knows a
+program's tools, so it is asked not to run one that has effects; such a one is then sent again to be
+run once, and is not repeated when it may have begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from sgc.errors import EngineUnavailable, SgcError
+from sgc.proto import programs_pb2 as pb
+from sgc.proto import programs_pb2_grpc
+from sgc.route.engines import BLOCK, Engines
+from sgc.route.lines import GrpcFace, Lines
+from sgc.runtime.engine.http.errors import log
+from sgc.runtime.engine.http.marks import BEGUN, EFFECTS
+from sgc.runtime.executor.backends.persistence import MAX_LOST
+from sgc.runtime.executor.routing.blocks import blocks_of
+from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
+
+Metadata = Sequence[tuple[str, str | bytes]]
+_Status = grpc.StatusCode
+_ELSEWHERE = (_Status.NOT_FOUND, _Status.UNIMPLEMENTED)  # another engine may have the program
+_NOBODY = (_Status.UNAVAILABLE, "no engine answers")
+
+
+class _Failed(Exception):
+    """A run that an engine did not end. may_move: to another one; is_lost: the engine does not
+    answer; is_again: the same one is asked again, to run what has effects."""
+
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        told: str,
+        may_move: bool = False,
+        is_lost: bool = False,
+        is_again: bool = False,
+        trailing: Metadata = (),
+    ) -> None:
+        super().__init__(told)
+        self.code, self.told, self.may_move = code, told, may_move or is_again
+        self.is_lost, self.is_again, self.trailing = is_lost, is_again, trailing
+
+
+class Servicer(programs_pb2_grpc.ProgramsServicer):
+    """lines_of: a client's lines to engines, by its metadata; domain_of: what parts clients."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        face: GrpcFace,
+        lines_of: Callable[[Metadata], Lines],
+        domain_of: Callable[[Metadata], bytes],
+    ) -> None:
+        self._engines, self._face = engines, face
+        self._lines_of, self._domain_of = lines_of, domain_of
+        self._have_effects: set[str] = set()  # programs, by the words of an engine
+
+    async def ListPrograms(
+        self, request: pb.ListProgramsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListProgramsReply:
+        """Those of the engine that answers first."""
+        async for reply in self._passed_on("ListPrograms", request, (), context):
+            found: pb.ListProgramsReply = reply
+        return found
+
+    async def RunProgram(
+        self, request: pb.ProgramCall, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[pb.ProgramEvent]:
+        salt = repr((self._domain_of(context.invocation_metadata() or ()), request.program))
+        blocks = blocks_of(request.arguments, BLOCK, salt)
+        async with aclosing(self._passed_on("RunProgram", request, blocks, context)) as events:
+            async for event in events:
+                yield event
+
+    async def _passed_on(
+        self, method: str, request: Any, blocks: Sequence[int], context: grpc.aio.ServicerContext
+    ) -> AsyncGenerator[Any]:
+        """What an engine replies; another one, where the first fails and that is safe."""
+        lines = self._lines_of(context.invocation_metadata() or ())
+        router, tried, n_lost = self._engines.router, set[str](), 0
+        refused = _NOBODY
+        try:
+            while True:
+                try:
+                    ticket = router.send(blocks, self._engines.mean_out, tried)
+                except NobodyAnswers:
+                    await context.abort(*refused)
+                tried.add(ticket.member.name)
+                try:
+                    of_one = self._of(ticket, method, request, lines, context)
+                    async with aclosing(of_one) as events:
+                        async for event in events:
+                            yield event
+                except _Failed as failed:
+                    if failed.is_lost:
+                        n_lost += not ticket.member.n_failed
+                        self._engines.failed(ticket)
+                    else:
+                        router.done(ticket)
+                    if failed.is_again:
+                        tried.discard(ticket.member.name)
+                    refused = failed.code, failed.told
+                    if not failed.may_move or n_lost == MAX_LOST:  # it may be what ends them
+                        await context.abort(*refused, failed.trailing)
+                    continue
+                except BaseException:
+                    router.left(ticket)
+                    raise
+                router.done(ticket)
+                return
+        finally:
+            lines.close()
+
+    async def _of(
+        self,
+        ticket: Ticket,
+        method: str,
+        request: Any,
+        lines: Lines,
+        context: grpc.aio.ServicerContext,
+    ) -> AsyncGenerator[Any]:
+        """One engine's reply. Raises _Failed."""
+        place = self._engines.places[ticket.member.name]
+        try:
+            await self._face.check(place)
+            line = lines.to(place)
+            channel = await line.engine.channel()
+        except SgcError as error:
+            if not isinstance(error, EngineUnavailable):
+                log.warning("%s", error)  # it is tried again, as one that does not answer
+            gone = _Failed(_Status.UNAVAILABLE, error.message, may_move=True, is_lost=True)
+            raise gone from error
+        stub = programs_pb2_grpc.ProgramsStub(channel)  # type: ignore[no-untyped-call]
+        left_s = context.time_remaining()
+        if method == "ListPrograms":
+            yield await _whole(stub.ListPrograms(request, metadata=line.metadata, timeout=left_s))
+            return
+        refuse = (EFFECTS, "refuse")
+        is_asked = refuse in (context.invocation_metadata() or ())  # by another router
+        is_once = request.program in self._have_effects and not is_asked
+        metadata = line.metadata if is_once else (*line.metadata, refuse)
+        call, has_come = stub.RunProgram(request, metadata=metadata, timeout=left_s), False
+        try:
+            async for event in call:
+                has_come = True
+                yield event
+                if event.HasField("result"):  # whatever becomes of the engine
+                    return
+        except grpc.aio.AioRpcError as error:
+            if error.code() is _Status.FAILED_PRECONDITION and not is_once and not is_asked:
+                self._have_effects.add(request.program)
+                raise _Failed(error.code(), error.details() or "", is_again=True) from error
+            raise _failure(error, has_come, is_once) from error
+        finally:
+            call.cancel()
+
+
+async def _whole(call: Any) -> Any:
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise _failure(error, has_come=False, is_once=False) from error
+
+
+def _failure(error: grpc.aio.AioRpcError, has_come: bool, is_once: bool) -> _Failed:
+    """is_once: the run may have effects."""
+    code, told = error.code(), error.details() or "the engine does not say why"
+    if code in _ELSEWHERE:
+        return _Failed(code, told, may_move=True)
+    trailing = tuple(each for each in error.trailing_metadata() or () if each[0] == BEGUN)
+    is_lost = code is _Status.UNAVAILABLE
+    if not is_lost and code is not _Status.RESOURCE_EXHAUSTED:
+        return _Failed(code, told, trailing=trailing)
+    may_move = not has_come and (not is_once or (BEGUN, "no") in trailing)
+    if is_lost and not may_move:
+        told = f"the engine was lost while it ran a program: {told}"
+    return _Failed(code, told, may_move, is_lost, trailing=trailing)
