@@ -20,8 +20,7 @@ from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.route.engines import BLOCK, Engines
 from sgc.route.lines import GrpcFace, Lines
-from sgc.runtime.engine.http.errors import log
-from sgc.runtime.engine.http.marks import BEGUN, EFFECTS
+from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, log
 from sgc.runtime.executor.backends.persistence import MAX_LOST
 from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket

@@ -19,8 +19,7 @@ from sgc.route.engines import BLOCK, Engines, HttpFace
 from sgc.route.prompts import cached_share_of, n_out_of, salt_of, text_of
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.calls.guard import CALLER
-from sgc.runtime.engine.http.errors import HttpError, log
-from sgc.runtime.engine.http.marks import BEGUN
+from sgc.runtime.engine.http.errors import BEGUN, HttpError, log
 from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 

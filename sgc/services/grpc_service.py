@@ -21,8 +21,7 @@ from sgc.errors import (
 from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.runtime.engine.http.body import parsed
-from sgc.runtime.engine.http.errors import HttpError
-from sgc.runtime.engine.http.marks import BEGUN, EFFECTS
+from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, HttpError
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.services.programs import NOT_BEGUN, Programs, no_program

@@ -7,11 +7,14 @@ import math
 from typing import Any
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.http.marks import BEGUN
 
 Json = dict[str, Any]
 
 RETRY_AFTER_S = 1
+# Marks of a program's call, for who may send it to several servers: headers over HTTP, metadata over
+# gRPC.
+BEGUN = "sgc-begun"  # of an error: "no" if the run has not begun
+EFFECTS = "sgc-effects"  # of a call, over gRPC: "refuse" not to run a program that has effects
 log = logging.getLogger("sgc.http")
 _TYPES = {
     401: "authentication_error",
