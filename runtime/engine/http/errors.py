@@ -11,8 +11,7 @@ from sgc.proto import engine_pb2 as pb
 Json = dict[str, Any]
 
 RETRY_AFTER_S = 1
-# Marks of a program's call, for who may send it to several servers: headers over HTTP, metadata over
-# gRPC.
+# Marks of a program's call, for who may send it to several servers: headers, or gRPC's metadata.
 BEGUN = "sgc-begun"  # of an error: "no" if the run has not begun
 EFFECTS = "sgc-effects"  # of a call, over gRPC: "refuse" not to run a program that has effects
 log = logging.getLogger("sgc.http")
