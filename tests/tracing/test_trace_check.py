@@ -53,12 +53,15 @@ def bounded(n: int, last: str = "stop", said: str = "a") -> sgc.Function:
     return sgc.function(program, max_turns=n)
 
 
-@pytest.mark.slow
+@pytest.fixture
+def few_requests(monkeypatch):
+    monkeypatch.setattr(check, "MAX_ASKED", 30)
+    monkeypatch.setattr(check, "MAX_ASKED_IN_ALL", 200)
+
+
 @pytest.mark.full_check
-@pytest.mark.parametrize(
-    "n", [1, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (299, 1000))]
-)
-def test_a_run_that_reaches_its_bound_is_none_that_is_wrong(n, scripted):
+@pytest.mark.parametrize("n", [12, 29, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 99))])
+def test_a_run_that_reaches_its_bound_is_none_that_is_wrong(n, scripted, few_requests):
     program = bounded(n).compile()
     with pytest.raises(TurnsExceeded):
         program.run(q="x", backend=scripted(), seed=1)
@@ -85,7 +88,7 @@ def long(said: str) -> sgc.Function:
 
 
 @pytest.mark.full_check
-def test_a_wrong_loop_is_found_where_the_check_ends_every_run():
+def test_a_wrong_loop_is_found_where_the_check_ends_every_run(few_requests):
     check_trace(long("a"), trace(long("a")), {})
     with pytest.raises(TraceError, match="wrong"):
         check_trace(long("a"), trace(long("b")), {})
