@@ -38,6 +38,7 @@ def run_traced(
     try:
         with session.active(), session.located(function.loc):
             arguments = told(session, function, arguments, schemas)
+            session.heap.begin()
         run_body(function, session, arguments)
         with told_at(function.loc):
             session.refuse_changes()

@@ -8,6 +8,7 @@ when it reaches a place that another run has reached in an equal state.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 from sgc.core.places import user_loc
@@ -48,6 +49,8 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_record import refuse_leaving, refuse_object
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.json.abstract_json import seen
+from sgc.tracing.values.references.fields import refuse_references
+from sgc.tracing.values.references.heap import Heap
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
@@ -103,6 +106,8 @@ class TraceSession(Deciding):
         self._n_asked: dict[str, int] = {}  # generations so far, by a stream's states
         self.cached: dict[Any, Any] = {}  # what cached helpers have given
         self.made: dict[str, Made] = {}
+        self.length_of: CodeType | None = None  # the `__len__` that an overlay has called
+        self.heap = Heap(self, self.sites.layout)
 
     def take(self, node: Node) -> None:
         self.n_taken += 1
@@ -247,6 +252,8 @@ class TraceSession(Deciding):
         used = [name for operand in fields.values() for name in operand_refs(operand)]
         self.held.refuse_old(used)  # the copy that the graph has is another now
         holds = self.check_states(op, fields, used)
+        if self.heap.columns and not self.heap.is_own:
+            refuse_references(op, fields, [self._types.get(name) for name in used])
         if Flag.HOST in OPS[op].flags:
             self._refuse_objects(used)
         stored = [(hint, plain(type_)) for hint, type_ in results]

@@ -357,6 +357,8 @@ class Trace:
         run by PieceFound."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
+        if session.heap.has_refused:  # code would make other objects
+            return
         places = [*stopped_at(stopped.__traceback__)]
         if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):
             places = [*session.stopped_places]  # a library has handled it

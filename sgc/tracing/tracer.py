@@ -7,7 +7,7 @@ different markers must give the same graph; then `check.py` compares it with the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -76,14 +76,44 @@ def trace(
     try:
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             trace = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
-            graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
-            del trace  # its objects are gone before the next collection
+            apart = Trace(wanted, is_strict, callees, in_place, False, None, no_code_at)
+            found = _with_references(trace, apart, budget or Budget(), is_full, report or Report())
+            graph = narrowed(found)
+            del trace, apart  # its objects are gone before the next collection
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise
     verify(graph)
     refuse_addresses(graph, own_texts(function.python))
     return graph
+
+
+def _with_references(
+    trace: Trace, apart: Trace, budget: Budget, is_full: bool, report: Report
+) -> Graph:
+    """The graph of a program. If some of it cannot be in it, `apart` traces the program with
+    references in the place of the objects of its classes; that is taken if all of it can be.
+    """
+    found: Graph | TraceError
+    try:
+        found = _traced(trace, budget, is_full, report)
+    except TraceError as error:
+        found = error
+    layout = apart.sites.layout
+    layout.classes, layout.is_used = dict(trace.sites.layout.met), True
+    if layout.classes and (isinstance(found, TraceError) or report.deopt):
+        own = Report()
+        try:
+            graph = _traced(apart, replace(budget, work=min(budget.work, WORK_KEPT)), True, own)
+        except (TraceError, VerifyError):
+            pass  # what was found without references stands
+        else:
+            for each in fields(own):
+                setattr(report, each.name, getattr(own, each.name))
+            return graph
+    if isinstance(found, TraceError):
+        raise found
+    return found
 
 
 def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:

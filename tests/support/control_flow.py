@@ -25,6 +25,7 @@ from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Generated, OnDelta, Prompt, Sampling
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.scripted_replies import obeying
+from sgc.tracing.failing import message_of
 from sgc.tracing.paths.exploration import Budget
 from sgc.tracing.tracer import trace
 
@@ -108,7 +109,7 @@ def outcome(run: Any) -> Any:
     except SgcError as error:
         return type(error).__name__
     except Exception as error:
-        return f"{type(error).__name__}: {error.args[0] if error.args else ''}"
+        return f"{type(error).__name__}: {message_of(error)}"
     return results(result), asked(result)
 
 

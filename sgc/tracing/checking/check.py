@@ -54,6 +54,7 @@ from sgc.tracing.checking.rounds import rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
+from sgc.tracing.failing import message_of
 from sgc.tracing.object_arguments import as_objects, classes_of
 from sgc.tracing.operators.code.in_python import Scripted, scripting
 from sgc.tracing.overlays.namespace import Overlays
@@ -240,7 +241,7 @@ def _run_interpreted(
     except SgcError:
         raise
     except Exception as error:
-        message = f"{type(error).__name__}: {error.args[0] if error.args else error}"
+        message = f"{type(error).__name__}: {message_of(error)}"
         raise ProgramRaised(message, where=innermost_user_line(error)) from error
     finally:
         replay_overlays.reset(replaying)

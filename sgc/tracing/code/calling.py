@@ -69,14 +69,22 @@ def start_of(of: type) -> FunctionType | None:
     return start if is_plain and type(start) is FunctionType else None
 
 
-def made_by(of: type, start: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes an object of a class by its `__init__`, or what takes the place of this."""
+def made_by(
+    of: type,
+    start: Callable[..., Any],
+    begin: Callable[[type], Any] = object.__new__,
+    grown: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None,
+) -> Callable[..., Any]:
+    """What makes an object of a class by its `__init__`, or what takes the place of this. begin:
+    makes it without attributes; grown: is called with what was given when `__init__` has ended."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        made: Any = object.__new__(of)
+        made: Any = begin(of)
         given = start(made, *args, **kwargs)
         if given is not None:
             raise TypeError(f"__init__() should return None, not '{type(given).__name__}'")
+        if grown is not None:
+            grown(made, args, kwargs)
         return made
 
     return make

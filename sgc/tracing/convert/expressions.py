@@ -18,6 +18,7 @@ from sgc.tracing.code.operator_names import (
     COMPARED,
     CONTAINS,
     FORMATTED,
+    IDENTICAL,
     ITEM,
     MODULO,
     OPERATORS,
@@ -33,6 +34,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 from sgc.tracing.convert.comprehensions import with_loops
+from sgc.tracing.convert.keyed import with_keyed
 from sgc.tracing.convert.managers import with_managers
 from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
@@ -63,14 +65,19 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     """
     if pieces.are_all:
         return with_pieces(tree, pieces)
+    if pieces.has_references:
+        tree = with_keyed(tree, names)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     flat = with_flat(with_named_generators(mapped, names))
-    converted: ast.Module = _Expressions(names).visit(with_loops(flat, names))
+    converted: ast.Module = _Expressions(names, pieces.has_references).visit(
+        with_loops(flat, names)
+    )
     return with_managers(converted)
 
 
 class _Expressions(ast.NodeTransformer):
-    def __init__(self, names: ModuleNames) -> None:
+    def __init__(self, names: ModuleNames, has_references: bool) -> None:
+        self._has_references = has_references
         self._of_process = names.of_process
         self._called: ast.expr | None = None  # the function of the call that is visited
 
@@ -122,6 +129,10 @@ class _Expressions(ast.NodeTransformer):
         if isinstance(op, ast.NotIn):
             found = _call(CONTAINS, node, node.left, right)
             return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
+        if _is_identity(op) and self._has_references and not _is_constant(node.left, right):
+            same = _call(IDENTICAL, node, node.left, right)
+            is_not = isinstance(op, ast.IsNot)
+            return ast.copy_location(ast.UnaryOp(ast.Not(), same), node) if is_not else same
         return self._chain(node)
 
     def _chain(self, node: ast.Compare) -> ast.Compare:
@@ -264,6 +275,10 @@ class _Returns(ast.NodeTransformer):
 
 def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mod)
+
+
+def _is_constant(*nodes: ast.expr) -> bool:
+    return any(isinstance(each, ast.Constant) for each in nodes)
 
 
 def _is_identity(op: ast.cmpop) -> bool:

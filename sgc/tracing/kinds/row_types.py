@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sgc.core import shapes
+from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
@@ -71,6 +72,29 @@ class RecordType(ObjectType):
 
 
 @dataclass(frozen=True, slots=True)
+class RefType(Type):
+    """The type of a reference to an object that is kept in columns of the graph: its number there.
+    name: of the object's class, or of the lists that an attribute of a class has."""
+
+    name: str = ""
+
+    @classmethod
+    def to(cls, name: str) -> RefType:
+        return cls(Kind.INT, name=name)
+
+
+def holds_references(type_: Type) -> bool:
+    """Whether a value of this type may be or hold a reference."""
+    if isinstance(type_, RefType):
+        return True
+    if isinstance(type_, OptionalType):
+        return holds_references(type_.of)
+    if isinstance(type_, (RowType, RecordType)):
+        return any(map(holds_references, type_.row))
+    return type_.item is not None and holds_references(type_.item)
+
+
+@dataclass(frozen=True, slots=True)
 class NothingType(ObjectType):
     """The type of None."""
 
@@ -125,6 +149,8 @@ def is_unchangeable(type_: Type) -> bool:
     if isinstance(type_, RowType):
         is_fixed = type_.keys is None or isinstance(type_, StateType)
         return is_fixed and all(map(is_unchangeable, type_.row))
+    if isinstance(type_, RefType):
+        return True
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 
 
@@ -137,6 +163,8 @@ def plain(type_: Type) -> Type:
     if type_.item is not None:
         item = plain(type_.item)
         return type_ if item is type_.item and type(type_) is Type else types.list_of(item)
+    if isinstance(type_, RefType):
+        return types.INT
     return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
 
 
@@ -187,12 +215,14 @@ def _joined_values(one: Type, other: Type) -> Type | None:
     if found <= inner or len(inner) != 1:
         return None  # without None, they are of two types
     (of,) = inner
-    return optional(of) if of in _SCALARS else None
+    return optional(of) if of in _SCALARS or isinstance(of, RefType) else None
 
 
 def _is_simple(type_: Type) -> bool:
     """Whether a value is None or a text, number or bool, as far as its type says."""
-    return type_ == NOTHING or type_ in _SCALARS or isinstance(type_, OptionalType)
+    if isinstance(type_, OptionalType):
+        return not holds_references(type_)
+    return type_ == NOTHING or type_ in _SCALARS
 
 
 def joined_item(found: Iterable[Type]) -> Type:
@@ -207,6 +237,8 @@ def joined_item(found: Iterable[Type]) -> Type:
     joined_rows = _joined_rows(kinds)
     if joined_rows is not None:
         return joined_rows
+    if any(map(holds_references, kinds)):
+        return _joined_references(kinds)
     if any(map(holds_states, kinds)):
         return _joined_lists(kinds) or StateType.of((), None)
     if any(map(holds_objects, kinds)):
@@ -226,6 +258,14 @@ def _joined_rows(kinds: list[Type]) -> Type | None:
         return None
     columns = zip(*(row.row for row in rows), strict=True)
     return replace(rows[0], row=tuple(map(joined_item, columns)))
+
+
+def _joined_references(kinds: list[Type]) -> Type:
+    """The type of references and None, or of lists of references to one class."""
+    found = joined(*kinds) if len(kinds) == 2 else None
+    if found is None:
+        stop("objects of several classes, or objects and other values, are in one list", INTERPRET)
+    return found
 
 
 def _joined_lists(kinds: list[Type]) -> Type | None:

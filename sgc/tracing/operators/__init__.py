@@ -15,10 +15,12 @@ from sgc.tracing.code.operator_names import (
     ASCII,
     ATTRIBUTE,
     CALLEE,
+    CHOSEN,
     COMPARED,
     CONTAINS,
     FILLED,
     FORMATTED,
+    IDENTICAL,
     IN_PYTHON,
     IS_RUN_TIME,
     IS_WHOLE_OF,
@@ -43,6 +45,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.chosen import chosen
 from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
@@ -57,6 +60,7 @@ from sgc.tracing.operators.texts import (
     as_ascii,
     compared,
     formatted,
+    identical,
     or_none,
     returned,
     same,
@@ -75,6 +79,7 @@ OPERATORS: dict[str, Any] = {
     WHOLE: whole,
     RETURNED: returned,
     SAME: same,
+    IDENTICAL: identical,
     OR_NONE: or_none,
     ITEM: item,
     SLICE: sliced_by,
@@ -97,4 +102,5 @@ OPERATORS: dict[str, Any] = {
     UNCHANGED: unchanged,
     MATCHES: matches,
     FILLED: filled,
+    CHOSEN: chosen,
 }

@@ -66,7 +66,12 @@ def callee(function: Any) -> Any:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
-        making = of_pydantic(function) or member_of(function) or _making(session, function)
+        making = (
+            made_references(session, function)
+            or of_pydantic(function)
+            or member_of(function)
+            or _making(session, function)
+        )
         return making or _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
@@ -91,6 +96,12 @@ def callee(function: Any) -> Any:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function
+
+
+def made_references(session: Any, of: type) -> Callable[..., Any] | None:
+    """What makes the objects of a class as references; None if Python makes them."""
+    found: Callable[..., Any] | None = session.heap.making(of, session.entered)
+    return found
 
 
 def _making(session: Any, of: Any) -> Callable[..., Any] | None:

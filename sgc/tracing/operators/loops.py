@@ -6,21 +6,23 @@ import builtins
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FrameType, GeneratorType
+from types import FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from sgc.core.places import is_users
+from sgc.core.places import is_users, is_users_own
 from sgc.core.session import Stream, current_session
 from sgc.lang.definition import Definition
 from sgc.lang.group import ProgramStateGroup
 from sgc.lang.tools import Tool
 from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.row_types import holds_references
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.open_fork import OpenFork
+from sgc.tracing.values.references.reference import is_reference
 
 
 def loops(over: Any, function: Any = None, *called: str) -> bool:
@@ -35,7 +37,7 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         known for each in _LOOPING for known in (each, KNOWING.get(each))
     ]:
         return False
-    if function is builtins.next and not _asks(called, sys._getframe(1)):
+    if function is builtins.next and not _refers(over) and not _asks(called, sys._getframe(1)):
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
@@ -55,6 +57,13 @@ def _asks(called: tuple[str, ...], frame: FrameType) -> bool:
     return any(isinstance(each, (Tool, Definition)) for each in found)
 
 
+def _refers(over: Any) -> bool:
+    """Whether objects are gone over that code cannot look into."""
+    if type(over) is list:
+        return any(map(is_reference, over))
+    return isinstance(over, AbstractList) and (over.is_live or holds_references(over.whole_type))
+
+
 def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
     """Whether a generator of the program was given what is known only at run time."""
     frame = generator.gi_frame
@@ -62,6 +71,8 @@ def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
 
 
 def _is_run_time(value: Any) -> bool:
+    if is_reference(value):
+        return True
     return is_abstract(value) or isinstance(value, Stream) or type(value) is EndedState
 
 
@@ -74,6 +85,12 @@ def gone_over(over: Any) -> Any:
         return over
     if type(over) is range:
         return Numbers(session, over)
+    own = getattr(type(over), "__iter__", None)
+    if type(own) is FunctionType and is_users_own(own.__code__, own.__globals__):
+        found = session.entered(own)(over)
+        if not hasattr(type(found), "__next__"):
+            return over  # Python raises its own error
+        over = found
     if type(over) is ProgramStateGroup:
         over = over.states  # a list, whose iterator tells how far it is
     return _Told(session, over) if session.loops is not None and is_walked(over) else over

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType
 from typing import Any
 
@@ -20,6 +21,8 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.computing import formatted_by
 from sgc.tracing.values.open_fork import EndedChild
+from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.reference import heap_of, is_reference
 
 
 def text(value: Any) -> Any:
@@ -62,6 +65,9 @@ def returned(value: Any) -> Any:
     """The result of `__bool__`, `__len__` and the like, which must not be abstract."""
     if isinstance(value, AbstractBool):
         return bool(value)
+    session: Any = current_session()
+    if getattr(session, "length_of", None) is sys._getframe(1).f_code:
+        return value  # `len` of the overlay has called it
     if isinstance(value, (AbstractNumber, AbstractJson)):
         stop("a special method gives a number known only at run time", INTERPRET)
     return value
@@ -78,6 +84,8 @@ COMPARE = "compare them with ==; or " + INTERPRET
 def same(value: Any) -> Any:
     """An operand of `is`; None and bools are decided, so that they are None, True or False."""
     value = or_none(value)
+    if is_reference(value):
+        stop("objects are compared with `is` in a chain", COMPARE)
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
     if type(value) is EndedState:
@@ -92,6 +100,17 @@ def same(value: Any) -> Any:
     if _is_part(value):
         stop("whether an item of a value known only at run time is the very object", COMPARE)
     return bool(value) if isinstance(value, AbstractBool) else value
+
+
+def identical(one: Any, other: Any) -> bool:
+    """`one is other`."""
+    if is_reference(one) and is_reference(other):
+        return bool(heap_of(one).are_same(one, other))
+    if is_reference(one) or is_reference(other):
+        return False
+    if type(one) is ReferenceList and type(other) is ReferenceList:
+        stop("whether two lists that attributes have are the same", COMPARE)
+    return same(one) is same(other)
 
 
 def _is_part(value: Any) -> bool:

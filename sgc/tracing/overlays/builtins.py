@@ -61,12 +61,41 @@ def _len(value: Any) -> Any:
     if isinstance(value, OpenFork):
         return value.n_items()
     if not is_abstract(value):
-        return len(value)
+        own = getattr(type(value), "__len__", None)
+        return _own_length(value, own) if type(own) is FunctionType else len(value)
     if isinstance(value, AbstractJson):
         return value.length()
     if isinstance(value, AbstractNumber):
         return len(value.python())  # raises Python's own error
     return computed(_session(value), "len", value)
+
+
+def _own_length(value: Any, own: FunctionType) -> Any:
+    """What a `__len__` of the program's own gives, which may be known only at run time."""
+    session: Any = current_session()
+    entered = session.entered(own)
+    before, session.length_of = session.length_of, getattr(entered, "__code__", None)
+    try:
+        found = entered(value)
+    finally:
+        session.length_of = before
+    if not isinstance(found, AbstractNumber):
+        return len(_Long(found))
+    if found.symbol.type.kind is not Kind.INT:
+        stop("__len__ gives a number that may be no int", INTERPRET)
+    if computed(session, "lt", found, 0):
+        raise ValueError("__len__() should return >= 0")
+    return found
+
+
+class _Long:
+    """Has a length that was given, which Python checks."""
+
+    def __init__(self, n: Any) -> None:
+        self._n = n
+
+    def __len__(self) -> Any:
+        return self._n
 
 
 def _listed(items: Any) -> Any:

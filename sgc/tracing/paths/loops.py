@@ -7,6 +7,7 @@ state themselves.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 from collections.abc import Callable, Iterator
@@ -77,6 +78,12 @@ class Loops:
         self._before, self._had_gc = sys.gettrace(), gc.isenabled()
         gc.disable()  # else others' finalizers and callbacks run between the program's lines
         sys.settrace(self._on_call)
+
+    def forget_ended(self) -> None:
+        """Drops the variables of the latest frame if it has ended: they count as holders."""
+        if self.frame is not None and not is_generator(self.frame):
+            with contextlib.suppress(RuntimeError):  # it is running
+                self.frame.clear()
 
     def stop(self) -> None:
         sys.settrace(self._before)

@@ -43,6 +43,7 @@ from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
+from sgc.tracing.values.references.reference import Layout
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -99,7 +100,8 @@ class Sites:
     program's functions that may change their arguments; valued: variables that become values of the
     graph before statements, with the files and places of these; no_code_at: lines of which nothing
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
-    before exploring took too long, so that there may be other pieces without that.
+    before exploring took too long, so that there may be other pieces without that; layout: the
+    classes whose objects are references.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -124,6 +126,7 @@ class Sites:
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
     no_code_at: frozenset[str] = frozenset()
     is_guessed: bool = False
+    layout: Layout = field(default_factory=Layout)
 
     def copy(self) -> Sites:
         """What is found from now on is not in the copy; pieces that run in Python are shared."""
@@ -164,7 +167,8 @@ class Sites:
         as_code = (each for each in self.pieces.values() if each.filename == filename)
         in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
-        return Pieces(frozenset(as_code), in_python, are_all, valued)
+        has_references = self.layout.is_used
+        return Pieces(frozenset(as_code), in_python, are_all, valued, has_references)
 
 
 def made_again(

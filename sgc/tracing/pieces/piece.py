@@ -127,13 +127,15 @@ class Piece:
 class Pieces:
     """The pieces of a file: those that become code that is data, and those that run in Python.
     are_all: nothing else is converted; as_values: variables that become values of the graph before
-    statements, by the places of these.
+    statements, by the places of these; has_references: keys of `max` and the like are called in
+    loops.
     """
 
     as_code: frozenset[Piece] = frozenset()
     in_python: frozenset[Piece] = frozenset()
     are_all: bool = False
     as_values: frozenset[tuple[Position, str]] = frozenset()
+    has_references: bool = False
 
     def within(self, has: Callable[[int], bool]) -> Pieces:
         """Those whose first line is one of some lines."""
@@ -142,6 +144,7 @@ class Pieces:
             frozenset(each for each in self.in_python if has(each.place[0])),
             self.are_all,
             frozenset(each for each in self.as_values if has(each[0][0])),
+            self.has_references,
         )
 
 

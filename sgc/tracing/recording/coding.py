@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
@@ -47,6 +47,8 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.reference import is_reference
 
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
@@ -76,6 +78,10 @@ class Coding(Merging):
     given: tuple[Any, ...] = ()
     views: dict[str, str]  # of dicts: the symbols of both
     stale: set[str]  # views of dicts that have changed since
+
+    def begin_anew(self, why: str) -> NoReturn:
+        """Ends this trace; the next one knows what it has found."""
+        self.end(Pieced(why))
 
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         operands = tuple(map(self.operand, args))
@@ -120,6 +126,8 @@ class Coding(Merging):
         kind = type(value)
         if kind in _LONE:
             return super().operand(value)
+        if kind is ReferenceList:
+            value, kind = value.now(), AbstractList
         if issubclass(kind, AbstractList) and self.view_state(value.symbol) == "stale":
             stop(
                 "keys(), values() or items() of a dict, or groups of a list, that has changed "
@@ -127,6 +135,8 @@ class Coding(Merging):
                 hint="make a list of them first, list(d.items()) or groupby(list(xs)); or "
                 + INTERPRET,
             )
+        if is_reference(value):
+            return Ref(value.symbol.name)
         if kind is EndedState:
             return self._ended_operand(value)
         is_json = kind is dict and all(map(_is_text, value))

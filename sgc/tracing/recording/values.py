@@ -13,7 +13,15 @@ from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
-from sgc.tracing.kinds.row_types import OBJECT, holds_objects, outer, plain
+from sgc.tracing.kinds.row_types import (
+    OBJECT,
+    RefType,
+    holds_objects,
+    holds_references,
+    outer,
+    plain,
+    row_of,
+)
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.paths.naming import name_of
 from sgc.tracing.pieces.made import Sites
@@ -165,7 +173,11 @@ class Values(Outside):
         assert isinstance(operand, Ref)
         parts = self.made[operand.name][1]["items"]
         assert isinstance(parts, tuple)
-        if op == "record" and not keys:  # a tuple
+        told = [self._types.get(part.name, types.JSON) for part in parts if isinstance(part, Ref)]
+        if any(map(holds_references, told)):
+            one = told[0] if len({*told}) == 1 else RefType.to("")
+            self._types[operand.name] = types.list_of(one) if op == "list" else row_of(told)
+        elif op == "record" and not keys:  # a tuple
             self._types[operand.name] = OBJECT
         elif any(map(holds_objects, map(self.outer_type, parts))):
             self._types[operand.name] = types.list_of(OBJECT) if op == "list" else OBJECT

@@ -52,6 +52,8 @@ from sgc.tracing.values.items import type_of as type_of_item
 from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.reference import class_of, is_reference, is_young, young_of
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
@@ -110,7 +112,12 @@ class ValueReader:
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
-        if holder is not None and kind in _LEAVES and not _is_unset(value, holder):
+        if is_reference(value):
+            self._reference(value, holder, key)
+        elif kind is ReferenceList:
+            self._tokens.append((kind, value.name))
+            self._value(value.number)
+        elif holder is not None and kind in _LEAVES and not _is_unset(value, holder):
             self._leaf(value, Place(holder, key))
         elif kind is str or kind is AbstractText:
             self._text(value)
@@ -176,6 +183,29 @@ class ValueReader:
         if number[0] != inside and not is_unchangeable(type_of_item(value)):
             for n in {number[0], inside} - {-1}:
                 self.shared[self._outermost[n]].append(value)
+
+    def _reference(self, value: Any, holder: Any, key: Any) -> None:
+        """Reads an object by its number; a young one by its attributes."""
+        if is_young(value) and id(value) in self._seen:
+            self._again(value, Place(None, key))
+            return
+        self._tokens.append(("reference", class_of(value)))
+        if is_young(value):
+            self._seen[id(value)] = self._number()
+            self._keep.append(value)
+            self._tokens.append(len(young_of(value)))
+            for name, item in young_of(value).items():
+                self._tokens.append(name)
+                self._value(item, young_of(value), name)
+            return
+        n_tokens, n_slots = len(self._tokens) - 1, len(self._slots)
+        self._value(value.symbol)
+        if holder is not None:
+            place, symbol = Place(holder, key), value.symbol
+            self._leaf_number()
+            tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+            self._leaves.append(Leaf(symbol.type, (symbol,), place.label, tokens, slots))
+            self.places.append([place])
 
     def _leaf(self, value: Any, place: Place) -> None:
         """Reads a value that may be widened, as part of the whole and as a leaf."""
@@ -280,7 +310,9 @@ class ValueReader:
             return Text(self._pieces(value)) if has_marker(str.__str__(value)) else Lit(value)
         if value is None or kind in TYPES:
             return Lit(value)
-        if kind in _ABSTRACT:
+        if is_reference(value) and is_young(value):
+            return None
+        if kind in _ABSTRACT or is_reference(value):
             found: Symbol = value.symbol
             return found
         if is_record(value):

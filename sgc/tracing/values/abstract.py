@@ -15,7 +15,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
-from sgc.tracing.kinds.row_types import ObjectType, RecordType, RowType, StateType
+from sgc.tracing.kinds.row_types import ObjectType, RecordType, RefType, RowType, StateType
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
@@ -25,6 +25,7 @@ from sgc.tracing.values.json.abstract_json import AbstractJson, seen
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.json.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.references.reference import class_of, is_reference
 
 AbstractFlag = AbstractBool
 
@@ -52,6 +53,8 @@ __all__ = [
 def abstract(symbol: Symbol, session: Recorder) -> Any:
     """The abstract value that stands for a symbol, by its type."""
     kind = symbol.type.kind
+    if isinstance(symbol.type, RefType):
+        return session.heap.at(symbol)
     if kind in (Kind.TEXT, Kind.CHOICE):
         return AbstractText(session.marker(symbol), session)
     if kind in (Kind.INT, Kind.FLOAT):
@@ -122,4 +125,6 @@ def python_type(value: Any) -> type:
         return list
     if type(value) is AbstractRandom:
         return Random
+    if is_reference(value):
+        return class_of(value)
     return value.python if isinstance(value, AbstractNumber) else type(value)

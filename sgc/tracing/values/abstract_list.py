@@ -39,6 +39,7 @@ class AbstractList:
 
     __slots__ = ("session", "symbol")
 
+    is_live = is_void = False
     part_type = types.JSON  # of its items, if its own type does not say it
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
@@ -48,6 +49,10 @@ class AbstractList:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self) if is_ours(1) else list
+
+    @property
+    def whole_type(self) -> types.Type:
+        return self.symbol.type
 
     @property
     def item_type(self) -> types.Type:
@@ -199,6 +204,12 @@ class AbstractList:
         self.session.note_changed(self.symbol)
         self.symbol = made.symbol
         holding(self, items)
+
+    def becomes(self, value: AbstractList) -> None:
+        """Changes the list to have another's items."""
+        self._refuse_others()
+        self.session.note_changed(self.symbol)
+        self.symbol = value.symbol
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):

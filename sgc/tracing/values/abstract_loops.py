@@ -21,7 +21,14 @@ class Listed(Protocol):
     """An abstract list, or an open fork."""
 
     session: Recorder
-    symbol: Symbol
+    is_live: bool  # whether changes show in loops
+
+    @property
+    def symbol(self) -> Symbol: ...
+
+    @property
+    def is_void(self) -> bool:
+        """Whether nothing was ever put into it."""
 
     @property
     def is_filled(self) -> bool:
@@ -66,6 +73,8 @@ class Items(Loop):
 
     def __init__(self, *lists: Listed, is_zipped: bool = False, is_strict: bool = False) -> None:
         session = self._session = lists[0].session
+        # Python looks at a list's length before each turn; of others, changes stop the trace.
+        self._is_live = any(each.is_live for each in lists)
         lengths = [each.n_items() for each in lists]
         self._is_whole = all(_is_same(session, lengths[0], each) for each in lengths)
         n = lengths[0]
@@ -74,7 +83,7 @@ class Items(Loop):
         is_sure = (any if self._is_whole else all)(each.is_filled for each in lists)
         self._lists, self._is_zipped, self._is_strict = lists, is_zipped, is_strict
         self._lengths = lengths
-        self._begun = [each.symbol for each in lists]
+        self._begun = [] if self._is_live else [each.symbol for each in lists]
         self._turns = Counted(session, 0, n, is_first_sure=is_sure)
 
     @property
@@ -83,7 +92,11 @@ class Items(Loop):
 
     @unhooked
     def __next__(self) -> Any:
-        if [each.symbol for each in self._lists] != self._begun:
+        if self._is_live:
+            if any(each.is_void for each in self._lists):
+                raise StopIteration
+            self._turns.end = self._n_now()
+        elif [each.symbol for each in self._lists] != self._begun:
             stop(
                 "a list known only at run time is changed while a loop goes over it",
                 hint="loop over a copy of it, list(xs); or " + INTERPRET,
@@ -100,6 +113,15 @@ class Items(Loop):
             raise
         items = tuple(each.sure_item(index) for each in self._lists)
         return items if self._is_zipped else items[0]
+
+    def _n_now(self) -> Any:
+        """How many turns there would be, as the lists are now."""
+        if self._is_strict:
+            stop("zip(…, strict=True) of a list that an attribute has", INTERPRET)
+        lengths = [each.n_items() for each in self._lists]
+        if len(lengths) == 1:
+            return lengths[0]
+        return computed(self._session, "min", *lengths, type_=types.INT)
 
 
 class Iterated(Items):

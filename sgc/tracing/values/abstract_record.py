@@ -16,6 +16,7 @@ from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.references.reference import class_of, is_reference
 
 
 class AbstractRecord(AbstractObject):
@@ -196,6 +197,11 @@ def refuse_object(type_: types.Type) -> None:
 def refuse_leaving(value: Any) -> None:
     """Stops the trace at a value to be returned that holds objects of the user's classes; a named
     tuple becomes a tuple, as in the interpreter."""
+    if is_reference(value):
+        stop(
+            f"an object of {class_of(value).__name__} leaves the program",
+            hint="give a dict or tuple of its attributes; or " + INTERPRET,
+        )
     if isinstance(value, AbstractList):
         refuse_object(value.symbol.type)
         return

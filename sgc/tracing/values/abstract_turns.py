@@ -30,7 +30,7 @@ class Counted(Iterator[Any]):
         is_first_sure: bool = False,
     ) -> None:
         self._session = session
-        self._start, self._end, self._step = start, end, step
+        self._start, self.end, self._step = start, end, step
         self._is_up, self._is_first_sure = is_up, is_first_sure
         self.index: Any = None
 
@@ -42,7 +42,7 @@ class Counted(Iterator[Any]):
         else:
             self.index = session.compute("add", self.index, self._step, type_=types.INT)
             is_sure = False
-        if not is_sure and not session.compute(_IS_BEFORE[self._is_up], self.index, self._end):
+        if not is_sure and not session.compute(_IS_BEFORE[self._is_up], self.index, self.end):
             raise StopIteration
         return self.index
 

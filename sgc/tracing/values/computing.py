@@ -199,9 +199,11 @@ class UnknownJSONError(json.JSONDecodeError):
         if name == "msg":
             why = self.args[0]
             return computed(why.session, "rpartition", why, ": line ", 0)
-        if name in ("doc", "pos", "lineno", "colno"):
-            from sgc.core.stops import stop
-
+        if name in _NUMBERS:
+            before, after = _NUMBERS[name]
+            code = _NUMBER.format(before=before, after=after)
+            return self.args[0].session.coded(code, (self.args[0],), types.INT)
+        if name == "doc":
             stop(f"{name} of an error known only at run time", "use str(error)")
         raise AttributeError(name)
 
@@ -209,6 +211,9 @@ class UnknownJSONError(json.JSONDecodeError):
         return UnknownJSONError, self.args
 
 
+# Where the message of such an error has its numbers: "…: line 1 column 5 (char 4)".
+_NUMBERS = {"lineno": (": line ", " "), "colno": (" column ", " "), "pos": ("(char ", ")")}
+_NUMBER = "def piece(a):\n    return int(a.rpartition({before!r})[2].partition({after!r})[0])"
 UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
 
 

@@ -42,6 +42,7 @@ class Recorder(Session):
     made: dict[str, Any]
     has_untyped: bool = False
     events: Any
+    heap: Any  # the attributes of objects that references stand for
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:

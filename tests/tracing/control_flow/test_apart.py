@@ -45,6 +45,8 @@ def test_a_list_of_what_a_graph_cannot_hold():
 
 def test_objects_that_two_variables_share():
     class Note:
+        __slots__ = ("text",)
+
         def __init__(self, text):
             self.text = text
 

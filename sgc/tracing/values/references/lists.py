@@ -1,0 +1,123 @@
+"""Lists that attributes of objects have, which all that have them see change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sgc.core.stops import INTERPRET
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.types import Type
+from sgc.tracing.kinds.row_types import NOTHING, joined_item
+from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
+from sgc.tracing.values.abstract_loops import Items
+from sgc.tracing.values.abstract_turns import is_for_of
+from sgc.tracing.values.computing import whole
+from sgc.tracing.values.items import type_of
+from sgc.tracing.values.references.fields import allowed
+from sgc.tracing.values.references.reference import refuse
+
+
+class ReferenceList(AbstractList):
+    """A list that attributes of objects have: its value is read where it is used."""
+
+    __slots__ = ("name", "number")
+
+    is_live = True
+
+    def __init__(self, name: str, number: Symbol, session: Any) -> None:
+        self.name, self.number, self.session = name, number, session
+
+    @property
+    def whole_type(self) -> Type:
+        found: Type = self.session.heap.columns[self.name, ""].type.item
+        return found
+
+    @property
+    def item_type(self) -> Type:
+        found = self.whole_type.item
+        assert found is not None
+        return found
+
+    @property
+    def symbol(self) -> Symbol:  # type: ignore[override]
+        """Says the list's type; it is no value of the graph, as `now` is."""
+        return Symbol("", self.whole_type)
+
+    def now(self) -> AbstractList:
+        """The list as it is now."""
+        return AbstractList(self.session.heap.value_of(self.name, self.number), self.session)
+
+    def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
+        value = _Changing(self.now().symbol, self.session)
+        value._become(fn, *args, items=items)
+        self.session.heap.set_value(self.name, self.number, value.symbol)
+
+    def becomes(self, value: AbstractList) -> None:
+        self.session.heap.set_value(self.name, self.number, value.symbol)
+
+    def pop(self, index: Any = -1) -> Any:
+        index, before = whole(index), self.now()
+        self._become("without", index)
+        return before.sure_item(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not is_for_of(sys._getframe(1)):
+            n = unpacked_by(sys._getframe(1))
+            if n is None:
+                self._needs_items()
+            return iter(unpacked(self.session, self.now(), n, self.item_type))
+        return self.session.looped(Items(self))  # type: ignore[no-any-return]
+
+    def __reversed__(self) -> Iterator[Any]:
+        refuse("a list of an attribute is gone over backwards", _COPIED)
+
+    @property
+    def is_filled(self) -> bool:
+        return False
+
+    def n_items(self) -> Any:
+        return self.now().n_items()
+
+    @property
+    def is_void(self) -> bool:  # type: ignore[override]
+        """Whether nothing was ever put into it."""
+        return self.item_type == NOTHING
+
+    def sure_item(self, index: Any) -> Any:
+        return self.now().sure_item(index)
+
+
+_COPIED = "go over a copy of it, list(xs); or " + INTERPRET
+
+
+def _by_value(name: str) -> Any:
+    def read(self: ReferenceList, *args: Any) -> Any:
+        # What nothing was ever put into is empty.
+        value: Any = [] if self.is_void and name in _OF_LISTS else self.now()
+        return getattr(value, name)(*args)
+
+    return read
+
+
+_OF_LISTS = frozenset(dir(list))
+for _name in (
+    "__getitem__", "__contains__", "__bool__", "__eq__", "__ne__", "__str__", "__repr__",
+    "__add__", "__radd__", "__mul__", "__rmul__", "copy", "count", "index",
+):  # fmt: skip
+    setattr(ReferenceList, _name, _by_value(_name))
+
+
+class _Changing(AbstractList):
+    """The value of such a list, as it changes: all that have the list see that."""
+
+    __slots__ = ()
+
+    def _refuse_others(self) -> None:
+        """Does nothing: the value is no other's."""
+
+    def _with(self, *items: Any) -> Type:
+        found = [each for each in (self.item_type, *map(type_of, items)) if each != NOTHING]
+        return types.list_of(joined_item(map(allowed, found)) if found else NOTHING)

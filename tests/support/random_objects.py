@@ -1,0 +1,181 @@
+"""Random programs whose objects are known only at run time, as Python source, from a seed.
+
+They put objects of two classes into lists, attributes and variables, several into each, choose some
+by what a model says, and change them. What a program shows at its end tells every attribute.
+"""
+
+from __future__ import annotations
+
+import random
+import textwrap
+
+REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
+
+HEAD = """
+from dataclasses import dataclass, field
+
+import sgc
+
+
+class Thing:
+    def __init__(self, name, n=0):
+        self.name = name
+        self.n = n
+        self.note = None
+        self.up = None
+        self.kids = []
+        self.words = []
+
+    def bump(self, by=1):
+        self.n += by
+        return self.n
+
+    def add(self, other):
+        self.kids.append(other)
+        other.up = self
+        return other
+
+    def total(self):
+        return sum(kid.n for kid in self.kids) + self.n
+
+    @property
+    def label(self):
+        return f"{self.name}:{self.n}"
+
+    def __str__(self):
+        return "<" + self.label + ">"
+
+
+@dataclass
+class Box:
+    things: list = field(default_factory=list)
+    n_put: int = 0
+    best: "Thing | None" = None
+
+    def put(self, thing):
+        self.things.append(thing)
+        self.n_put += 1
+        if self.best is None or thing.n > self.best.n:
+            self.best = thing
+
+    def find(self, name):
+        return next((each for each in self.things if each.name == name), None)
+
+    def busy(self):
+        return [each for each in self.things if each.n > 0]
+
+    def __iter__(self):
+        return iter(self.things)
+
+    def __len__(self):
+        return len(self.things)
+
+
+def change(thing, by):
+    thing.n += by
+    if by > 1:
+        thing.words.append(str(by))
+    return thing
+
+
+@sgc.function
+def program(s):
+    box, xs = Box(), []
+    a, b = Thing("a"), Thing("b", 1)
+"""
+
+TAIL = """
+for each in (a, b):
+    names = [kid.name for kid in each.kids]
+    s += each.label + "/" + ",".join(each.words) + "/" + ",".join(names)
+for each in box:
+    s += f"{each.name} {each.n} {each.note} {each.up is None}"
+for each in xs:
+    s += str(each)
+if box.best is not None:
+    s += "best " + box.best.name
+return f"{len(box)} {len(xs)} {box.n_put} {a is b}"
+"""
+
+ASK = 's += "q" + sgc.gen("g", stop="\\n")'
+SIMPLE = (
+    ASK,
+    ASK,
+    'a = Thing(s["g"])',
+    'b = Thing(s["g"], len(s["g"]))',
+    "a.n += 1",
+    "b.bump(2)",
+    "b = a",
+    "a, b = b, a",
+    "box.put(a)",
+    "box.put(b)",
+    "xs.append(b)",
+    "xs.append(Thing('x', a.n))",
+    "change(a, 2).n += 1",
+    "a.add(b)",
+    "a.words.append(s['g'])",
+    "a.words = a.words[-2:]",
+    "w = a.words\nw.append('w')\ns += '|'.join(b.words)",
+    "a.note = s['g']",
+    "a.note = None",
+    "a = max(xs, key=lambda each: each.n, default=a)",
+    "b = min(box.busy(), key=lambda each: each.n, default=b)",
+    "xs.sort(key=lambda each: each.n)",
+    "xs = sorted(box.things, key=lambda each: each.name, reverse=True)",
+    "xs = [each for each in xs if each.n != 1]",
+    "xs = box.things",
+    "xs = list(box.things)",
+    "xs = xs[1:]",
+    "box.things = box.busy()",
+    "s += f'{a.label} {a.total()} {len(box)} {len(xs)}'",
+    "s += a.name + ' ' + str(b)",
+    "a.n = sum(each.n for each in box.things)",
+    "for word in s['g'].split(','):\n    xs.append(Thing(word, len(word)))",
+    "for word in s['g'].split(','):\n    box.put(Thing(word))",
+    "if xs:\n    b = xs.pop()",
+    "if xs:\n    b = xs[0]",
+    "if a.kids:\n    b = a.kids[-1]",
+    "node, k = a, 0\nwhile node and k < 3:\n    node.n += 1\n    k += 1\n    node = node.up",
+    "found = box.find(s['g'])\nif found is not None:\n    found.bump(3)",
+    "if box.best is not None:\n    box.best.n -= 1",
+    "if a.note:\n    s += a.note",
+    "xs += [a, b]",
+)
+BLOCKS = (
+    "if a is b:",
+    "if a is not b and b.n > a.n:",
+    "if 'a' in s['g']:",
+    "if box.best is a:",
+    "for a in xs:",
+    "for each in box:",
+    "for each in list(xs):",
+    "for n, a in enumerate(xs):",
+    "for _ in range(2):",
+    "for _ in sgc.turns(3):",
+)
+
+
+LIVE = ("in xs:", "in box:", "(xs):")  # loops that would never end if their lists grew
+GROWS = ("put", "xs.append", "xs +=")
+
+
+def source_of(seed: int) -> str:
+    """The text of one program."""
+    rng = random.Random(f"objects {seed}")
+    lines = [ASK, *_block(rng, rng.randrange(4, 12), 2)]
+    return HEAD + textwrap.indent("\n".join(lines) + TAIL, "    ")
+
+
+def _block(rng: random.Random, n: int, depth: int, is_live: bool = False) -> list[str]:
+    found: list[str] = []
+    for _ in range(n):
+        if depth and rng.random() < 0.25:
+            found.append(rng.choice(BLOCKS))
+            may_end = not is_live and not found[-1].endswith(LIVE)
+            inner = _block(rng, rng.randrange(1, 4), depth - 1, not may_end) or ["pass"]
+            found += textwrap.indent("\n".join(inner), "    ").splitlines()
+        else:
+            made = rng.choice(SIMPLE)
+            if not (is_live and any(each in made for each in GROWS)):
+                found += made.splitlines()
+    return found

@@ -1,0 +1,195 @@
+"""Objects of which it is known only at run time which they are: chosen, held in several places, and
+changed. Nothing here relies on the trace check."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import random_objects
+from control_flow import agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing import tracer
+from sgc.tracing.values.references.reference import may_refer
+
+REPLIES = random_objects.REPLIES
+
+
+@dataclass
+class Task:
+    title: str
+    status: str = "todo"
+    tries: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Board:
+    tasks: list[Task] = field(default_factory=list)
+
+    def add(self, title):
+        task = Task(title)
+        self.tasks.append(task)
+        return task
+
+    def open(self):
+        return [task for task in self.tasks if task.status == "todo"]
+
+    def __len__(self):
+        return len(self.tasks)
+
+    def __iter__(self):
+        return iter(self.tasks)
+
+
+class Node:
+    def __init__(self, thought, parent=None):
+        self.thought, self.parent, self.visits, self.children = thought, parent, 0, []
+
+    def add(self, thought):
+        child = Node(thought, self)
+        self.children.append(child)
+        return child
+
+    def backup(self):
+        node = self
+        while node is not None:
+            node.visits += 1
+            node = node.parent
+
+
+@sgc.function
+def tasks(s):
+    board = Board()
+    s += "list" + sgc.gen("list", stop="\n")
+    for title in s["list"].split(","):
+        board.add(title)
+    last = board.tasks[-1]
+    for task in board.open():
+        s += f"{len(board)} {task.title}" + sgc.gen("out", stop="\n")
+        task.tries += 1
+        task.notes.append(s["out"])
+        if "a" in s["out"]:
+            task.status = "done"
+    best = max(board.tasks, key=lambda task: len(task.title))
+    best.tries += 10
+    for task in board:
+        s += f"{task.title} {task.status} {task.tries} {'/'.join(task.notes)} {task is last}"
+    return len(board.open())
+
+
+@sgc.function
+def tree(s):
+    root = Node("")
+    for _ in sgc.turns(4):
+        node = root
+        while node.children:
+            node = min(node.children, key=lambda child: child.visits)
+            if node.thought == "":
+                break
+        s += node.thought + sgc.gen("g", stop="\n")
+        child = node.add(s["g"])
+        child.backup()
+    for child in root.children:
+        s += f"{child.thought} {child.visits} {child.parent is root}"
+    return root.visits
+
+
+@sgc.function
+def last_of_words(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    found = [Task(word) for word in s["g"].split(",")]
+    last = found[-1]
+    last.tries += 1
+    return last.tries + found[0].tries
+
+
+def test_a_program_is_traced_with_references_where_it_stops_without():
+    agree(last_of_words, REPLIES, n=6)
+
+
+def test_objects_of_a_list_are_changed_through_other_lists(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    graph = agree(tasks, REPLIES, n=8)
+    assert len(list(graph.nodes())) < 250
+
+
+def test_objects_that_refer_to_each_other(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    agree(tree, REPLIES, n=8)
+
+
+@dataclass
+class Shelf:
+    books: list[str]
+
+
+@sgc.function
+def shared_list(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    words = [each for each in s["g"].split(",") if each]
+    shelf = Shelf(words)
+    words.append("mine")
+    for word in shelf.books:
+        s += word
+    return len(shelf.books)
+
+
+def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    with pytest.raises(TraceError, match="held elsewhere"):
+        tracer.trace(shared_list, is_full=True)
+
+
+def _at_once(trace: Any, apart: Any, budget: Any, is_full: Any, report: Any) -> Any:
+    """Traces with references, without a trace of Python's objects before."""
+    names = trace.function.python.__globals__
+    layout = apart.sites.layout
+    layout.is_used = True
+    layout.classes = {
+        name: each for name, each in names.items() if isinstance(each, type) and may_refer(each)
+    }
+    return tracer._traced(apart, budget, True, report)
+
+
+def _outcomes(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many random programs are whole and equal to the interpreter, and how many are refused."""
+    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    monkeypatch.syspath_prepend(folder)
+    found: Counter[str] = Counter()
+    for seed in seeds:
+        name = f"random_objects_{seed}"
+        (folder / f"{name}.py").write_text(random_objects.source_of(seed))
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        program = importlib.import_module(name).program
+        try:
+            graph = tracer.trace(program, is_full=True)
+        except TraceError:
+            found["refused"] += 1
+            continue
+        agree(program, REPLIES, n=4, graph=graph)
+        found["whole"] += 1
+    return found
+
+
+def test_random_programs_of_objects(tmp_path, monkeypatch):
+    assert _outcomes(range(6, 8), tmp_path, monkeypatch)["whole"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_many_random_programs_of_objects(tmp_path, monkeypatch):
+    """SEEDS=0:1000 runs others."""
+    first, last = map(int, os.environ.get("SEEDS", "100:400").split(":"))
+    found = _outcomes(range(first, last), tmp_path, monkeypatch)
+    print(found)
+    assert found["whole"] > found["refused"]
