@@ -28,7 +28,20 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("object_arguments.py", "an argument is an object of a class that cannot be code: …"),
         ("overlays/regex.py", "…"),
     ],
+    "a trace with references is given up there, and the one without them is told": [
+        (
+            "kinds/row_types.py",
+            "objects of several classes, or objects and other values, are in one list",
+        ),
+        ("operators/chosen.py", "a key gives values of different types"),
+        ("operators/chosen.py", "sort of what is no list"),
+        ("operators/texts.py", "objects are compared with `is` in a chain"),
+        ("operators/texts.py", "whether two lists that attributes have are the same"),
+        ("values/abstract_loops.py", "zip(…, strict=True) of a list that an attribute has"),
+        ("values/abstract_record.py", "an object of … leaves the program"),
+    ],
     "no program tried here reaches it": [
+        ("overlays/builtins.py", "__len__ gives a number that may be no int"),
         ("body.py", "the program changes its argument …; a compiled program would not"),
         ("recording/coding.py", "a loop over the characters of … in a program with max_turns"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -60,3 +61,43 @@ def errors_that_leave(s, q: str):
 @pytest.mark.parametrize("program", [errors_of_its_own, errors_that_leave], ids=lambda p: p.name)
 def test_errors_of_the_programs_own(program: Any) -> None:
     agree(program, REPLIES, n=16, q="x")
+
+
+class Coded(Exception):
+    """An error of several arguments."""
+
+
+@sgc.function
+def several_arguments(s):
+    last = None
+    for n in range(3):
+        s += "q" + sgc.gen("g", max_tokens=4)
+        try:
+            if s["g"] != "7":
+                raise Coded("empty", n)
+        except Coded as error:
+            last = error
+            s += f"{error.args} {error!r}"
+    if last is not None:
+        raise last
+    return "fine"
+
+
+def test_an_error_of_several_arguments_is_no_difference():
+    """The check compared its first argument alone with what the graph raises."""
+    several_arguments.compile()
+    agree(several_arguments, REPLIES, n=8)
+
+
+@sgc.function
+def place_in_json(s):
+    s += "q" + sgc.gen("g", max_tokens=9)
+    try:
+        json.loads(s["g"])
+    except json.JSONDecodeError as error:
+        return f"{error.msg} {error.pos + 1} {error.lineno} {error.colno}"
+    return "fine"
+
+
+def test_where_text_stops_being_json_is_a_number():
+    agree(place_in_json, ('{"a": 1}', '{"a":\n x}', "", "[1,]", "{'a'}"), n=8)
