@@ -101,6 +101,8 @@ class Asking:
         """The reply of one engine. Raises EngineUnavailable if it is lost or about to stop."""
         place = self._engines.places[ticket.member.name]
         await self._face.check(place)
+        if (info := self._face.infos.get(place.name)) is not None:
+            self._engines.fit(place.name, info.pool_tokens)
         if until < math.inf:
             left_s = until - asyncio.get_running_loop().time()
             request.timeout_s = max(0.001, left_s)

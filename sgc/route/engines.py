@@ -98,6 +98,12 @@ class Engines:
         for face in self.faces:
             face.lost([ticket.member.name])
 
+    def fit(self, name: str, pool_tokens: int) -> None:
+        """An engine says how large its pool is; what it holds is bounded by this."""
+        member = self._members.get(name)
+        if member is not None and pool_tokens:
+            self.router.fit(member, min(MOST_HELD, pool_tokens * CHARACTERS // BLOCK))
+
     def learn(self, n_out: int) -> None:
         """How long a reply was."""
         self.mean_out += 0.05 * (n_out - self.mean_out)

@@ -50,7 +50,7 @@ class Engine(engine_pb2_grpc.EngineServicer):
         await asyncio.sleep(0.02 if self.is_away else 0)
         if self.is_away:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "away")
-        return pb.Info(model=self.model, max_context=100, max_in_flight=64, pool_tokens=1000,
+        return pb.Info(model=self.model, max_context=100, max_in_flight=64, pool_tokens=4000,
                        max_message_bytes=1 << 20)  # fmt: skip
 
     async def GetStats(self, request, context):
@@ -179,6 +179,19 @@ def test_replies_are_the_engines_and_go_to_those_who_asked():
                 later = engine.asked[len(known) :]
                 stayed = [each.prompt.segments[0].text.text[:-4] in known for each in later]
                 assert sum(stayed) >= len(stayed) - 2
+
+    asyncio.run(run())
+
+
+def test_an_engine_is_believed_to_hold_what_its_pool_can():
+    """All were taken for pools of 65,536 tokens, so small ones were sent what they had evicted."""
+
+    async def run() -> None:
+        async with routed(Engine("a")) as router:
+            await router.ask(*(f"{n} " * 500 for n in range(30)))
+            (member,) = router.engines.router.members
+            assert member.held.room == 4000 * 4 // 128
+            assert len(member.held) <= member.held.room
 
     asyncio.run(run())
 
@@ -331,7 +344,7 @@ def test_what_all_engines_are_and_did():
         engines = [Engine("a"), Engine("b"), Engine("c")]
         async with routed(*engines) as router:
             info = await router.stub.GetInfo(pb.InfoRequest())
-            assert (info.model, info.max_in_flight, info.pool_tokens) == ("m", 192, 3000)
+            assert (info.model, info.max_in_flight, info.pool_tokens) == ("m", 192, 12000)
             await router.ask("x", "y")
             stats = await router.stub.GetStats(pb.StatsRequest())
             assert (stats.requests, stats.pool_tokens, stats.forward_s) == (2, 3000, 1.5)

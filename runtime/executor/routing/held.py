@@ -59,6 +59,12 @@ class Held:
         """How many of a prompt's first blocks are held."""
         return bisect_left(blocks, True, key=lambda block: block not in self)
 
+    def fit(self, room: int) -> None:
+        """The engine says how many blocks its pool can hold."""
+        self.room = max(LEAST, room)
+        self._kept = float(self.room)
+        self._evict()
+
     def use(self, blocks: Sequence[int], n_made: int = 0) -> Use:
         """Notes that the engine computes a prompt, and so holds it."""
         if len(self._running) >= MOST_RUNNING * self.room:

@@ -80,6 +80,17 @@ class Router:
         self._ready.put(member)
         return member
 
+    def fit(self, member: Member, room: int) -> None:
+        """The engine's pool turns out to have room for so many blocks."""
+        if room == member.held.room:
+            return
+        is_ready = member in self._ready
+        if is_ready:
+            self._ready.take(member)
+        member.held.fit(room)
+        if is_ready:
+            self._ready.put(member)
+
     def remove(self, member: Member) -> None:
         """The engine gets no more requests; those that run there may end."""
         if member in self._ready:
