@@ -55,6 +55,12 @@ FAMILIES = {
                                  "n_groups": 1, "conv_kernel": 4, "chunk_size": 16,
                                  "layers_block_type": ["mamba", "attention"]}),
     "bailing_hybrid": ("BailingHybrid", {"layer_group_size": 2, **LATENT}),
+    "nemotron_h, mlp": ("NemotronH", {"mamba_num_heads": 4, "mamba_head_dim": 16,
+                                      "ssm_state_size": 8, "n_groups": 1, "conv_kernel": 4,
+                                      "chunk_size": 16, "num_hidden_layers": 3,
+                                      "layers_block_type": ["mamba", "attention", "mlp"]}),
+    "kimi_linear": ("KimiLinear", {**LATENT,
+                                   "layer_types": ["linear_attention", "full_attention"]}),
     "mamba": ("Mamba", {"state_size": 4}),
     "mamba2": ("Mamba2", {"state_size": 4, "num_heads": 4, "head_dim": 16, "n_groups": 1,
                           "chunk_size": 16}),
@@ -62,6 +68,17 @@ FAMILIES = {
 }  # fmt: skip
 QUICK = ("lfm2", "qwen3_next", "jamba")
 ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAMILIES]
+MAMBAS = {"mamba_d_state": 8, "num_hidden_layers": 4,
+          "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]}  # fmt: skip
+ITSELF = "do not attend through transformers' attention interface"
+REFUSED = {
+    "zamba2": ("Zamba2", {**MAMBAS, "mamba_headdim": 16, "n_mamba_heads": 4, "chunk_size": 16},
+               "its logits over the engine's pool differ"),
+    "rwkv": ("Rwkv", {"attention_hidden_size": 32}, ITSELF),
+    "recurrent_gemma": ("RecurrentGemma", {"num_hidden_layers": 3}, ITSELF),
+    "minimax": ("MiniMax", {"num_local_experts": 4, "block_size": 16,
+                            "layer_types": ["linear_attention", "full_attention"]}, ITSELF),
+}  # fmt: skip
 N_NEW = 10
 
 
@@ -160,3 +177,12 @@ def test_embeddings_are_of_the_models_own_hidden_states(lab) -> None:
         own = make_model(*FAMILIES["jamba"]).model(input_ids=torch.from_numpy(prompt)[None])
     right = own.last_hidden_state[0].mean(0)
     np.testing.assert_allclose(found, right, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFUSED)
+def test_others_are_refused_by_name(name, tmp_path) -> None:
+    prefix, changes, why = REFUSED[name]
+    make_model(prefix, changes).save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedModel, match=f"{prefix}ForCausalLM is not supported: .*{why}"):
+        load_model(str(tmp_path), pool_tokens=16)

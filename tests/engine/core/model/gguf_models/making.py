@@ -24,7 +24,9 @@ BYTE_LEVEL: dict[str, Any] = {
 # A whole number of blocks in each row, whatever the kind.
 WIDE = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "vocab_size": 64,
         "head_dim": 64}  # fmt: skip
-HALVES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "Q2_K": (80, 82), "Q3_K": (108,)}
+HALVES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "Q2_K": (80, 82), "Q3_K": (108,),
+          "IQ1_S": (0,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,), "IQ3_XXS": (0,),
+          "IQ3_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,), "IQ1_M": ()}  # fmt: skip
 """Where a block of a kind has its scales; the `gguf` package packs none of these."""
 
 
@@ -170,6 +172,9 @@ def pack(numbers: Any, kind: str, seed: int) -> Any:
     for at in HALVES[kind]:
         scales = (rng.random((len(blocks), 1)) * 2e-4 + 1e-4).astype(np.float16)
         blocks[:, at : at + 2] = scales.view(np.uint8)
+    if kind == "IQ1_M":  # its scale is in the upper halves of four bytes
+        nibbles = np.array([0x1, 0x7, 0x9, 0x0], np.uint8)  # 0x0971, about 1.6e-4
+        blocks[:, 49:56:2] = blocks[:, 49:56:2] % 16 + nibbles * 16
     return blocks.reshape(*numbers.shape[:-1], -1)
 
 
@@ -180,5 +185,40 @@ def wide(shape: tuple[int, ...], data: bytes, kind: str) -> Tensor:
     raw = torch.frombuffer(bytearray(data), dtype=torch.uint8)
     if kind in ("F16", "BF16"):
         return raw.view(getattr(torch, "float16" if kind == "F16" else "bfloat16")).view(shape)
+    if kind in OURS:
+        return torch.from_numpy(OURS[kind](raw.numpy()).astype(np.float32)).view(shape)
     number = next(n for n, name in dequant.GGML_NAME.items() if name == kind)
     return dequant.dequantize(raw, number).view(shape)
+
+
+def ternary_1(raw: Any) -> Any:
+    """TQ1_0, by its definition: five digits of base 3 in a byte, read from the top; then a half."""
+    blocks = raw.reshape(-1, 54)
+    scale = blocks[:, 52:].copy().view(np.float16).astype(np.float64)
+    parts = []
+    for start, end, n in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
+        for power in range(n):
+            rest = (blocks[:, start:end].astype(int) * 3**power) % 256
+            parts.append(rest * 3 // 256 - 1)
+    return np.concatenate(parts, 1) * scale
+
+
+def ternary_2(raw: Any) -> Any:
+    """TQ2_0: four digits of two bits in a byte; then a half."""
+    blocks = raw.reshape(-1, 66)
+    scale = blocks[:, 64:].copy().view(np.float16).astype(np.float64)
+    parts = [(blocks[:, start : start + 32].astype(int) >> 2 * digit) % 4 - 1
+             for start in (0, 32) for digit in range(4)]  # fmt: skip
+    return np.concatenate(parts, 1) * scale
+
+
+def microscaled(raw: Any) -> Any:
+    """MXFP4: a power of two, and 32 numbers of a sign, two bits of exponent and one of mantissa."""
+    blocks = raw.reshape(-1, 17)
+    four = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    codes = np.concatenate([blocks[:, 1:] % 16, blocks[:, 1:] // 16], 1)
+    return np.where(codes < 8, 1, -1) * four[codes % 8] * 2.0 ** (blocks[:, :1].astype(int) - 127)
+
+
+OURS = {"TQ1_0": ternary_1, "TQ2_0": ternary_2, "MXFP4": microscaled}
+"""What the bytes of other kinds stand for."""

@@ -1,8 +1,10 @@
-"""GGUF files read here and by transformers (`gguf_file=`): equal logits and ids."""
+"""GGUF files read here and by transformers (`gguf_file=`): equal logits, ids and greedy texts."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from engine.core.model.gguf_models.test_gguf import folder_of, is_close, logits
 from engine.core.model.test_fused import make_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import sgc
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.model.transformers_files import load_transformers_model
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
@@ -69,3 +72,49 @@ def test_ids_are_those_of_transformers(tmp_path: Path) -> None:
     right = AutoTokenizer.from_pretrained(tmp_path, gguf_file=path.name)
     for text in TEXTS:
         assert [*ours.prefix_ids, *ours.encode_continuation(text)] == right(text)["input_ids"]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache without folders of GGUF files, that has the kernels: they would be compiled again."""
+    ours = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sgc"
+    found = tmp_path / "cache" / "sgc"
+    found.mkdir(parents=True)
+    for each in ours.glob("*"):
+        if each.name != "gguf":
+            shutil.copytree(each, found / each.name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(found.parent))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_K"])
+def test_greedy_texts_are_those_of_transformers(kind: str, tmp_path: Path, cache: Path) -> None:
+    """Of an engine that was given the file's path. A text has no special tokens: turns have."""
+    path = tmp_path / "tiny.gguf"
+    tiny(path, kind)
+    model, tokenizer = theirs(path), AutoTokenizer.from_pretrained(tmp_path, gguf_file=path.name)
+
+    def right(ids: torch.Tensor) -> str:
+        made = model.generate(ids, max_new_tokens=24, do_sample=False, eos_token_id=[0, 2])
+        text: str = tokenizer.decode(made[0, ids.shape[1] :], skip_special_tokens=True)
+        return text
+
+    @sgc.function
+    def reply(s: Any, text: str) -> None:
+        s += text + sgc.gen("reply", max_tokens=24, temperature=0)
+
+    @sgc.function
+    def answer(s: Any, text: str) -> None:
+        s += sgc.user(text)
+        s += sgc.assistant(sgc.gen("reply", max_tokens=24, temperature=0))
+
+    with sgc.Runtime(str(path), dtype="float32") as engine:
+        for text in [TEXTS[0], *TEXTS[2:4]]:
+            found = reply.run(text=text, backend=engine)["reply"]
+            assert found == right(tokenizer(text, return_tensors="pt").input_ids)
+        for text in ("Tea?", "Write a line about the sea."):
+            turns = [{"role": "user", "content": text}]
+            shown = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+            found = answer.run(text=text, backend=engine)["reply"]
+            assert found == right(tokenizer(shown, return_tensors="pt").input_ids)
+    assert list((cache / "gguf").iterdir())

@@ -100,15 +100,19 @@ def test_it_is_the_model_that_was_written(name: str, tmp_path: Path) -> None:
     assert is_close(logits(found), logits(model))
 
 
+CODED = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS",
+         "TQ1_0", "TQ2_0", "MXFP4")  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["F16", pytest.param("BF16", marks=slow), "Q8_0",
                                   pytest.param("Q4_0", marks=slow), "Q4_K",
                                   pytest.param("Q6_K", marks=slow),
                                   *(pytest.param(name, marks=slow) for name in
-                                    ("Q2_K", "Q3_K", "Q5_K"))])  # fmt: skip
+                                    ("Q2_K", "Q3_K", "Q5_K", *CODED))])  # fmt: skip
 def test_quantized_weights_are_what_their_bytes_stand_for(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As transformers' own reading of the bytes."""
+    """As transformers' own reading of the bytes, or as they are defined."""
     model = make_model("Qwen3", WIDE)
     path = tmp_path / "model.gguf"
     packed = save_gguf(path, model, kind=kind, values={"general.file_type": 15})
