@@ -59,6 +59,7 @@ def test_what_is_computed_otherwise_has_other_keys(tmp_path, monkeypatch):
         facts |= {"pool": pool_of(torch.float32), **changed}
         runner = SimpleNamespace(
             **facts | {"way": SimpleNamespace(name=facts["way"])},
+            states=None,
             needs=SimpleNamespace(deterministic=facts["sure"]),
         )
         return Disk(options, str(tmp_path)).tier_of(runner)._model

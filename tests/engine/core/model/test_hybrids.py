@@ -59,7 +59,7 @@ FAMILIES = {
                                       "ssm_state_size": 8, "n_groups": 1, "conv_kernel": 4,
                                       "chunk_size": 16, "num_hidden_layers": 3,
                                       "layers_block_type": ["mamba", "attention", "mlp"]}),
-    "kimi_linear": ("KimiLinear", {**LATENT,
+    "kimi_linear": ("KimiLinear", {**LATENT, "linear_head_dim": 8, "linear_num_heads": 4,
                                    "layer_types": ["linear_attention", "full_attention"]}),
     "mamba": ("Mamba", {"state_size": 4}),
     "mamba2": ("Mamba2", {"state_size": 4, "num_heads": 4, "head_dim": 16, "n_groups": 1,
