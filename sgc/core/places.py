@@ -79,7 +79,7 @@ def user_loc() -> Loc | None:
         module = frame.f_globals.get("__name__", "")
         if _is_outermost(frame, module):
             return None
-        if not IS_OWN[module] and is_users(frame):
+        if not IS_OWN[module] and is_users(frame) and not _is_generated(frame.f_code):
             return user_loc_of(frame)
         frame = frame.f_back
     return None
@@ -103,9 +103,15 @@ def innermost_user_loc(error: BaseException) -> Loc | None:
     """The innermost place in an error's traceback that is in the user's code."""
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if is_users(frame):
+        if is_users(frame) and not _is_generated(frame.f_code):
             found = _loc(frame.f_code, line)
     return found
+
+
+def _is_generated(code: CodeType) -> bool:
+    """Whether `dataclasses` has made a function: no line of the user's is in it, but the one that
+    calls it is."""
+    return code.co_filename == "<string>" and code.co_qualname.startswith("__create_fn__.")
 
 
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")

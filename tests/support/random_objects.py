@@ -46,6 +46,20 @@ class Thing:
         return "<" + self.label + ">"
 
 
+class Wordy(Thing):
+    def __init__(self, text, kid=None):
+        super().__init__(text)
+        if "a" in text:
+            self.n += 2
+        for word in text.split(","):
+            self.words.append(word)
+        if kid is not None:
+            self.kids.append(kid)
+
+    def bump(self, by=1):
+        return super().bump(by * 2)
+
+
 @dataclass
 class Box:
     things: list = field(default_factory=list)
@@ -140,6 +154,19 @@ SIMPLE = (
     "if box.best is not None:\n    box.best.n -= 1",
     "if a.note:\n    s += a.note",
     "xs += [a, b]",
+    "a.kids = b.kids",
+    "a.words = b.words",
+    "c = Wordy(s['g'], a)\ns += f'{c} {c.bump()} {c.total()} {c.words[0]}'",
+    "if xs:\n    xs[0], xs[-1] = xs[-1], xs[0]",
+    "roles = {'a': a, 'b': b}\nif s['g'] in roles:\n    roles[s['g']].n += 5",
+    "s += str(getattr(a, 'n', 0)) + str(hasattr(b, 'missing'))",
+    "del a.kids[1:]",
+    "grow = lambda thing: change(thing, 1)\ngrow(a)",
+    "s += '+'.join(map(str, xs))",
+    "s += str(any(each is a for each in xs))",
+    "pair = (a, len(xs))\npair[0].n += pair[1]",
+    "pairs = [(each, each.n) for each in xs]\nfor one, n in pairs:\n    one.n += n",
+    "try:\n    b = xs[2]\nexcept IndexError:\n    s += 'none'",
 )
 BLOCKS = (
     "if a is b:",

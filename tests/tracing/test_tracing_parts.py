@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dis
 import gc
+import sys
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pytest
 
 import sgc
+from sgc.core.places import here
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Graph, Lit, Ref
@@ -357,3 +360,13 @@ def test_what_a_run_of_a_trace_holds_is_freed_as_it_ends(monkeypatch):
         gc.enable()
     assert len(most) > 8
     assert max(most) <= 2
+
+
+@dataclass
+class Placed:
+    where: str = field(default_factory=here)
+
+
+def test_an_error_in_what_dataclasses_has_made_names_the_line_that_calls_it():
+    line = sys._getframe().f_lineno + 1
+    assert Placed().where == f"test_tracing_parts.py:{line}"

@@ -230,7 +230,21 @@ def _check_other(value: Any, kind: type) -> None:
     is_data = kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception)
     is_data = is_data and kind is not Field
     if not is_data or hasattr(kind, "__next__") or isinstance(value, type):
-        raise NotAllowed(f"code gives a {kind.__name__}", hint=_HINT)
+        raise NotAllowed(f"code gives a {kind.__name__}", hint=_way_out(value))
+
+
+def _way_out(value: Any) -> str:
+    """What to write in place of a value that is no data."""
+    if isinstance(value, type):
+        return "give an object of the class, or its name as a text"
+    if callable(value):
+        return (
+            "call the function there and give what it returns; where one of several functions "
+            "is chosen, keep its name as a text and call it by if and elif"
+        )
+    if hasattr(type(value), "__next__"):
+        return "give list(…) of it, which has all items"
+    return _HINT
 
 
 def held_by(error: BaseException) -> set[int]:

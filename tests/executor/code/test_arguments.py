@@ -154,3 +154,11 @@ def test_code_holds_its_parts() -> None:
     assert [each.name for each in code.functions] == ["g", "f"]
     assert code.entry.name == "f"
     assert len(code.constants) == 1
+
+
+def test_what_is_no_data_says_what_to_give_instead() -> None:
+    hints = {"lambda x: x": "call the function", "iter([1])": "give list", "int": "its name"}
+    for value, hint in hints.items():
+        with pytest.raises(NotAllowed) as refused:
+            run_code(f"def f():\n    return {value}\n", [])
+        assert hint in (refused.value.hint or "")
