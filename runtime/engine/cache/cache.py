@@ -6,6 +6,7 @@ computed, and other requests can then use it.
 
 from __future__ import annotations
 
+from sgc.runtime.engine.cache.kept import Kept
 from sgc.runtime.engine.cache.pool import PagePool
 from sgc.runtime.engine.cache.radix import Match, Node, RadixTree
 from sgc.runtime.engine.cache.states import StateSlots
@@ -18,6 +19,7 @@ class PrefixCache:
     def __init__(self, pool_tokens: int, tree: RadixTree | None = None) -> None:
         self.tree = RadixTree() if tree is None else tree
         self.pool = PagePool(pool_tokens)
+        self.kept = Kept(self.tree, pool_tokens // 2 if tree is None else 0)
         self.states: StateSlots | None = None
         self.n_evicted = 0
 
@@ -38,11 +40,17 @@ class PrefixCache:
 
     def reserve(self, n: int) -> Ints | None:
         """`n` pages, evicting cached prefixes as needed; None if there are not enough."""
-        if n > self.n_available:
+        if not self.make_available(n):
             return None
         if n > self.pool.n_free:
             self.n_evicted += self._evict(n - self.pool.n_free)
         return self.pool.reserve(n)
+
+    def make_available(self, n: int) -> bool:
+        """Whether `reserve` can return `n` pages, now that as few as possible are kept."""
+        while n > self.n_available and self.kept:
+            self.kept.let_go_first()
+        return n <= self.n_available
 
     def reserve_unused(self, n: int, since: int) -> Ints:
         """Up to `n` pages: free ones, or evicted ones not used after clock value `since`."""
@@ -70,6 +78,7 @@ class PrefixCache:
     def flush(self) -> int:
         """Drops every cached prefix that is not locked, and keeps none of them elsewhere; returns
         the number of tokens."""
+        self.kept.clear()
         return self._release(self.tree.evict(self.tree.n_evictable, tells=False))
 
     def check(self, *held: Ints) -> None:
@@ -78,7 +87,9 @@ class PrefixCache:
         self.pool.check(self.tree.all_pages(), *held)
 
     def check_locks(self, n_holders: int) -> None:
-        """Asserts that each running or pinned request holds one lock on its path from the root."""
+        """Asserts that each running or pinned request, and each kept prefix, holds one lock on its
+        path from the root."""
+        n_holders += len(self.kept)
         n_locks = sum(node.locks for node in self.tree.nodes() if node.parent is None)
         assert n_locks == n_holders, f"{n_locks} locks of {n_holders} holders"
 

@@ -304,6 +304,14 @@ class Work:
         return np.concatenate([known, np.tile(after, (3, 1))], 1) if len(after) else known
 
     @property
+    def is_gone_back_to(self) -> bool:
+        """Whether a later request of its program's run goes on from it, as the compiler knows: it
+        marks the last uses (`n_reusable`)."""
+        asked = self.request
+        is_known = asked.run is not None and asked.run.remaining is not None
+        return is_known and asked.n_reusable is None and not self.is_part
+
+    @property
     def n_generated(self) -> int:
         return len(self.tokens) - self.n_prompt
 

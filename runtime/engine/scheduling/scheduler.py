@@ -15,6 +15,7 @@ theorem 3.1).
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
@@ -103,6 +104,7 @@ class Scheduler(Publishing):
     def admit(self, now: float) -> list[Work]:
         """Moves waiting requests to running, as far as memory and `max_running` allow."""
         self.waiting.begin()
+        self.cache.kept.expire(now)
         admitted: list[Work] = []
         promised: int | None = None
         while len(self.running) < self.max_running:
@@ -180,8 +182,11 @@ class Scheduler(Publishing):
             self.publish(work, is_last=True)
             self._update_headroom(work)
             self.waiting.end(work)
-            ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
+            node, n_reusable = work.node, work.request.n_reusable
+            ends = [*work.choice_ends, node]
             self._release(work)
+            if node is not None and work.is_gone_back_to:
+                self.cache.kept.keep(node, time.monotonic())
             for end in ends:
                 if end is not None and n_reusable is not None:
                     self.cache.demote(end, n_reusable)
@@ -230,7 +235,8 @@ class Scheduler(Publishing):
         if work.trie is not None:
             need += work.trie.n_todo
         need += promised
-        self._n_held_back = self._n_held_back + 1 if self.cache.n_available < need else 0
+        has_room = self.cache.make_available(need)
+        self._n_held_back = 0 if has_room else self._n_held_back + 1
         while self.cache.n_available < need and self._may_unpin():
             self.pins.unpin_last()
         if self.cache.n_available < need or not self.snapshots.enter(work, match):
