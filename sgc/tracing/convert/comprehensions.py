@@ -42,6 +42,7 @@ from sgc.tracing.convert.looping import (
     statements,
 )
 from sgc.tracing.convert.module_names import ModuleNames
+from sgc.tracing.convert.stepping import listed, may_be_generator, stepped, used_up
 from sgc.tracing.convert.substitutions import substitution
 
 
@@ -57,7 +58,7 @@ class _Functions(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names(self._names.rebound, self._names.replaced)
+        names = _Names(self._names)
         node.body = _body(node.body, names)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
@@ -66,10 +67,11 @@ class _Functions(ast.NodeVisitor):
 
 class _Names:
     """Makes names that no program has. rebound, replaced: the program's names and attributes that a
-    call may set."""
+    call may set; yields, generators: whether it has generators, and the names of some."""
 
-    def __init__(self, rebound: frozenset[str], replaced: frozenset[str]) -> None:
-        self._n, self.rebound, self.replaced = 0, rebound, replaced
+    def __init__(self, of: ModuleNames) -> None:
+        self._n, self.rebound, self.replaced = 0, of.rebound, of.replaced
+        self.yields, self.generators = of.yields, of.generators
 
     def fresh(self, name: str = "") -> str:
         self._n += 1
@@ -156,7 +158,7 @@ class _First:
             if taken is not None:
                 return taken
         if isinstance(node, ast.Call):
-            return self._substituted(node) or self._call(node, is_whole)
+            return self._substituted(node) or self._stepped(node) or self._call(node, is_whole)
         if isinstance(node, ast.Attribute):
             node.value = self.visit(node.value)
             self._saw(_Before.READS)
@@ -170,7 +172,9 @@ class _First:
             node.left = self.visit(node.left)
             node.comparators[0] = self.visit(node.comparators[0])
         elif isinstance(node, _IN_ORDER):
-            self._in_order(node)
+            node = self._hoist_before_generator(node) or node
+            if not isinstance(node, ast.Name):
+                self._in_order(node)
         self._saw(_Before.EFFECTS)
         return node
 
@@ -196,6 +200,54 @@ class _First:
         self._before = _Before.EFFECTS
         return found.value
 
+    def _stepped(self, node: ast.Call) -> ast.expr | None:
+        """Takes out `next` of what may be a generator; None if it has to stay."""
+        if self._before is not _Before.NOTHING or not self._names.yields:
+            return None
+        found = stepped(node, self._names)
+        if found is None:
+            return None
+        self.made += found.before
+        return found.value
+
+    def _used_up(self, node: ast.expr, by: ast.expr | None) -> ast.expr | None:
+        """Takes out the items of what may be a generator; None if that has to stay."""
+        if self._before is not _Before.NOTHING or not self._names.yields:
+            return None
+        found = used_up(node, by, self._names)
+        if found is None:
+            return None
+        self.made += found.before
+        return found.value
+
+    def _hoist_before_generator(self, node: ast.expr) -> ast.expr | None:
+        """Takes out what a display has before the items of what may be a generator, and these;
+        returns what takes its place, if that is something else."""
+        if self._before is not _Before.NOTHING or not self._names.yields:
+            return None
+        if not isinstance(node, (ast.List, ast.Tuple, ast.Set)) or not _is_read(node):
+            return None
+        stars = [n for n, each in enumerate(node.elts) if isinstance(each, ast.Starred)]
+        first = node.elts[stars[0]] if stars else None
+        if not isinstance(first, ast.Starred) or not may_be_generator(first.value, self._names):
+            return None
+        for n, each in enumerate(node.elts[: stars[0]]):
+            if not isinstance(each, ast.Constant):
+                node.elts[n] = self._held(each)
+        if isinstance(node, ast.List):
+            found = listed(node, stars[0], self._names)
+            self.made += found.before
+            return found.value
+        first.value = self._used_up(first.value, None) or first.value
+        return None
+
+    def _held(self, part: ast.expr) -> ast.expr:
+        """A part that is evaluated before the statement, as a variable."""
+        value, name = self.visit(part), self._names.fresh()
+        self.made.append(assigned(name, value, part))
+        self._before = _Before.NOTHING
+        return loaded(name, part)
+
     def _call(self, node: ast.Call, is_whole: bool) -> ast.expr:
         if isinstance(node.func, ast.Attribute):
             node.func.value = self.visit(node.func.value)
@@ -208,6 +260,8 @@ class _First:
         for n, arg in enumerate(node.args):
             is_used = uses_up and isinstance(arg, ast.GeneratorExp)
             taken = self._taken(arg, arg) if is_used else None  # type: ignore[arg-type]
+            if taken is None and uses_up and not is_used and n == 0 and len(node.args) == 1:
+                taken = self._used_up(arg, node.func)
             node.args[n] = taken or self.visit(arg)
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
@@ -260,6 +314,10 @@ _IN_ORDER = (
 
 
 _KNOWN = frozenset(name for each in (str, list, dict, set, int) for name in dir(each))
+
+
+def _is_read(node: ast.List | ast.Tuple | ast.Set) -> bool:
+    return isinstance(node, ast.Set) or isinstance(node.ctx, ast.Load)
 
 
 def _is_users(node: ast.Call) -> bool:

@@ -18,7 +18,8 @@ _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 class ModuleNames:
     """bound: the names that the module binds, in any scope; rebound: those that functions assign by
     `nonlocal` or `global`; replaced: the attributes that it sets on objects; generators: those that
-    mean a generator function of the module, everywhere in it; of_process: those that it imports
+    mean a generator function of the module, everywhere in it; yields: whether any of its functions
+    is a generator; of_process: those that it imports
     and that may mean a module with names of the process, or, with its name, such a name.
     """
 
@@ -26,6 +27,7 @@ class ModuleNames:
     rebound: frozenset[str]
     replaced: frozenset[str]
     generators: frozenset[str]
+    yields: bool
     of_process: Mapping[str, tuple[str, str]]
 
     @classmethod
@@ -42,6 +44,7 @@ class ModuleNames:
         generators = frozenset(name for name in _generators(tree) if n_bound[name] == 1)
         return cls(
             frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
+            any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
             dict(_of_process(nodes)),
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ and is the same in each run of a program.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -89,17 +89,35 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def order_seen(trees: Sequence[ast.AST], names: frozenset[str]) -> ast.expr | None:
+def order_seen(
+    trees: Sequence[ast.AST], names: Set[str], given: Set[str] = frozenset()
+) -> ast.expr | None:
     """An expression of one of these names, or of a part of its value, by which code may see in
-    which order a set's items come; None if there is none. The names in BLIND are Python's there."""
+    which order a set's items come; None if there is none. So do variables that get such a set, or
+    one that operators make of it. given: those that code gives away. The names in BLIND are
+    Python's there."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     seeing = _Seeing.of(nodes)
+    known, left = set(names), set(names)
+    while left:
+        found = {node: seeing.variables_of(node) for node in _reads(nodes, left)}
+        left = set().union(*found.values()) - known
+        known |= left
+        for node, variables in found.items():
+            is_kept = bool(variables) and variables.isdisjoint(given)
+            if not is_kept and not seeing.is_blind(node):
+                return node
+            if is_kept and not seeing.is_blind_beside(node):
+                return node
+    return None
+
+
+def _reads(nodes: Iterable[ast.AST], names: Set[str]) -> Iterator[ast.expr]:
+    """The expressions that read a variable or an attribute of one of these names."""
     for node in nodes:
         name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", None)
-        is_read = isinstance(getattr(node, "ctx", None), ast.Load)
-        if name in names and is_read and not seeing.is_blind(node):
-            return node  # type: ignore[return-value]
-    return None
+        if name in names and isinstance(getattr(node, "ctx", None), ast.Load):
+            yield node  # type: ignore[misc]
 
 
 def is_pythons_own(node: ast.expr, is_gone_over: bool = False) -> bool:
@@ -126,9 +144,9 @@ def order_of_display_seen(trees: Sequence[ast.AST], given: Set[str]) -> bool:
         if isinstance(node, ast.Set) and seeing.is_pythons_own(node):
             found = seeing.variables_of(node)
             names |= found
-            if not found and not seeing.is_blind(node):
+            if not (seeing.is_blind_beside(node) if found else seeing.is_blind(node)):
                 return True
-    return not names.isdisjoint(given) or order_seen(trees, frozenset(names)) is not None
+    return not names.isdisjoint(given) or order_seen(trees, names, given) is not None
 
 
 _OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
@@ -175,7 +193,7 @@ class _Seeing:
         return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
 
     def variables_of(self, made: ast.expr) -> set[str]:
-        """The variable that a display is assigned to, or a set that operators make of it."""
+        """The variable that a set is assigned to, or a set that operators make of it."""
         around = self._parents.get(made)
         if isinstance(around, ast.BinOp) and isinstance(around.op, _OPERATORS):
             is_taken_away = isinstance(around.op, ast.Sub) and around.right is made
@@ -183,9 +201,18 @@ class _Seeing:
         if isinstance(around, ast.Assign):
             targets = around.targets
         else:
-            targets = [around.target] if isinstance(around, ast.AnnAssign) else []
+            is_one = isinstance(around, (ast.AnnAssign, ast.NamedExpr))
+            targets = [around.target] if is_one else []  # type: ignore[union-attr]
         names = {each.id for each in targets if isinstance(each, ast.Name)}
         return names if len(names) == len(targets) else set()
+
+    def is_blind_beside(self, made: ast.expr) -> bool:
+        """Whether what uses a set beside the variable that it is assigned to, as `:=` lets it,
+        gives the same in any order."""
+        around = self._parents.get(made)
+        if isinstance(around, ast.BinOp):
+            return self.is_blind_beside(around)
+        return not isinstance(around, ast.NamedExpr) or self.is_blind(around)
 
     def _is_blind_method(self, method: ast.Attribute) -> bool:
         """Whether a method of a set, or `get` of a dict of sets, is."""

@@ -20,6 +20,7 @@ from sgc.tracing.code.operator_names import (
     CONTAINS,
     FILLED,
     FORMATTED,
+    GENERATES,
     IDENTICAL,
     IN_PYTHON,
     IS_RUN_TIME,
@@ -52,7 +53,7 @@ from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
-from sgc.tracing.operators.loops import filled, gone_over, loops, matches
+from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
 from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.surroundings import read_of
@@ -89,6 +90,7 @@ OPERATORS: dict[str, Any] = {
     AS_SET: as_set,
     AS_DICT: as_dict,
     LOOPS: loops,
+    GENERATES: generates,
     OVER: gone_over,
     PIECE: piece,
     IN_PYTHON: in_python,

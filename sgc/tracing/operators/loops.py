@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import collections
+import math
+import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FrameType, FunctionType, GeneratorType
+from types import FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from sgc.core.places import is_users, is_users_own
@@ -18,6 +21,7 @@ from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.row_types import holds_references
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
+from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
@@ -49,6 +53,48 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
 
 
 _LOOPING = (builtins.any, builtins.all, builtins.next)
+
+
+def generates(over: Any, *by: Any) -> bool:
+    """Whether items are taken of a generator of the program, in a loop. by: what takes them, or
+    whose method: a user's function may have such a name too."""
+    session = current_session()
+    if session is None or not session.is_tracing or type(over) is not GeneratorType:
+        return False
+    return _holds_run_time(over) and all(map(_is_pythons, by))
+
+
+def _holds_run_time(value: Any, depth: int = 4) -> bool:
+    """Whether a value is, or holds, what is known only at run time; a generator holds its
+    variables."""
+    if _is_run_time(value):
+        return True
+    parts: Iterable[Any] = ()
+    if type(value) is GeneratorType:
+        frame = value.gi_frame
+        parts = frame.f_locals.values() if frame is not None and is_users(frame) else ()
+    elif type(value) in (list, tuple, set, collections.deque):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif is_programs(type(value)):
+        parts = vars(value).values() if hasattr(value, "__dict__") else ()
+    return depth > 0 and any(_holds_run_time(part, depth - 1) for part in parts)
+
+
+def _is_pythons(taking: Any) -> bool:
+    if isinstance(taking, ModuleType):
+        return taking.__name__ in ("collections", "math", "statistics")
+    if isinstance(taking, str):  # of which `join` is a method
+        return True
+    return any(taking is each or taking is KNOWING.get(each) for each in _TAKING)
+
+
+_TAKING = (
+    builtins.next, list, tuple, set, frozenset, dict, builtins.sorted, builtins.sum, builtins.min,
+    builtins.max, collections.Counter, collections.deque, math.fsum, statistics.mean,
+    statistics.median,
+)  # fmt: skip
 
 
 def _asks(called: tuple[str, ...], frame: FrameType) -> bool:

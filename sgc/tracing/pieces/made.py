@@ -328,7 +328,7 @@ def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
     own = (piece.plain, *module.nodes)
     if (
         given
-        or order_seen((piece.plain, *trees), names)
+        or order_seen((piece.plain, *trees), names, {*piece.targets})
         or order_of_display_seen(own, {*piece.targets})
     ):
         raise LostOrder("the order of a set is seen: sorted(xs) has one")

@@ -59,8 +59,8 @@ def ask(s: Any, part: list[str]) -> Any:
     return s["y"]
 
 
-def closed(program: Any) -> None:
-    graph = trace(program, is_full=True, budget=SMALL)
+def closed(program: Any, budget: Budget = SMALL) -> None:
+    graph = trace(program, is_full=True, budget=budget)
     for words in (["a", "b", "u"], [f"w{n}" for n in range(7)]):
         agree(program, REPLIES, graph=graph, n=6, words=words)
 
@@ -143,3 +143,52 @@ def test_constants_are_gone_over_while_tracing():
         s += f"{s['k5']} {s['its k7']}"
 
     closed(program)
+
+
+def test_the_next_item_of_a_generator():
+    @sgc.function
+    def program(s, words: list[str]):
+        left = told(words)
+        found = [next(left), next(left, "none")]
+        s += sgc.gen("x", max_tokens=8)
+        found.append(next(parts(s["x"]), "no part"))
+        last = next(left, w := "end")
+        s += f"{found} {last}" + sgc.gen("z")
+        try:
+            s += next(parts("a"))
+        except StopIteration as error:
+            s += f"stopped {error.args} {w}"
+
+    closed(program, Budget())
+
+
+def test_the_items_of_a_generator_in_a_display():
+    @sgc.function
+    def program(s, words: list[str]):
+        left = told(words)
+        for _ in range(4):
+            s += sgc.gen("x", max_tokens=4)
+            left = told([s["x"], *left])
+        found = [next(left), *left, *parts(s["x"]), "end"]
+        s += f"{found} {[*left]}" + sgc.gen("z")
+
+    closed(program, Budget())
+
+
+def test_functions_with_names_of_pythons_take_generators_as_they_are():
+    def sum(items):
+        return next(items, "none")
+
+    class Joining:
+        def join(self, items):
+            return next(items, type(items).__name__)
+
+    @sgc.function
+    def program(s, words: list[str]):
+        left, joining = told(words), Joining()
+        first = sum(left)
+        second = joining.join(left)
+        rest = "/".join(left)
+        s += first + second + rest + sgc.gen("z")
+
+    closed(program, Budget())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import heapq
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -74,8 +75,19 @@ def program(body: Callable[..., Any]) -> Any:
     return shown
 
 
+def pushed(s, data):
+    heap, path = [(0, [])], []
+    for key in data:
+        s += "."
+        n, path = heapq.heappop(heap)
+        for each in (key, "z"):
+            s += f"{path}"
+            heapq.heappush(heap, (n + len(each), path + [each]))  # noqa: RUF005
+    return heap, path
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize("body", [to_known_items, amounts, days, totals])
+@pytest.mark.parametrize("body", [to_known_items, amounts, days, totals, pushed])
 def test_items_are_added_to(body: Callable[..., Any]) -> None:
     agree_saved(program(body), POOL, n=16, q="x")
 
@@ -94,8 +106,19 @@ def changed_later(s, data):
     return left, data
 
 
-def test_what_both_hold_is_not_changed_later() -> None:
-    assert equal_or_refused(program(changed_later), POOL) == "refused"
+def pushed_and_changed_later(s, data):
+    heap = [(0, [["a"]])]
+    for key in data:
+        n, path = heapq.heappop(heap)
+        heapq.heappush(heap, (n + len(key), path + [[key]]))  # noqa: RUF005
+        s += f"{heap}"
+        path[0].append(key)
+    return heap
+
+
+@pytest.mark.parametrize("body", [changed_later, pushed_and_changed_later])
+def test_what_both_hold_is_not_changed_later(body: Callable[..., Any]) -> None:
+    assert equal_or_refused(program(body), POOL) == "refused"
 
 
 def held_by_another_name(s, data):

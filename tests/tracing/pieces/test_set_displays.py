@@ -269,7 +269,9 @@ def test_members_of_a_display_are_code() -> None:
     [
         ("x = {'a', 'b', 'c'}\nx in y, z in x, sorted(x - y), len(x)", False),
         ("x = {'a', 'b', 'c'}\n[*x]", True),
-        ("x: set[str] = {'a', 'b', 'c'}\ny = x", True),
+        ("x: set[str] = {'a', 'b', 'c'}\ny = x", False),
+        ("x: set[str] = {'a', 'b', 'c'}\ngiven = x", True),
+        ("x = {'a', 'b', 'c'}\ny = x\n[*y]", True),
         ("x = y, z = {'a', 'b', 'c'}", True),
         ("x = {'a', 'b'}\n[*x]", False),
         ("x = {'a', 'b', f()}\n[*x]", False),
@@ -286,7 +288,7 @@ def test_members_of_a_display_are_code() -> None:
         ("x = {'a', 'b', 'c'} & y\nsorted(x) if x else z", False),
         ("x = {'a', 'b', 'c'} & y\n', '.join(x)", True),
         ("x = z - ({'a', 'b', 'c'} | y)\n[*x]", False),
-        ("x = ({'a', 'b', 'c'} | y) - z\nw = x", True),
+        ("x = ({'a', 'b', 'c'} | y) - z\nw = x\n[*w]", True),
     ],
 )
 def test_where_the_order_of_a_display_is_seen(code: str, is_seen: bool) -> None:

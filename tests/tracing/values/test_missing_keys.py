@@ -3,7 +3,7 @@ too."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
@@ -111,7 +111,27 @@ def of_a_display(s: Any, words: list[str]) -> Any:
     return sorted(groups)
 
 
+def of_dicts_by_default(s: Any, words: list[str]) -> Any:
+    places: Any = defaultdict(lambda: defaultdict(list))
+    tallies: Any = defaultdict(Counter)
+    for n, word in enumerate(words):
+        places[word][word[:1]].append(n)
+        tallies[word]["n"] += 1
+        s += f"{len(places)} {len(places['a'])} {tallies[word]['n']}"
+    return sorted(places), sorted(tallies)
+
+
+def of_dicts_read_by_default(s: Any, words: list[str]) -> Any:
+    places: Any = defaultdict(lambda: defaultdict(lambda: 7))
+    for word in words:
+        places[word]["n"] += 1
+    inner = places["a"]
+    s += f"{inner['z']} {len(inner)} {len(places['a'])}"
+    return len(places)
+
+
 EQUAL = (
+    of_dicts_by_default,
     of_a_known_one,
     of_a_known_one_in_a_branch,
     of_a_constant,
@@ -157,6 +177,7 @@ def shown_with_its_function(s: Any, words: list[str]) -> Any:
 
 
 OTHERS = (
+    of_dicts_read_by_default,
     of_a_known_one_held_twice,
     of_a_display,
     shown_with_its_function,

@@ -91,12 +91,14 @@ def merged_names(node: ast.AST) -> set[str]:
 
 
 def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
-    """The variables whose values a statement puts into a dict or list, `d[k] = x` or `d[k] += x`,
-    or gives to a function that may do so."""
+    """The variables whose values, or parts of them, a statement puts into a dict or list, `d[k] =
+    x`, `d[k] += x` or `heappush(h, (n, x))`, or gives to a function that may do so."""
     call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
     if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
         given = [*call.args, *(each.value for each in call.keywords)]
         return {each.id for each in given if isinstance(each, ast.Name)}
+    if isinstance(node, ast.Expr) and isinstance(call, ast.Call):
+        return {name for each in _pushed(call) for name in _put_in(each)}
     target: ast.expr
     if isinstance(node, ast.AugAssign):
         target, value = node.target, node.value
@@ -108,12 +110,31 @@ def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
     return {value.id} if is_placed and isinstance(value, ast.Name) else set()
 
 
+def _pushed(call: ast.Call) -> list[ast.expr]:
+    """What a call puts into a variable's list as an item."""
+    func, args = call.func, call.args
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    is_heap = name == "heappush" and len(args) == 2 and not call.keywords
+    return args[1:] if is_heap and isinstance(args[0], ast.Name) else []
+
+
+def _put_in(node: ast.expr) -> Iterator[str]:
+    """The variables whose values, or parts of them, are in what displays and `+` make."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        for each in node.elts:
+            yield from _put_in(each.value if isinstance(each, ast.Starred) else each)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from (*_put_in(node.left), *_put_in(node.right))
+
+
 # Methods whose first argument is a key, or is only compared with items.
 _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
 
 
 def taken_names(functions: Iterable[ast.AST]) -> set[str]:
-    """The variables that are used otherwise than by a key, an attribute, a loop or `in`."""
+    """The variables that are used otherwise than by a key, an attribute, a loop, `in` or `+`."""
     looked_into: set[int] = set()
     parts = [each for function in functions for each in ast.walk(function)]
     iterated = {id(each) for part in parts for each in _iterated(part)}
@@ -122,6 +143,9 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
             isinstance(each, ast.Attribute) and (each.attr not in _VIEWS or id(each) in iterated)
         ):
             looked_into.add(id(each.value))
+        elif isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add):
+            if isinstance(each.right, (ast.List, ast.Tuple)):  # it makes a new one
+                looked_into.add(id(each.left))
         elif isinstance(each, ast.Compare):
             looked_into |= set(map(id, each.comparators))
     looked_into |= iterated

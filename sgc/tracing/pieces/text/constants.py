@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -125,7 +126,10 @@ class Writer:
         name = self._named(kind.__name__, kind)
         if kind is not defaultdict:
             return f"{name}({parts})"
-        return f"{name}({factory_of(value)}, {parts})"
+        return f"{name}({factory_of(value, self._library)}, {parts})"
+
+    def _library(self, kind: type) -> str:
+        return self._named(kind.__name__, kind)
 
     def _other(self, value: Any, kind: type) -> str:
         if kind is re.Pattern:
@@ -162,32 +166,61 @@ def _is_constant(value: Any) -> bool:
     )
 
 
-def factory_of(value: defaultdict[Any, Any]) -> str:
-    """What gives the values of new keys, as an expression. Raises NotData."""
+def factory_of(value: defaultdict[Any, Any], library: Callable[[type], str]) -> str:
+    """What gives the values of new keys, as an expression. library: gives the name of a type of
+    `collections`. Raises NotData."""
     factory: Any = value.default_factory
+    if factory in (Counter, OrderedDict):
+        return library(factory)
     found = FACTORIES.get(factory)
     if found is None and isinstance(factory, FunctionType):
-        found = _always(factory)
+        found = _always(factory, library)
     if not found:
         raise NotData("a defaultdict of other things")
     return found
 
 
-def _always(function: FunctionType) -> str:
-    """A lambda that gives a constant, one of its module, or a display of constants; else empty."""
+def _always(function: FunctionType, library: Callable[[type], str]) -> str:
+    """A lambda that gives a constant, one of its module, a display of constants, or an empty dict
+    of `collections`; else empty."""
     node = source_of(function)
     if not isinstance(node, ast.Lambda) or parameters(node.args):
         return ""
-    body, names = node.body, function.__globals__
+    body = node.body
+    if isinstance(body, ast.Call):
+        made = _made_empty(body, function)
+        if made is None:
+            return ""
+        name = library(type(made))
+        given = f"{name}({factory_of(made, library)})" if type(made) is defaultdict else f"{name}()"
+        return f"always({given})"
     if isinstance(body, ast.Name):
-        is_global = body.id not in function.__code__.co_freevars and body.id in names
-        given = names[body.id] if is_global else ...
+        given = _global(body, function)
     else:
         try:
             given = ast.literal_eval(body)
         except ValueError:
             return ""
     return f"always({given!r})" if _is_always(given) else ""
+
+
+def _global(node: ast.expr, function: FunctionType) -> Any:
+    """The global or builtin that a name means in a function; else an ellipsis."""
+    if not isinstance(node, ast.Name) or node.id in function.__code__.co_freevars:
+        return ...
+    return function.__globals__.get(node.id, getattr(builtins, node.id, ...))
+
+
+def _made_empty(node: ast.Call, function: FunctionType) -> Any:
+    """What a call of a type of `collections` makes, without items; None for other calls."""
+    kind = _global(node.func, function)
+    if node.keywords or kind not in (Counter, OrderedDict, defaultdict):
+        return None
+    if kind is not defaultdict:
+        return None if node.args else kind()
+    factory: Any = _global(node.args[0], function) if len(node.args) == 1 else ...
+    known = (*FACTORIES, Counter, OrderedDict)
+    return defaultdict(factory) if any(factory is each for each in known) else None
 
 
 def _is_always(value: Any) -> bool:

@@ -148,7 +148,7 @@ class EntryWriter:
             for key, item in value.items()
         )
         if type(value) is defaultdict:
-            return f"{self._library(defaultdict)}({factory_of(value)}, {{{parts}}})"
+            return f"{self._library(defaultdict)}({factory_of(value, self._library)}, {{{parts}}})"
         is_plain = type(value) is dict
         return f"{{{parts}}}" if is_plain else f"{self._library(type(value))}({{{parts}}})"
 
