@@ -10,11 +10,12 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.runtime.executor.patterns.linear_regex import Shape
+from sgc.tracing.values.abstract import OfTexts
 from sgc.tracing.values.abstract_loops import Items, Loop
 from sgc.tracing.values.computing import computed
 
 
-class AbstractMatch:
+class AbstractMatch(OfTexts):
     """A match in an abstract text."""
 
     __slots__ = ("_shape", "_spans", "re", "session", "string")

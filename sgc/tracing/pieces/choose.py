@@ -38,7 +38,7 @@ from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.text.constants import LostOrder, NotData
 from sgc.tracing.pieces.text.function_checks import Changer
 from sgc.tracing.snapshots.objects import is_programs
-from sgc.tracing.values.abstract import AbstractObject, is_abstract
+from sgc.tracing.values.abstract import AbstractObject, OfTexts, is_abstract
 from sgc.tracing.values.open_fork import EndedChild
 from sgc.tracing.values.recorder import Recorder
 
@@ -224,7 +224,7 @@ def _possible(
 ) -> Piece | None:
     """The piece that a node can be, with its inner expressions or with them hoisted."""
     code = frame.f_code
-    streams = frozenset(name for name, value in values.items() if isinstance(value, _STREAMS))
+    streams = frozenset(name for name, value in values.items() if isinstance(value, _READ))
     attributes = ((name, each) for name, value in values.items() for each in data_of(value))
     defaulting = frozenset(name for name, each in values.items() if may_add_keys(session, each))
     changers = frozenset(_changers(session, node, frame).items())
@@ -266,6 +266,7 @@ def _joins(node: ast.AST) -> bool:
 
 
 _STREAMS = (Stream, EndedChild)
+_READ = (*_STREAMS, OfTexts)  # of which code has what is read by a name
 
 
 def _variables(

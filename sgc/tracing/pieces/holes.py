@@ -20,9 +20,9 @@ from sgc.tracing.pieces.text.function_checks import Changer
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
-    variables that are streams; attributes: variables that are users' objects, each with one of its
-    data attributes; defaulting: variables that may be `defaultdict`s; changers: the program's
-    functions that may change their arguments, by their names.
+    variables that are streams or matches; attributes: variables that are users' objects, each with
+    one of its data attributes; defaulting: variables that may be `defaultdict`s; changers: the
+    program's functions that may change their arguments, by their names.
     """
 
     free: frozenset[str]
@@ -105,7 +105,15 @@ class Holes(ast.NodeTransformer):
         return name
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if is_stream_read(node, self._outer.streams):
+        if is_stream_read(node, self._outer.streams) and id(node) not in self._hidden:
+            return _named(self._given(node), node)
+        self.generic_visit(node)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        is_hidden = of is not None and id(node.func) in self._hidden
+        if is_stream_read(node, self._outer.streams) and not is_hidden:
             return _named(self._given(node), node)
         self.generic_visit(node)
         return node
@@ -121,8 +129,9 @@ class Holes(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
 
-def _of_inner_names(node: ast.AST) -> Iterator[ast.Attribute]:
-    """Attributes of variables of lambdas and comprehensions, which hide the function's own."""
+def _of_inner_names(node: ast.AST) -> Iterator[ast.expr]:
+    """Attributes and parts of variables of lambdas and comprehensions, which hide the function's
+    own."""
     for scope in ast.walk(node):
         if isinstance(scope, ast.Lambda):
             bound = set(parameters(scope.args))
@@ -131,7 +140,9 @@ def _of_inner_names(node: ast.AST) -> Iterator[ast.Attribute]:
         else:
             continue
         for each in ast.walk(scope):
-            if isinstance(each, ast.Attribute) and getattr(each.value, "id", None) in bound:
+            if isinstance(each, (ast.Attribute, ast.Subscript)) and (
+                getattr(each.value, "id", "") in bound
+            ):
                 yield each
 
 
@@ -215,15 +226,18 @@ def is_part(node: ast.expr) -> bool:
 
 
 def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:
+    """Whether an expression reads a variable of a stream, or a group of a match."""
+    if isinstance(node, ast.Call):
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        is_group = of is not None and node.func.attr == "group"  # type: ignore[attr-defined]
+        is_group = is_group and isinstance(of, ast.Name) and of.id in streams
+        are_known = all(isinstance(each, ast.Constant) for each in node.args)
+        return is_group and are_known and len(node.args) < 2 and not node.keywords
     return (
         isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
         and isinstance(node.value, ast.Name) and node.value.id in streams
-        and (isinstance(node.slice, ast.Name) or _is_text(node.slice))
+        and isinstance(node.slice, (ast.Name, ast.Constant))
     )  # fmt: skip
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _named(name: str, at: ast.expr) -> ast.Name:

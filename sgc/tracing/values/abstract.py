@@ -39,6 +39,7 @@ __all__ = [
     "AbstractNumber",
     "AbstractObject",
     "AbstractText",
+    "OfTexts",
     "TraceStop",
     "abstract",
     "is_abstract",
@@ -48,6 +49,12 @@ __all__ = [
     "raise_stop",
     "stop",
 ]
+
+
+class OfTexts:
+    """What is no data itself, but has texts that are read by a name or number: a match."""
+
+    __slots__ = ()
 
 
 def abstract(symbol: Symbol, session: Recorder) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -224,7 +227,19 @@ def program(body: Callable[..., Any]) -> Any:
     return shown
 
 
+def in_code(s, text):
+    m = re.search(r"(?P<n>[0-9]+)([a-z])?", text)
+    if m is None:
+        return "none"
+    half, last = str(Decimal(m["n"]) / 4), str(Fraction(m.group(1)) / 3)
+    s += half + str(date.fromordinal(int(m[1]) + 1)) + sgc.gen("z", max_tokens=2)
+    shown = [str(Decimal(m["n"])) for m in [{"n": "5"}, {"n": text}] if len(m["n"]) == 1]
+    letter = str(Decimal(7)) if m[2] is None else str(Decimal(len(m[2] + text)))
+    return half, last, shown, letter
+
+
 EQUAL = (
+    in_code,
     asks_for_each, counts, keeps_the_last, in_comprehensions, numbered, changes_the_text, listed,
     tells_kinds, tells_the_last,
     in_a_loop, by_a_lambda, by_a_helper, by_a_closure, by_a_method, with_a_count, that_asks,
