@@ -154,6 +154,7 @@ SIMPLE = (
     "if box.best is not None:\n    box.best.n -= 1",
     "if a.note:\n    s += a.note",
     "xs += [a, b]",
+    "a = max(xs, key=Thing.total, default=a)",
     "a.kids = b.kids",
     "a.words = b.words",
     "c = Wordy(s['g'], a)\ns += f'{c} {c.bump()} {c.total()} {c.words[0]}'",

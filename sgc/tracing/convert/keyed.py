@@ -1,29 +1,31 @@
 """Rewrites `max`, `min` and `sorted` with a key, and `sort`, so that the key is called in a loop.
 
-    best = max(xs, key=lambda x: x.n)      best = chosen("max", [(x.n, x) for x in xs])
+    best = max(xs, key=lambda x: x.n)      best = chosen("max", list((x.n, x) for x in xs), key=…)
 
 `comprehensions.py` makes a loop of that. It is done where objects are references, which code that
-is data cannot look into.
+is data cannot look into. The key stays, unused, so that each function of the source has its code.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import CHOSEN
 from sgc.tracing.convert.looping import SCOPES
+from sgc.tracing.convert.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
 
 _NAMES = frozenset({"max", "min", "sorted"})
 _KEYWORDS = {"max": {"key", "default"}, "min": {"key", "default"}, "sorted": {"key", "reverse"}}
-_ITEM = "__sgc_keyed_item__"
+_ITEM = f"{ITEM}keyed__"
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def with_keyed(tree: ast.Module, names: ModuleNames) -> ast.Module:
     """Rewrites the tree in place."""
-    if "*" in names.bound:
+    if {"*", "list"} & names.bound:
         return tree
     return _Keyed(_NAMES - names.bound).visit(tree)  # type: ignore[no-any-return]
 
@@ -51,7 +53,7 @@ class _Keyed(ast.NodeTransformer):
         if not isinstance(of.value if isinstance(of, ast.Attribute) else of, ast.Name):
             return node
         assert isinstance(call, ast.Call)
-        node.value = _chosen(call, "sort", of, {"key", "reverse"}, of) or call
+        node.value = _chosen(call, "sort", of, {"key", "reverse"}, copy.deepcopy(of)) or call
         return node
 
 
@@ -68,18 +70,29 @@ def _chosen(
         is_one = is_one and not (arguments.vararg or arguments.kwarg or arguments.posonlyargs)
         if not is_one or any(isinstance(each, SCOPES) for each in ast.walk(key.body)):
             return None
-        item, value = arguments.args[0].arg, key.body
-    elif isinstance(key, ast.Name):
-        item = _ITEM
-        value = _at(ast.Call(key, [_at(ast.Name(item, ast.Load()), key)], []), key)
+        value = _Renamed(arguments.args[0].arg).visit(copy.deepcopy(key.body))
+    elif isinstance(key.value if isinstance(key, ast.Attribute) else key, ast.Name):
+        value = _at(ast.Call(copy.deepcopy(key), [_at(ast.Name(_ITEM, ast.Load()), key)], []), key)
     else:
         return None
-    pair = _at(ast.Tuple([value, _at(ast.Name(item, ast.Load()), key)], ast.Load()), key)
-    over = ast.comprehension(_at(ast.Name(item, ast.Store()), key), items, [], 0)
-    pairs = _at(ast.ListComp(pair, [over]), node)
+    pair = _at(ast.Tuple([value, _at(ast.Name(_ITEM, ast.Load()), key)], ast.Load()), key)
+    over = ast.comprehension(_at(ast.Name(_ITEM, ast.Store()), key), items, [], 0)
+    made = _at(ast.GeneratorExp(pair, [over]), node)
+    pairs = _at(ast.Call(_at(ast.Name("list", ast.Load()), node), [made], []), node)
+    given["key"] = key
     args = [_at(ast.Constant(name), node), pairs, *more]
     rest = [_at(ast.keyword(key, value), value) for key, value in given.items()]
     return _at(ast.Call(_at(ast.Name(CHOSEN, ast.Load()), node), args, rest), node)
+
+
+class _Renamed(ast.NodeTransformer):
+    """Renames a lambda's parameter in its body, which has no scopes of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return _at(ast.Name(_ITEM, node.ctx), node) if node.id == self._name else node
 
 
 def _at(node: _Node, at: ast.AST) -> _Node:

@@ -27,10 +27,15 @@ _EXTREME = "def piece(p):\n    return {}(range(len(p)), key=lambda n: p[n][0])"
 
 
 def chosen(
-    name: str, pairs: Any, of: Any = None, default: Any = _NOTHING, reverse: Any = False
+    name: str,
+    pairs: Any,
+    of: Any = None,
+    default: Any = _NOTHING,
+    reverse: Any = False,
+    key: Any = None,
 ) -> Any:
     """The result of a function by its name. pairs: the items, each after its key; of: the list that
-    is sorted."""
+    is sorted; key: has given the keys."""
     if name == "sort" and not (type(of) is list or isinstance(of, AbstractList)):
         stop("sort of what is no list", INTERPRET)
     if default is not _NOTHING and not pairs:
