@@ -73,6 +73,8 @@ def _len(value: Any) -> Any:
 def _own_length(value: Any, own: FunctionType) -> Any:
     """What a `__len__` of the program's own gives, which may be known only at run time."""
     session: Any = current_session()
+    if session is None or not session.is_tracing:
+        return len(value)
     entered = session.entered(own)
     before, session.length_of = session.length_of, getattr(entered, "__code__", None)
     try:

@@ -116,6 +116,17 @@ def test_a_program_is_traced_with_references_where_it_stops_without():
     agree(last_of_words, REPLIES, n=6)
 
 
+@sgc.function
+def sized(s):
+    board = Board([Task("a")])
+    s += "q" + sgc.gen("g", stop="\n")
+    return f"{len(board)} {s['g']}"
+
+
+def test_the_check_calls_a_len_of_the_programs_own():
+    sized.compile()
+
+
 def test_objects_of_a_list_are_changed_through_other_lists(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", _at_once)
     graph = agree(tasks, REPLIES, n=8)
