@@ -41,6 +41,13 @@ class Kept:
         while self._n_tokens > self._most:
             self.let_go_first()
 
+    def let_go(self, node: Node, n_reusable: int) -> None:
+        """Stops keeping what is on the path to a node, after its first `n_reusable` tokens."""
+        end, step = self._tree.length(node), node
+        while step.parent is not None and end > n_reusable:
+            self._let_go(step)
+            step, end = step.parent, end - len(step)
+
     def expire(self, now: float) -> None:
         while self._until and next(iter(self._until.values()))[0] <= now:
             self.let_go_first()

@@ -185,7 +185,9 @@ class Scheduler(Publishing):
             node, n_reusable = work.node, work.request.n_reusable
             ends = [*work.choice_ends, node]
             self._release(work)
-            if node is not None and work.is_gone_back_to:
+            if node is not None and n_reusable is not None:
+                self.cache.kept.let_go(node, n_reusable)
+            elif node is not None and work.is_gone_back_to:
                 self.cache.kept.keep(node, time.monotonic())
             for end in ends:
                 if end is not None and n_reusable is not None:

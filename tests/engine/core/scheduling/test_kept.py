@@ -74,3 +74,12 @@ def test_a_conversation_keeps_its_latest_turn_only(lab) -> None:
     first = lab.drive(core, [asked(lab, 1)])[1].ids
     lab.drive(core, [asked(lab, 2, tail=(*first, 7))])
     assert len(core.cache.kept) == 1
+
+
+def test_what_a_program_has_come_back_to_for_the_last_time_is_let_go(lab) -> None:
+    core = lab.make_core(pool=400, lookup=False)
+    first = lab.drive(core, [asked(lab, 1)])[1].ids
+    lab.drive(core, [asked(lab, 3, tail=(*first, 7), n_reusable=60)])
+    assert len(core.cache.kept) == 0
+    churn(lab, core)
+    assert found(lab, core) == 0
