@@ -1,7 +1,8 @@
 """What becomes of each program of the corpus: compiled whole, in part, or refused; and whether what
 was compiled does what the interpreter does.
 
-    .venv/bin/python -P tests/corpus/outcomes.py [--seeds 8] [--bless] [PROGRAM.py ...]
+    .venv/bin/python -P tests/corpus/outcomes.py [--seeds 8] [--jobs 2] [--bless]
+        [PROGRAM.py ...]
 
 prints a line a program and a table; --bless writes `outcomes.txt`. A program is `program` of its
 file, with the ARGUMENTS it is given and texts that a model might reply with (REPLIES).
@@ -16,9 +17,11 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
+from itertools import repeat
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -220,13 +223,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; outcomes are the same")
     parser.add_argument("--bless", action="store_true", help="write outcomes.txt, of all programs")
     options = parser.parse_args()
     found: dict[str, Outcome] = {}
-    for path in options.programs or programs():
-        name = f"{path.parent.name}/{path.stem}"
-        found[name] = measured(path.resolve(), options.seeds)
-        print(f"{name}: {found[name].kind} {found[name].why[:300]}", flush=True)
+    paths = [path.resolve() for path in options.programs or programs()]
+    with ProcessPoolExecutor(options.jobs, max_tasks_per_child=8) as processes:
+        outcomes = processes.map(measured, paths, repeat(options.seeds))
+        for path, each in zip(paths, outcomes, strict=True):
+            found[f"{path.parent.name}/{path.stem}"] = each
+            print(f"{path.parent.name}/{path.stem}: {each.kind} {each.why[:300]}", flush=True)
     print(table(found.values()))
     if options.bless and not options.programs:
         lines = [f"{name} {each.kind}\n" for name, each in found.items()]
