@@ -181,7 +181,7 @@ def replay_command(**options: Any) -> None:
         help="Where to write it. Without it here, named as the log.")  # fmt: skip
 @common_options
 def trace_command(log: Path, output: Path | None) -> None:
-    """Writes the timeline of a log's runs in Chrome trace format, for Perfetto."""
+    """Writes the timeline of a log's runs, for Perfetto and Chrome."""
     from sgc.cli.programs.replay import trace
 
     trace(log, output)

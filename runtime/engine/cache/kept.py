@@ -43,6 +43,8 @@ class Kept:
 
     def let_go(self, node: Node, n_reusable: int) -> None:
         """Stops keeping what is on the path to a node, after its first `n_reusable` tokens."""
+        if not self._until:
+            return
         end, step = self._tree.length(node), node
         while step.parent is not None and end > n_reusable:
             self._let_go(step)

@@ -223,6 +223,7 @@ def test_a_schema_that_no_keyword_holds_is_for_strict_tools_alone(client: OpenAI
         chat(client, **{**asked, "tools": [strict]})
 
 
+@pytest.mark.slow  # it waits until the engine gives up
 def test_a_schema_that_the_engine_gives_up_on_is_a_fault_of_tools(ask: Callable[..., Any]) -> None:
     slow = {"type": "string", "pattern": "[^1]{1,20}\\w" * 200}
     tools = tool(parameters={"type": "object", "properties": {"x": slow}, "required": ["x"]})
