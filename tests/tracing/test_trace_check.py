@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from itertools import islice
 
 import pytest
@@ -20,6 +21,7 @@ from sgc.runtime.executor.code import fuel
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking import check
 from sgc.tracing.checking.check import check_trace
+from sgc.tracing.checking.deadline import Deadline, Overdue
 from sgc.tracing.checking.rounds import LENGTHS, rounds
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.tracer import trace
@@ -205,3 +207,34 @@ def test_a_scripted_tool_gives_what_its_type_says(type_, is_of):
     results = [asyncio.run(call(n)) for n in range(60)]
     assert all(map(is_of, results))
     assert len({repr(each) for each in results}) > 1
+
+
+def may_never_end(s):
+    s += gen("said", max_tokens=3)
+    step = len(s["said"]) % 2
+    n = 0
+    while n < 10:
+        n += step
+    s += f"{n}"
+
+
+@pytest.mark.full_check
+def test_a_run_that_never_ends_is_ended(monkeypatch):
+    monkeypatch.setattr(check, "MAX_RUN_S", 0.2)
+    program = sgc.function(may_never_end)
+    with pytest.raises(TraceError, match=r"did not end within 0\.2 s"):
+        check_trace(program, trace(program), {})
+    assert "sgc-deadline" not in {each.name for each in threading.enumerate()}
+
+
+def never_ends():
+    while True:
+        try:
+            sum(range(100))
+        except Exception:
+            continue
+
+
+def test_what_ends_a_run_passes_its_handlers():
+    with Deadline(0.1) as deadline, pytest.raises(Overdue), deadline.run():
+        never_ends()

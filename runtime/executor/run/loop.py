@@ -108,6 +108,11 @@ class OwnLoop:
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
+        """Cancels what an interrupted run has left."""
+        if left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 

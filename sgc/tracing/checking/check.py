@@ -50,6 +50,7 @@ from sgc.runtime.executor.run.loop import (
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
 from sgc.tracing.body import copied
+from sgc.tracing.checking.deadline import Deadline, Overdue
 from sgc.tracing.checking.rounds import rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
@@ -68,6 +69,7 @@ MAX_ROUNDS = 72
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
 MAX_ASKED_IN_ALL = 2000  # requests of all rounds
+MAX_RUN_S = 10.0  # of one run, which may never end and ask for nothing
 MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
 
@@ -80,8 +82,8 @@ def check_trace(
     """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
     that run in Python; none is run here."""
     refuse_own_thread(shared.loop)
-    with fewer_collections(NEW_OBJECTS), _loop() as loop:
-        _check(function, graph, bound, in_python, loop)
+    with fewer_collections(NEW_OBJECTS), _loop() as loop, Deadline(MAX_RUN_S) as deadline:
+        _check(function, graph, bound, in_python, loop, deadline)
 
 
 @contextmanager
@@ -103,6 +105,7 @@ def _check(
     bound: Mapping[str, Any],
     in_python: PiecesInPython | None,
     loop: Loop,
+    deadline: Deadline,
 ) -> None:
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     n_asked, given, is_one_by_one = 0, Arguments(graph), _asks_one_by_one(graph)
@@ -111,17 +114,16 @@ def _check(
             return
         arguments = given.of(number, each)
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
-        compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop)
-        interpreted = _attempt(
-            _run_interpreted,
-            function,
-            backends[1],
-            bound,
-            arguments,
-            given.schemas,
-            in_python,
-            loop,
-        )
+        try:
+            with deadline.run():
+                compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop)
+            with deadline.run():
+                interpreted = _attempt(
+                    _run_interpreted, function, backends[1], bound, arguments, given.schemas,
+                    in_python, loop,
+                )  # fmt: skip
+        except Overdue as overdue:
+            raise _endless(function, arguments, overdue) from None
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
         are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
@@ -151,6 +153,17 @@ def _own_texts(function: Definition) -> Sequence[str]:
     for text in own_texts(function.python):
         found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
     return tuple(found)
+
+
+def _endless(function: Definition, arguments: Mapping[str, Any], overdue: Overdue) -> TraceError:
+    shown = ", ".join(f"{name}={value!r:.40}" for name, value in arguments.items())
+    return TraceError(
+        f"{function.name} did not end within {MAX_RUN_S:g} s when it was tried with "
+        f"{shown or 'no arguments'}",
+        where=innermost_user_line(overdue) or str(function.loc),
+        hint="give its loops a bound that does not depend on arguments or replies, raise an error "
+        "for arguments that it is not for, or compile it without the check",
+    )
 
 
 def _asks_one_by_one(graph: Graph) -> bool:

@@ -1,0 +1,57 @@
+"""A deadline for runs of the user's own code, which may never end and ask for nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LOOKS_EACH_S = 1.0
+
+
+class Overdue(BaseException):
+    """Ends a run that is past its deadline; passes the program's own handlers."""
+
+
+class Deadline:
+    """Ends a run that takes longer than so many seconds, by raising Overdue in the thread that made
+    this. Code that is not Python's own is ended when it returns to Python.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._ident = seconds, threading.get_ident()
+        self._lock, self._is_closed = threading.Lock(), threading.Event()
+        self._ends_at: float | None = None  # of the current run
+        self._watch = threading.Thread(target=self._watched, name="sgc-deadline", daemon=True)
+
+    def __enter__(self) -> Deadline:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_closed.set()
+        self._watch.join()
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """One run, of several one after another."""
+        self._ends_at = time.monotonic() + self._seconds
+        try:
+            yield
+        finally:
+            with self._lock:  # from here on it cannot be raised
+                self._ends_at = None
+
+    def _watched(self) -> None:
+        while not self._is_closed.wait(min(_LOOKS_EACH_S, self._seconds)):
+            with self._lock:
+                if self._ends_at is not None and time.monotonic() > self._ends_at:
+                    self._ends_at = None
+                    _raise_in(self._ident)
+
+
+def _raise_in(ident: int) -> None:
+    thread, error = ctypes.c_ulong(ident), ctypes.py_object(Overdue)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
