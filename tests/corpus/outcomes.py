@@ -228,7 +228,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, Outcome] = {}
     paths = [path.resolve() for path in options.programs or programs()]
-    with ProcessPoolExecutor(options.jobs, max_tasks_per_child=8) as processes:
+    with ProcessPoolExecutor(options.jobs) as processes:
         outcomes = processes.map(measured, paths, repeat(options.seeds))
         for path, each in zip(paths, outcomes, strict=True):
             found[f"{path.parent.name}/{path.stem}"] = each
