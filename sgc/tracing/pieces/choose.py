@@ -75,12 +75,19 @@ def now_at(root: FrameType | None) -> Places:
     return reversed(found)
 
 
+# Of which code has what is read by a name.
+_STREAMS = (Stream, EndedChild)
+_STREAMS_AND_MATCHES = (*_STREAMS, OfTexts)
+
+
 @unhooked
 def chosen(session: Recorder, places: Places) -> Piece | None:
-    """The largest piece around a place, in the outermost function that has one."""
-    for frame, offset in places:
-        if is_users(frame):
-            found = _in_frame(session, frame, offset)
+    """The largest piece around a place, in the outermost function that has one. If there is none,
+    groups of matches are read before it."""
+    users = [(frame, offset) for frame, offset in places if is_users(frame)]
+    for is_read in (_STREAMS, _STREAMS_AND_MATCHES):
+        for frame, offset in users:
+            found = _in_frame(session, frame, offset, is_read=is_read)
             if found is not None:
                 return found
     return None
@@ -192,7 +199,11 @@ def _as_code(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]
 
 
 def _in_frame(
-    session: Recorder, frame: FrameType, offset: int, fits: Fits = _as_code
+    session: Recorder,
+    frame: FrameType,
+    offset: int,
+    fits: Fits = _as_code,
+    is_read: tuple[type, ...] = _STREAMS,
 ) -> Piece | None:
     code = frame.f_code
     tree = tree_of(code.co_filename)
@@ -204,10 +215,14 @@ def _in_frame(
     is_joined = False  # into a text, whose known parts must stay known
     innermost = at(place, tree)
     values = _variables(frame, innermost, function, tree)
+    if is_read is not _STREAMS and not any(isinstance(each, OfTexts) for each in values.values()):
+        return None
     for node in _around(innermost, function, tree, is_loop=values is not frame.f_locals):
         is_joined = is_joined or _joins(node)
+        if is_read is not _STREAMS and isinstance(node, ast.stmt):
+            break  # a whole statement would hide what can be traced of it
         if not is_joined or isinstance(node, ast.stmt):
-            larger = _possible(session, frame, values, node, function, tree, place, fits)
+            larger = _possible(session, frame, values, node, function, tree, place, fits, is_read)
             found = found if larger is None or larger.key in session.sites.refused else larger
     return None if found is None or found.key in session.sites.pieces else found
 
@@ -221,10 +236,11 @@ def _possible(
     tree: Tree,
     place: Position | None,
     fits: Fits = _as_code,
+    is_read: tuple[type, ...] = _STREAMS,
 ) -> Piece | None:
     """The piece that a node can be, with its inner expressions or with them hoisted."""
     code = frame.f_code
-    streams = frozenset(name for name, value in values.items() if isinstance(value, _READ))
+    streams = frozenset(name for name, value in values.items() if isinstance(value, is_read))
     attributes = ((name, each) for name, value in values.items() for each in data_of(value))
     defaulting = frozenset(name for name, each in values.items() if may_add_keys(session, each))
     changers = frozenset(_changers(session, node, frame).items())
@@ -263,10 +279,6 @@ def _joins(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
     )
-
-
-_STREAMS = (Stream, EndedChild)
-_READ = (*_STREAMS, OfTexts)  # of which code has what is read by a name
 
 
 def _variables(
