@@ -227,7 +227,7 @@ def test_answers_of_engines_that_share_a_folder_at_once(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("case", CASES)
 def test_answers_are_those_without_a_cache_at_length(tmp_path, case, seed):
     check(tmp_path, 4 + seed, 250, *CASES[case])
