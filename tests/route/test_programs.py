@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import grpc
 import grpc.aio
 import pytest
-from route.test_over_grpc import Engine, routed
+from route.routed_engines import Engine, routed
 
 from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
