@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import gc
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, GeneratorType
@@ -139,3 +140,15 @@ def is_running(frame: FrameType, name: str) -> bool:
         and code.co_qualname.startswith(f"{above.f_code.co_qualname}.<locals>.")
         for above in sharing(frame, value)
     )
+
+
+def _references_of_a_look() -> int:
+    value: list[Any] = []
+    before = sys.getrefcount(value)
+    local = sys._getframe().f_locals
+    assert local["value"] is value
+    return sys.getrefcount(value) - before
+
+
+# The references that a look at a frame's variables adds to each: none from Python 3.13 on.
+N_OF_LOOK = _references_of_a_look()

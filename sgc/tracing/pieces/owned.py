@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol
-from sgc.tracing.code.frames import sharing
+from sgc.tracing.code.frames import N_OF_LOOK, sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
@@ -94,7 +94,7 @@ def is_owned(
     # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
     for above in sharing(frame, value):
-        n_allowed += _N_OF_COPY
+        n_allowed += N_OF_LOOK
         local = above.f_locals
         n_over += sum(local[name] is value for name in local if name.startswith(_OWN))
     n_allowed += n_over * _N_OF_NAME + holders.held.count(value)
@@ -124,15 +124,6 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value.values()
     elif not isinstance(value, AbstractList) and hasattr(type(value), "__iter__"):
         yield from value
-
-
-def _copied() -> int:
-    """The references that a look at a frame's variables adds to each: none from Python 3.13 on."""
-    value: list[Any] = []
-    before = sys.getrefcount(value)
-    local = sys._getframe().f_locals
-    assert local["value"] is value
-    return sys.getrefcount(value) - before
 
 
 def _counted() -> tuple[int, int, int]:
@@ -168,7 +159,6 @@ def _counted() -> tuple[int, int, int]:
 
 
 _N_OF_VARIABLE, _N_OF_ATTRIBUTE, _N_OF_PART = _counted()
-_N_OF_COPY = _copied()
 _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 
 

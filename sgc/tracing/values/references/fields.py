@@ -13,6 +13,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Type
+from sgc.tracing.code.frames import N_OF_LOOK
 from sgc.tracing.kinds.row_types import (
     NOTHING,
     OptionalType,
@@ -88,7 +89,7 @@ def is_held(value: Any, n_more: int) -> bool:
             for name, each in frame.f_locals.items():
                 if each is value and not name.startswith("__sgc_"):
                     return True
-                n_more -= (1 + _N_OF_COPY) * (each is value)
+                n_more -= (1 + N_OF_LOOK) * (each is value)
         frame = frame.f_back
     return n_more > 0
 
@@ -114,17 +115,7 @@ def _counted() -> tuple[int, int]:
     return sys.getrefcount(young["key"]), Probe.n
 
 
-def _copied() -> int:
-    """The references that a look at a frame's variables adds to each."""
-    value: list[Any] = []
-    before = sys.getrefcount(value)
-    local = sys._getframe().f_locals
-    assert local["value"] is value
-    return sys.getrefcount(value) - before
-
-
 _N_OF_YOUNG, N_OF_SET = _counted()
-_N_OF_COPY = _copied()
 
 
 # -- what may be done with references -----------------------------------------------------------
