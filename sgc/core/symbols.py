@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from sgc.ir.types import Type
 
@@ -48,3 +49,16 @@ class Namer:
                 self._counts[base] = count
                 self._taken.add(name)
                 return name
+
+
+def symbol_in(value: Any) -> Symbol | None:
+    """The symbol that an abstract value stands for; None for all others, also for an object of the
+    user's that has an attribute of this name."""
+    found = getattr(value, "symbol", None)
+    return found if type(found) is Symbol else None
+
+
+def has_symbol(value: Any) -> bool:
+    """Whether a value is abstract, and no object of the user's with an attribute of this name."""
+    found = getattr(value, "symbol", value)
+    return found is not value and (found is None or type(found) is Symbol)

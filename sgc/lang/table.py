@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.core.symbols import has_symbol
 
 
 class table(dict[Any, Any]):  # a word of the language
@@ -29,7 +30,7 @@ class table(dict[Any, Any]):  # a word of the language
 
     def _key(self, key: Any) -> tuple[Any] | None:
         """The key that equals a value, in a tuple of one; None if there is none."""
-        if not (hasattr(key, "symbol") or (isinstance(key, str) and has_marker(key))):
+        if not (has_symbol(key) or (isinstance(key, str) and has_marker(key))):
             return (key,) if dict.__contains__(self, key) else None
         _refuse_plain(key)
         return next(((each,) for each in self if key == each), None)
@@ -48,6 +49,6 @@ def _refuse_plain(key: Any) -> None:
 
 def join(sep: str, items: Any) -> Any:
     """`sep.join(items)`, also for a list whose length is known only at run time."""
-    if hasattr(items, "symbol"):
+    if has_symbol(items):
         return items.session.joined(sep, items)
     return sep.join(items)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.core.symbols import Symbol
+from sgc.core.symbols import Symbol, symbol_in
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
@@ -180,7 +180,7 @@ def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
         return frozenset((type(item), item) for item in value)
     if isinstance(value, str):
         return str.__str__(value)
-    symbol = getattr(value, "symbol", None)
+    symbol = symbol_in(value)
     if symbol is None:
         return (kind, repr(value) if kind is float else value)  # 0.0 is not -0.0
     return (kind, symbol.name)

@@ -9,7 +9,7 @@ from itertools import repeat
 from types import FrameType
 from typing import Any, Protocol
 
-from sgc.core.symbols import Symbol
+from sgc.core.symbols import Symbol, has_symbol
 from sgc.tracing.code.frames import N_OF_LOOK, sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
@@ -41,7 +41,7 @@ def is_changeable(value: Any) -> bool:
         return not form_of(value) or any(map(is_changeable, parts_of(value).values()))
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
-    return not isinstance(value, FIXED) and not hasattr(value, "symbol")
+    return not isinstance(value, FIXED) and not has_symbol(value)
 
 
 def pythons_of(values: Mapping[str, Any], classes: Collection[str]) -> dict[str, bool]:

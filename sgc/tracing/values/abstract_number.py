@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 from sgc.core.markers import has_marker
 from sgc.core.places import is_ours
 from sgc.core.stops import IN_A_TOOL, INTERPRET, stop
-from sgc.core.symbols import Symbol
+from sgc.core.symbols import Symbol, has_symbol
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.tracing.values.computing import attempted, computed, formatted_by
@@ -59,7 +59,7 @@ class AbstractNumber:
     def _compared(self, fn: str, other: object, otherwise: Any) -> Any:
         if type_of(other) is not None:
             return computed(self.session, fn, self, other)
-        return NotImplemented if hasattr(other, "symbol") else otherwise
+        return NotImplemented if has_symbol(other) else otherwise
 
     def __eq__(self, other: object) -> Any:
         return self._compared("eq", other, False)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from sgc.core.places import is_ours
 from sgc.core.shapes import is_model
 from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import has_symbol
 from sgc.ir import types
 from sgc.runtime.executor.code.classes.models import METHODS
 from sgc.tracing.kinds.records import is_record
@@ -69,7 +70,7 @@ class AbstractRecord(AbstractObject):
         type_ = self._type.row[self._type.keys.index(name)]
         code = f"def piece(a):\n    return a.{name}"
         value = self.session.coded(code, (self,), type_)
-        if hasattr(value, "symbol"):
+        if has_symbol(value):
             self.session.copies.add(value.symbol.name)
         return self.session.seen(value)
 
@@ -177,7 +178,7 @@ def _of_pydantic(of: AbstractRecord, name: str) -> Any:
         if name == "model_copy" and "update" in how:  # it is not validated
             made = type_.with_row([OBJECT] * len(type_.row))
         value = session.coded(code, (of, *how.values()), made)
-        if hasattr(value, "symbol"):
+        if has_symbol(value):
             session.copies.add(value.symbol.name)
         return session.seen(value)
 

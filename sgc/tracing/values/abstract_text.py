@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 from sgc.core.markers import has_marker
 from sgc.core.places import is_ours
 from sgc.core.stops import DECIDE, IN_A_TOOL, INTERPRET, stop
+from sgc.core.symbols import has_symbol, symbol_in
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -70,7 +71,7 @@ class AbstractText(str):
         return shown
 
     def __mul__(self, times: Any) -> Any:
-        if isinstance(times, int) and not hasattr(times, "symbol"):
+        if isinstance(times, int) and not has_symbol(times):
             return self._joined(*[self] * times)
         return computed(self.session, "repeat", self, times) if _is_whole(times) else NotImplemented
 
@@ -200,7 +201,7 @@ def sliced(session: Recorder, value: Any, key: slice, type_: types.Type) -> Any:
     ends = [key.start, key.stop, key.step]
     if not all(end is None or _is_whole(end) for end in ends):
         return ""[key]  # raises Python's own error
-    if key.step is not None and not hasattr(key.step, "symbol"):
+    if key.step is not None and not has_symbol(key.step):
         ""[:: key.step]
         return computed(session, "slice", value, *map(whole, ends), type_=type_)
     slicing = computed if key.step is None else _slicing
@@ -213,7 +214,7 @@ def _slicing(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
 
 def _is_whole(value: Any) -> bool:
     """Whether Python takes a value as a whole number, abstract ones included."""
-    symbol = getattr(value, "symbol", None)
+    symbol = symbol_in(value)
     if symbol is not None:
         return symbol.type.kind in (types.Kind.INT, types.Kind.BOOL)
     return hasattr(value, "__index__") and not isinstance(value, str)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import has_marker, split_markers
 from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import has_symbol, symbol_in
 from sgc.core.watching import unhooked
 from sgc.errors import SgcError
 from sgc.ir import types
@@ -94,7 +95,7 @@ def symbol_of(value: Any) -> Symbol | None:
             return None
         session, number = getattr(value, "session", None), _lone_marker(value)
         return session.symbol_of(number) if session is not None and number is not None else None
-    found: Symbol | None = getattr(value, "symbol", None)
+    found: Symbol | None = symbol_in(value)
     return found
 
 
@@ -105,7 +106,7 @@ def _given(session: Recorder, value: Any) -> Any:
         return _as_text(session, value)
     if isinstance(value, str):
         return str.__str__(value) if kind is not str else value
-    if kind in _PLAIN or hasattr(value, "symbol"):
+    if kind in _PLAIN or has_symbol(value):
         return value
     if isinstance(value, (list, tuple)):
         return [_given(session, item) for item in value]
@@ -236,18 +237,18 @@ def _raise_one(name: str, why: Any, args: list[Any]) -> NoReturn:
 
 def whole(value: Any) -> Any:
     """A whole number as an argument: an abstract one, or any value that Python takes as one."""
-    symbol = getattr(value, "symbol", None)
+    symbol = symbol_in(value)
     if symbol is not None and symbol.type.kind is Kind.JSON:
         stop(
             "a value whose type is known only at run time is used as a number or as a key",
             hint="write int(v) or str(v); or " + INTERPRET,
         )
-    return value if value is None or hasattr(value, "symbol") else operator.index(value)
+    return value if value is None or has_symbol(value) else operator.index(value)
 
 
 def is_untyped(key: Any) -> bool:
     """Whether a key or index is a value whose type is known only at run time."""
-    symbol = getattr(key, "symbol", None)
+    symbol = symbol_in(key)
     return symbol is not None and symbol.type.kind is Kind.JSON and not isinstance(key, str)
 
 
@@ -258,6 +259,6 @@ def part_by(whole: Any, key: Any, type_: Type) -> Any:
         return None
     session = whole.session
     found = session.coded("def piece(a, b):\n    return a[b]", (whole, key), type_)
-    if hasattr(found, "symbol"):
+    if has_symbol(found):
         session.copies.add(found.symbol.name)
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.core.symbols import Symbol
+from sgc.core.symbols import Symbol, symbol_in
 from sgc.ir import types
 from sgc.ir.graph import Ref
 from sgc.tracing.kinds.ended import EndedState
@@ -69,7 +69,7 @@ def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
         return StateType.of(map(type_of, item.parts.values()), tuple(item.parts))
     if is_record(item):
         return _record_type(item, n_left) if n_left else OBJECT
-    symbol = getattr(item, "symbol", None)
+    symbol = symbol_in(item)
     if symbol is not None:
         return symbol.type  # type: ignore[no-any-return]
     if type(item) is tuple and item:
@@ -93,5 +93,5 @@ def _is_json(value: Any) -> bool:
         return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
     if value is None or type(value) in _PLAIN or isinstance(value, str):
         return True
-    symbol = getattr(value, "symbol", None)
+    symbol = symbol_in(value)
     return symbol is not None and not holds_objects(outer(symbol.type))

@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import has_symbol, symbol_in
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.tracing.kinds.text_types import Known
@@ -44,7 +45,7 @@ def _check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def stand_in(value: Any) -> Any:
     """A plain value of the same type."""
-    symbol = getattr(value, "symbol", None)
+    symbol = symbol_in(value)
     if symbol is not None:
         kinds = {types.Kind.INT: 1, types.Kind.BOOL: True, types.Kind.FLOAT: 1.0}
         if symbol.type.kind is types.Kind.LIST:
@@ -93,7 +94,7 @@ def _decided(value: Any) -> Any:
 
 def _plainly(value: Any) -> Any:
     """An argument, with any value that Python takes as a whole number converted to one."""
-    is_given = value is None or isinstance(value, (str, tuple, bool)) or hasattr(value, "symbol")
+    is_given = value is None or isinstance(value, (str, tuple, bool)) or has_symbol(value)
     return value if is_given else whole(value)
 
 
@@ -132,7 +133,7 @@ def _split(name: str) -> Method:
 
 
 def _splitlines(self: Any, *args: Any, **kwargs: Any) -> Any:
-    given = [arg if hasattr(arg, "symbol") else bool(arg) for arg in args]
+    given = [arg if has_symbol(arg) else bool(arg) for arg in args]
     given = given or [bool(value) for value in kwargs.values()]
     _check("splitlines", args, kwargs)
     return computed(self.session, "splitlines", self, *given, type_=types.list_of(types.TEXT))
@@ -162,7 +163,7 @@ def _pad(name: str) -> Method:
 
 
 def _join(self: Any, items: Any) -> Any:
-    if not hasattr(items, "symbol"):
+    if not has_symbol(items):
         items = list(items)
         if not all(isinstance(item, str) for item in items):
             "".join(items)  # raises Python's own error

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import random_objects
-from control_flow import agree
+from control_flow import agree, equal_or_refused
 
 import sgc
 from sgc.errors import TraceError
@@ -204,3 +204,24 @@ def test_many_random_programs_of_objects(tmp_path, monkeypatch):
     found = _outcomes(range(first, last), tmp_path, monkeypatch)
     print(found)
     assert found["whole"] > found["refused"]
+
+
+@dataclass
+class Stock:
+    symbol: str
+    n: int = 0
+
+
+@sgc.function
+def stocks(s):
+    s += "list" + sgc.gen("list", stop="\n")
+    found = [Stock(each, len(each)) for each in s["list"].split(",")]
+    last = Stock(s["list"])
+    for each in [last, last]:
+        each.n += 1
+        s += f"{each.symbol}={each.n}" + sgc.gen("z", stop="\n")
+    return last.symbol, last.n, len(found), found[0].symbol
+
+
+def test_an_attribute_may_have_the_name_that_abstract_values_have():
+    equal_or_refused(stocks, REPLIES)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from sgc.core.markers import has_marker
 from sgc.core.places import here, is_ours
 from sgc.core.stops import INTERPRET, stop
-from sgc.core.symbols import Symbol
+from sgc.core.symbols import Symbol, has_symbol
 from sgc.errors import AppendError
 from sgc.ir import types
 from sgc.ir.types import Kind
@@ -199,7 +199,7 @@ class AbstractJson(AbstractList):
     # -- as other types -----------------------------------------------------------------------
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
-        is_data = other is None or hasattr(other, "symbol") or isinstance(other, DATA)
+        is_data = other is None or has_symbol(other) or isinstance(other, DATA)
         return computed(self.session, fn, self, other) if is_data else otherwise
 
     @as_told
@@ -384,7 +384,7 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
 def is_plain_data(value: Any) -> bool:
     return (
         value is None
-        or hasattr(value, "symbol")
+        or has_symbol(value)
         or type(value) in (*DATA, bool)
         or (isinstance(value, str))
     )

@@ -31,6 +31,7 @@ from sgc.tracing.values.references.fields import (
 )
 from sgc.tracing.values.references.lists import ReferenceList
 from sgc.tracing.values.references.reference import (
+    RESERVED,
     Layout,
     begun,
     class_of,
@@ -114,6 +115,8 @@ class Heap:
         found = {key: field_type(value) for key, value in young.items()}
         if not found:
             refuse(f"an object of {name} has no attributes", INTERPRET)
+        if RESERVED & found.keys():
+            refuse(f"an attribute of {name} has a name that references have", INTERPRET)
         if known and known.keys() != found.keys():
             refuse(f"objects of {name} have different attributes", INTERPRET)
         self._note(name, found)

@@ -177,7 +177,7 @@ def reference_at(of: type, number: Symbol) -> Any:
 
 
 _FIXED = ("__getattribute__", "__setattr__", "__delattr__", "__new__")
-_RESERVED = frozenset({"symbol"})
+RESERVED = frozenset({"symbol"})
 
 
 def may_refer(of: type) -> bool:
@@ -194,7 +194,7 @@ def may_refer(of: type) -> bool:
         return False
     if of.__basicsize__ > object.__basicsize__ + 16 or hasattr(of, "__pydantic_fields__"):
         return False
-    return not any(name in vars(base) for base in bases for name in _RESERVED)
+    return not any(name in vars(base) for base in bases for name in RESERVED)
 
 
 @dataclass
