@@ -213,15 +213,16 @@ class Stock:
 
 
 @sgc.function
-def stocks(s):
+def stocks(s, q):
     s += "list" + sgc.gen("list", stop="\n")
-    found = [Stock(each, len(each)) for each in s["list"].split(",")]
-    last = Stock(s["list"])
-    for each in [last, last]:
-        each.n += 1
-        s += f"{each.symbol}={each.n}" + sgc.gen("z", stop="\n")
-    return last.symbol, last.n, len(found), found[0].symbol
+    found = []
+    for each in s["list"].split(","):
+        found.append(Stock(each, len(each)))
+    best = max(found, key=lambda each: each.n)
+    best.n += 1
+    s += f"{best.symbol}={best.n}" + sgc.gen("z", stop="\n")
+    return best.symbol, [each.n for each in found]
 
 
 def test_an_attribute_may_have_the_name_that_abstract_values_have():
-    equal_or_refused(stocks, REPLIES)
+    assert equal_or_refused(stocks, REPLIES)
