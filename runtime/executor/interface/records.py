@@ -112,7 +112,7 @@ def refuse_leaving(value: Any) -> Any:
                 hint="return a dict or tuple of its attributes, or run it with --interpret",
             )
         if isinstance(each, dict):
-            left += each.values()
+            left += [*each, *each.values()]
         elif isinstance(each, (list, tuple, set, frozenset)):
             left += each
     return value

@@ -13,6 +13,7 @@ from typing import Any
 from sgc.core.session import current_session
 from sgc.tracing.operators.texts import compared
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
+from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
 
 LISTS = (list, tuple, deque)
@@ -31,6 +32,10 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
     """The parts of a sequence that a pattern of this many items matches, in a tuple; else an empty
     one. after: for a pattern with a starred part, the number of items behind it.
     """
+    if type(value) is AbstractRecord:
+        if not value.is_a(tuple):
+            return ()
+        value = tuple(value.parts())
     if isinstance(value, AbstractJson):
         if not _is_sequence(value):
             return ()

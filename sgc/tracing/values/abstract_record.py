@@ -12,12 +12,8 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import has_symbol
 from sgc.ir import types
 from sgc.runtime.executor.code.classes.models import METHODS
-from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
-from sgc.tracing.values.abstract_list import AbstractList
-from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.abstract_object import AbstractObject
-from sgc.tracing.values.references.reference import class_of, is_reference
 
 
 class AbstractRecord(AbstractObject):
@@ -193,22 +189,3 @@ def refuse_object(type_: types.Type) -> None:
             f"an object of {of.name} leaves the program; compiled, it would be of another class",
             hint="give a dict or tuple of its attributes; or " + INTERPRET,
         )
-
-
-def refuse_leaving(value: Any) -> None:
-    """Stops the trace at a value to be returned that holds objects of the user's classes; a named
-    tuple becomes a tuple, as in the interpreter."""
-    if is_reference(value):
-        stop(
-            f"an object of {class_of(value).__name__} leaves the program",
-            hint="give a dict or tuple of its attributes; or " + INTERPRET,
-        )
-    if isinstance(value, AbstractList):
-        refuse_object(value.symbol.type)
-        return
-    if is_record(value) and not isinstance(value, tuple):
-        refuse_object(type_of(value))
-    parts = value.values() if type(value) is dict else value
-    if isinstance(value, (list, tuple)) or type(value) is dict:
-        for part in parts:
-            refuse_leaving(part)

@@ -38,7 +38,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("operators/texts.py", "objects are compared with `is` in a chain"),
         ("operators/texts.py", "whether two lists that attributes have are the same"),
         ("values/abstract_loops.py", "zip(…, strict=True) of a list that an attribute has"),
-        ("values/abstract_record.py", "an object of … leaves the program"),
+        ("values/leaving.py", "an object of … leaves the program"),
     ],
     "no program tried here reaches it": [
         ("overlays/builtins.py", "__len__ gives a number that may be no int"),

@@ -15,6 +15,7 @@ from sgc.tracing.code.trees import source_of, tree_of
 from sgc.tracing.pieces.effects.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.text.named_tuples import USES, made_by_call
 
 _HEAP_TYPE = 1 << 9
 _PLAIN_METHODS = frozenset({"__init__", "__post_init__", "__setitem__", "__delitem__"})
@@ -31,7 +32,8 @@ _DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 @dataclass(frozen=True, eq=False, slots=True)
 class UserClass:
     """A class whose source is known. methods: its functions, with their source; changing: the
-    names of the methods that may change their object; uses: what its description as a model names.
+    names of the methods that may change their object; uses: what its statement names, if that is no
+    source but was made for it.
     """
 
     kind: type
@@ -76,6 +78,9 @@ def user_class(kind: type) -> UserClass:
     """A class of the user's, by its source. Raises NoClass."""
     if issubclass(kind, BaseException):  # a handler outside of the code would not know it
         raise NoClass(f"{kind.__name__} is an error of the program's own")
+    called = None if _statements_of(kind) or not _is_of_module(kind) else made_by_call(kind)
+    if called is not None:
+        return UserClass(kind, called, (), frozenset(), USES)
     node = _source_of(kind)
     if is_model(kind):
         return _model(kind, node)
@@ -144,15 +149,24 @@ def values_of(found: UserClass) -> dict[str, Any]:
     return values
 
 
-def _source_of(kind: type) -> ast.ClassDef:
-    module = sys.modules.get(kind.__module__)
-    filename = getattr(module, "__file__", None)
+def _is_of_module(kind: type) -> bool:
+    """Whether a class's module has it under its name."""
+    return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+
+
+def _statements_of(kind: type) -> list[ast.ClassDef]:
+    """The class statements at the top of a class's module that have its name."""
+    filename = getattr(sys.modules.get(kind.__module__), "__file__", None)
     tree = tree_of(filename) if isinstance(filename, str) else None
     body = [] if tree is None else tree.module.body
-    found = [each for each in body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
+    return [each for each in body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
+
+
+def _source_of(kind: type) -> ast.ClassDef:
+    found = _statements_of(kind)
     if len(found) != 1 or kind.__qualname__ != kind.__name__:
         raise NoClass(f"the source of {kind.__name__} is not at the top of its module")
-    if found[0].keywords or getattr(module, kind.__name__, None) is not kind:
+    if found[0].keywords or not _is_of_module(kind):
         raise NoClass(f"{kind.__name__} is not the class of its source")
     return found[0]
 
