@@ -61,6 +61,8 @@ class ProgramsServicer(object):
         DEADLINE_EXCEEDED, and UNKNOWN: the program itself failed. For who sends a call to another
         server when one fails: with the metadata "sgc-effects: refuse" a program that has effects is not
         run (FAILED_PRECONDITION), and "sgc-begun: no" comes with an error of a run that has not begun.
+        For retry policies, "grpc-retry-pushback-ms" says when there may be room, and -1 with an error of
+        a run that has begun.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

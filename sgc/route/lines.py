@@ -19,7 +19,7 @@ from sgc.route.places import Place
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.backends.engine.wire import identity
 
-MAX_STREAMS = 48  # of a connection; an engine takes 64
+MAX_STREAMS = 48  # of a connection; older engines take 64, and refuse some before
 
 
 class GrpcFace:

@@ -20,7 +20,7 @@ from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.route.engines import BLOCK, Engines
 from sgc.route.lines import GrpcFace, Lines
-from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, log
+from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, PUSHBACK, log
 from sgc.runtime.executor.backends.persistence import MAX_LOST
 from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
@@ -86,7 +86,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
         """What an engine replies; another one, where the first fails and that is safe."""
         lines = self._lines_of(context.invocation_metadata() or ())
         router, tried, n_lost = self._engines.router, set[str](), 0
-        refused = _NOBODY
+        refused: tuple[grpc.StatusCode, str, Metadata] = (*_NOBODY, ())
         try:
             while True:
                 try:
@@ -107,9 +107,9 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
                         router.done(ticket)
                     if failed.is_again:
                         tried.discard(ticket.member.name)
-                    refused = failed.code, failed.told
+                    refused = failed.code, failed.told, failed.trailing
                     if not failed.may_move or n_lost == MAX_LOST:  # it may be what ends them
-                        await context.abort(*refused, failed.trailing)
+                        await context.abort(*refused)
                     continue
                 except BaseException:
                     router.left(ticket)
@@ -175,11 +175,13 @@ def _failure(error: grpc.aio.AioRpcError, has_come: bool, is_once: bool) -> _Fai
     code, told = error.code(), error.details() or "the engine does not say why"
     if code in _ELSEWHERE:
         return _Failed(code, told, may_move=True)
-    trailing = tuple(each for each in error.trailing_metadata() or () if each[0] == BEGUN)
+    given = error.trailing_metadata() or ()
+    trailing = tuple(each for each in given if each[0] in (BEGUN, PUSHBACK))
     is_lost = code is _Status.UNAVAILABLE
     if not is_lost and code is not _Status.RESOURCE_EXHAUSTED:
         return _Failed(code, told, trailing=trailing)
     may_move = not has_come and (not is_once or (BEGUN, "no") in trailing)
     if is_lost and not may_move:
         told = f"the engine was lost while it ran a program: {told}"
+        trailing = (*(each for each in trailing if each[0] != PUSHBACK), (PUSHBACK, "-1"))
     return _Failed(code, told, may_move, is_lost, trailing=trailing)

@@ -30,7 +30,7 @@ from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.engine.server.frames import served
 from sgc.runtime.engine.server.listen import Address, Security, bind
 from sgc.runtime.engine.server.message_check import MessageCheck
-from sgc.runtime.engine.server.server import OPTIONS, SERVICE, STOP_GRACE_S
+from sgc.runtime.engine.server.server import MAX_CALLS, OPTIONS, SERVICE, STOP_GRACE_S
 from sgc.runtime.engine.server.token_check import TokenCheck
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.routing.router import NobodyAnswers
@@ -147,7 +147,9 @@ async def serving_grpc(
         ("grpc.max_allowed_incoming_connections", max_connections()),
     ]
     checks = [TokenCheck(security.tokens)] if security.tokens else []
-    server = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=options)
+    server = grpc.aio.server(
+        interceptors=[*checks, MessageCheck()], options=options, maximum_concurrent_rpcs=MAX_CALLS
+    )
     servicer, health = Servicer(engines, face, security.tokens), HealthServicer()
     engine_pb2_grpc.add_EngineServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     health_pb2_grpc.add_HealthServicer_to_server(health, server)

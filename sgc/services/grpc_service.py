@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -21,7 +22,7 @@ from sgc.errors import (
 from sgc.proto import programs_pb2 as pb
 from sgc.proto import programs_pb2_grpc
 from sgc.runtime.engine.http.body import parsed
-from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, HttpError
+from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, PUSHBACK, HttpError
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.services.programs import NOT_BEGUN, Programs, no_program
@@ -80,15 +81,23 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
                         yield pb.ProgramEvent(text=text)
         except SgcError as error:
             code = next(row[1] for row in _STATUS if isinstance(error, row[0]))
-            await context.abort(
-                code, str(error), _NOT_BEGUN if isinstance(error, NOT_BEGUN) else ()
-            )
+            await context.abort(code, str(error), _trailing(error))
 
 
 def add_programs(programs: Programs, server: grpc.aio.Server) -> str:
     """Adds the service to a server; returns its name."""
     programs_pb2_grpc.add_ProgramsServicer_to_server(Servicer(programs), server)  # type: ignore[no-untyped-call]
     return str(pb.DESCRIPTOR.services_by_name["Programs"].full_name)
+
+
+def _trailing(error: SgcError) -> tuple[tuple[str, str], ...]:
+    """Tells a client whether, and when, it may ask again. A run that has begun may have had
+    effects, so no retry policy repeats it."""
+    if not isinstance(error, NOT_BEGUN):
+        return ((PUSHBACK, "-1"),)
+    if isinstance(error, Overloaded) and error.retry_after_s:
+        return (*_NOT_BEGUN, (PUSHBACK, str(math.ceil(error.retry_after_s * 1000))))
+    return _NOT_BEGUN
 
 
 def _token(context: grpc.aio.ServicerContext) -> str:

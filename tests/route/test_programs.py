@@ -43,7 +43,7 @@ class Runs(programs_pb2_grpc.ProgramsServicer):
             if self.fails and number == self.after:
                 begun = self.told.get("begun")
                 code = grpc.StatusCode[self.fails]
-                trailing = (("sgc-begun", begun),) if begun else ()
+                trailing = (("sgc-begun", begun), ("grpc-retry-pushback-ms", "7")) if begun else ()
                 await context.abort(code, f"{self.name} says so", trailing)
             yield event
 
@@ -80,7 +80,7 @@ def test_a_run_goes_to_one_engine_with_its_token_and_deadline():
             (asked,) = [each for each in (one, other) if each.asked]
             assert asked.metadata["authorization"] == "Bearer t"
             assert asked.metadata["x-request-id"] == "r"
-            assert 40 < asked.left_s <= 50
+            assert 40 < asked.left_s < 51  # gRPC rounds it up
             listed = await stub.ListPrograms(pb.ListProgramsRequest())
             assert listed.programs[0].name in ("one", "other")
 
@@ -113,6 +113,8 @@ def test_a_run_is_repeated_only_if_nothing_can_happen_twice(bad, told):
                     found = None
                 except grpc.aio.AioRpcError as error:
                     found = error.details()
+                    told_when = dict(error.trailing_metadata()).get("grpc-retry-pushback-ms")
+                    assert ("lost while" in found) == (told_when == "-1")
             assert len(bad.asked) == 1
             assert len(good.asked) == (told is None)
             assert told is None or told in found
@@ -138,11 +140,13 @@ def test_who_asks_not_to_run_what_has_effects_is_told_so():
 
 def test_what_all_engines_refuse_is_told():
     async def check() -> None:
-        runs = [Runs(name, "NOT_FOUND") for name in "ab"]
+        runs = [Runs(name, "RESOURCE_EXHAUSTED", begun="no") for name in "ab"]
         async with behind_one(*runs) as stub:
             with pytest.raises(grpc.aio.AioRpcError, match="says so") as caught:
                 await run(stub)
-            assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            told = {"sgc-begun": "no", "grpc-retry-pushback-ms": "7"}
+            assert dict(caught.value.trailing_metadata()) == told
             assert all(len(each.asked) == 1 for each in runs)
 
     asyncio.run(check())

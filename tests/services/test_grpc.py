@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
-from waiting import until
+from waiting import BOUND_S, until
 
 from sgc.proto import programs_pb2 as pb
 from sgc.proto.programs_pb2_grpc import ProgramsStub
@@ -89,6 +89,38 @@ def test_a_call_that_is_cancelled_ends_its_run(server, stub):
     for each in calls:
         each.cancel()
     until(lambda: server.ask("/v1/programs/tip", {"arguments": {"topic": "tea"}}).status == 200)
+
+
+def test_a_client_s_retry_policy_asks_again_when_it_is_told_to(server):
+    policy = {"maxAttempts": 5, "initialBackoff": "9s", "maxBackoff": "9s", "backoffMultiplier": 1,
+              "retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNKNOWN"]}  # fmt: skip
+    every = {"name": [{}], "retryPolicy": policy}
+    options = [("grpc.service_config", json.dumps({"methodConfig": [every]}))]
+    with grpc.insecure_channel(server.uri, options=options) as channel:
+        stub = ProgramsStub(channel)
+        calls = [stub.RunProgram(call("tip", topic="a"), timeout=BOUND_S) for _ in range(4)]
+        assert [len(list(each)) for each in calls] == [1, 1, 1, 1]
+        with pytest.raises(grpc.RpcError) as caught:  # it had begun: at once, and once
+            list(stub.RunProgram(call("fails", topic="a"), timeout=5))
+        assert caught.value.code() is grpc.StatusCode.UNKNOWN
+
+
+def test_a_burst_on_one_connection_is_answered_or_told_when_to_ask_again(server):
+    """Also if the client reads one answer after another."""
+    with grpc.insecure_channel(server.uri, options=[("burst", 1)]) as channel:
+        stub, n_answers, refused = ProgramsStub(channel), 0, []
+        for each in [stub.RunProgram(call("tip", topic="a"), timeout=BOUND_S) for _ in range(200)]:
+            try:
+                (event,) = each
+                n_answers += json.loads(event.result)["object"] == "program.run"
+            except grpc.RpcError as error:
+                refused.append((error.code().name, *sorted(error.trailing_metadata())))
+    assert n_answers == 200 - len(refused)
+    for code, (pushback, in_ms), begun in refused:
+        assert (code, pushback) == ("RESOURCE_EXHAUSTED", "grpc-retry-pushback-ms")
+        assert 0 < int(in_ms) < 60_000
+        assert begun == ("sgc-begun", "no")
+    assert n_answers >= 2
 
 
 def test_a_call_s_deadline_ends_the_run(server, stub):

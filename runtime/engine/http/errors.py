@@ -14,6 +14,8 @@ RETRY_AFTER_S = 1
 # Marks of a program's call, for who may send it to several servers: headers, or gRPC's metadata.
 BEGUN = "sgc-begun"  # of an error: "no" if the run has not begun
 EFFECTS = "sgc-effects"  # of a call, over gRPC: "refuse" not to run a program that has effects
+# gRPC's own, of an error: when a client's retry policy asks again, in ms; -1: it does not.
+PUSHBACK = "grpc-retry-pushback-ms"
 log = logging.getLogger("sgc.http")
 _TYPES = {
     401: "authentication_error",

@@ -44,10 +44,17 @@ if TYPE_CHECKING:  # a server without images does no numerics
 
 SERVICE = "sgc.engine.v1.Engine"
 STOP_GRACE_S = 1.0
+MAX_CALLS_OF_CONNECTION = 512  # more than programs and sessions that a server runs, so that what is
+# beyond those is refused at once and told when to come back; beyond this, clients hold calls back
+MAX_CALLS = 32_768
 OPTIONS = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
-    ("grpc.max_concurrent_streams", 64),
+    ("grpc.max_concurrent_streams", MAX_CALLS_OF_CONNECTION),
+    # else a call is refused while one that the client has seen the end of is not yet freed here
+    ("grpc.http.overload_protection", 0),
+    ("grpc.server.max_pending_requests", 4096),  # of all connections; those beyond are cancelled
+    ("grpc.server.max_pending_requests_hard_limit", 8192),
     ("grpc.max_connection_idle_ms", 60_000),  # no call: the client reconnects
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.keepalive_time_ms", 30_000),
@@ -142,7 +149,11 @@ class EngineServer:
             ("grpc.max_allowed_incoming_connections", max_connections()),
         ]
         checks = [TokenCheck(security.tokens)] if security.tokens else []
-        self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=options)
+        self.grpc = grpc.aio.server(
+            interceptors=[*checks, MessageCheck()],
+            options=options,
+            maximum_concurrent_rpcs=MAX_CALLS,
+        )
         self._health = HealthServicer()
         self._shared: Shared | None = None
         self._sweeping: asyncio.Task[None] | None = None

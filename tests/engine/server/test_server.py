@@ -137,6 +137,20 @@ def test_many_requests_share_frames(engine: EmbeddedEngine) -> None:
     asyncio.run(main())
 
 
+def test_many_sessions_share_a_connection(engine: EmbeddedEngine) -> None:
+    async def check() -> None:
+        async with connected(engine.uri) as stub:
+            calls = [stub.Session(timeout=BOUND_S) for _ in range(100)]
+            for call in calls:
+                await call.write(pb.ClientFrame(requests=[generate(1)]))
+            found = [(await replies_of(call, [1]))[1] for call in calls]
+            assert len({replies[-1].generated.text for replies in found}) == 1
+            for call in calls:
+                call.cancel()
+
+    asyncio.run(check())
+
+
 def test_scores_and_commits(engine: EmbeddedEngine) -> None:
     async def main() -> None:
         async with connected(engine.uri) as stub:
