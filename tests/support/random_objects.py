@@ -12,6 +12,7 @@ import textwrap
 REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
 
 HEAD = """
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 import sgc
@@ -25,6 +26,12 @@ class Thing:
         self.up = None
         self.kids = []
         self.words = []
+        self.marks = {}
+        self.seen = set()
+
+    def mark(self, key, by=1):
+        self.marks[key] = self.marks.get(key, 0) + by
+        return self
 
     def bump(self, by=1):
         self.n += by
@@ -65,6 +72,24 @@ class Box:
     things: list = field(default_factory=list)
     n_put: int = 0
     best: "Thing | None" = None
+    by: "dict[str, Thing]" = field(default_factory=dict)
+    groups: dict = field(default_factory=lambda: defaultdict(list))
+    counts: Counter = field(default_factory=Counter)
+    rows: list = field(default_factory=list)
+
+    def named(self, name):
+        if name not in self.by:
+            self.by[name] = Thing(name)
+        return self.by[name]
+
+    def __contains__(self, name):
+        return any(each.name == name for each in self.things)
+
+    def __getitem__(self, name):
+        for each in self.things:
+            if each.name == name:
+                return each
+        raise KeyError(name)
 
     def put(self, thing):
         self.things.append(thing)
@@ -102,12 +127,22 @@ TAIL = """
 for each in (a, b):
     names = [kid.name for kid in each.kids]
     s += each.label + "/" + ",".join(each.words) + "/" + ",".join(names)
+    marks = [f"{key}={n}" for key, n in each.marks.items()]
+    s += ";".join(marks) + "/" + ",".join(sorted(each.seen))
 for each in box:
     s += f"{each.name} {each.n} {each.note} {each.up is None}"
 for each in xs:
     s += str(each)
 if box.best is not None:
     s += "best " + box.best.name
+for name, each in box.by.items():
+    s += f"{name}:{each.label}"
+for name, group in box.groups.items():
+    s += f"{name}:{len(group)}"
+for row in box.rows:
+    s += row["k"] + row.get("v", "-")
+counts = [f"{key}{n}" for key, n in box.counts.items()]
+s += ",".join(counts)
 return f"{len(box)} {len(xs)} {box.n_put} {a is b}"
 """
 
@@ -168,6 +203,55 @@ SIMPLE = (
     "pair = (a, len(xs))\npair[0].n += pair[1]",
     "pairs = [(each, each.n) for each in xs]\nfor one, n in pairs:\n    one.n += n",
     "try:\n    b = xs[2]\nexcept IndexError:\n    s += 'none'",
+    "a.marks[s['g']] = 1",
+    "a.mark(s['g'])",
+    "b.mark('a', 2).mark(s['g'])",
+    "m = a.marks\nm['m'] = len(m)",
+    "a.marks = b.marks",
+    "b.marks = {}",
+    "a.marks.pop(s['g'], 0)",
+    "if s['g'] in a.marks:\n    del a.marks[s['g']]",
+    "try:\n    s += str(a.marks[s['g']])\nexcept KeyError:\n    s += 'no mark'",
+    "for key in sorted(a.marks):\n    s += key",
+    "for key, n in a.marks.items():\n    a.marks[key] = n + 1",
+    "s += str(sum(b.marks.values())) + str(len(b.marks)) + str(bool(a.marks))",
+    "a.marks.update(b.marks)",
+    "best = max(a.marks, key=a.marks.get, default='')\ns += best",
+    "a.seen.add(s['g'])",
+    "b.seen.add('b')",
+    "b.seen.discard(s['g'])",
+    "if s['g'] in b.seen:\n    a.seen.update(['x', s['g']])",
+    "b.seen = a.seen",
+    "a.seen = set()",
+    "for word in s['g'].split(','):\n    if word not in a.seen:\n        a.seen.add(word)",
+    "box.by[s['g']] = a",
+    "box.by[b.name] = b",
+    "b = box.named(s['g'])",
+    "box.named('a').bump()",
+    "b = box.by.get(s['g'], b)",
+    "found = box.by.get(s['g'])\nif found is not None:\n    found.n += 7",
+    "a = box.by.setdefault('s', a)",
+    "for each in box.by.values():\n    each.n += 1",
+    "xs = list(box.by.values())",
+    "a = max(box.by.values(), key=lambda each: each.n, default=a)",
+    "box.by.pop(s['g'], None)",
+    "s += str(len(box.by)) + ','.join(box.by)",
+    "xs = [each for each in box.by.values() if each.n]",
+    "box.groups[s['g']].append(a)",
+    "for each in xs:\n    box.groups[each.name].append(each)",
+    "for each in box.groups[s['g']]:\n    each.n += 3",
+    "box.groups['z'] = list(xs)",
+    "box.counts[s['g']] += 1",
+    "for word in s['g'].split(','):\n    box.counts[word] += 1",
+    "top = box.counts.most_common(1)\nif top:\n    s += top[0][0]",
+    "box.rows.append({'k': s['g'], 'v': a.name})",
+    "row = {'k': 'r'}\nbox.rows.append(row)",
+    "for row in box.rows:\n    row['v'] = s['g']",
+    "if box.rows:\n    box.rows[-1]['k'] += '!'",
+    "if s['g'] in box:\n    a = box[s['g']]",
+    "try:\n    b = box[s['g']]\nexcept KeyError:\n    s += 'none'",
+    "if a in xs:\n    s += str(xs.index(a))",
+    "if b in box.things:\n    box.things.remove(b)",
 )
 BLOCKS = (
     "if a is b:",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import gc
 import inspect
@@ -13,6 +14,7 @@ from typing import Any
 
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.calling import makes_first, noted_at, python_of
+from sgc.tracing.code.operator_names import CONTAINS, ITEM
 from sgc.tracing.code.stacks import Slot, Stack
 from sgc.tracing.code.stacks import is_clean as is_clean_stack
 
@@ -104,12 +106,29 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
     loads, name = info.callee(frame.f_lasti) or ("", "")
     if loads in ("LOAD_METHOD", "LOAD_ATTR") and name == code.co_name:
         return name
+    if code.co_name == _SPECIAL.get(name) and _is_pythons(frame, name):
+        return code.co_name
     is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
     found = python_of((frame.f_globals if is_global else frame.f_locals).get(name))
     if found is None or not _is_of(found.__code__, code):
         looks = info.looked_at(frame.f_lasti)
         found = noted_at(frame, lambda offset: info.start_of(offset) == looks)
     return found if found is not None and _is_of(found.__code__, code) else None
+
+
+# What calls a special method at once, and gives what that gives.
+_SPECIAL = {
+    "str": "__str__", "len": "__len__", CONTAINS: "__contains__", ITEM: "__getitem__",
+}  # fmt: skip
+
+
+def _is_pythons(frame: FrameType, name: str) -> bool:
+    """Whether a name means an operator, or Python's own function of that name."""
+    own, code = getattr(builtins, name, None), frame.f_code
+    if own is None:
+        return True
+    is_local = name in code.co_varnames + code.co_cellvars + code.co_freevars
+    return not is_local and frame.f_globals.get(name, own) is own
 
 
 def _is_of(code: CodeType, running: CodeType) -> bool:

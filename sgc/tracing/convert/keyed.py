@@ -71,7 +71,7 @@ def _chosen(
         if not is_one or any(isinstance(each, SCOPES) for each in ast.walk(key.body)):
             return None
         value = _Renamed(arguments.args[0].arg).visit(copy.deepcopy(key.body))
-    elif isinstance(key.value if isinstance(key, ast.Attribute) else key, ast.Name):
+    elif _is_dotted(key):
         value = _at(ast.Call(copy.deepcopy(key), [_at(ast.Name(_ITEM, ast.Load()), key)], []), key)
     else:
         return None
@@ -83,6 +83,11 @@ def _chosen(
     args = [_at(ast.Constant(name), node), pairs, *more]
     rest = [_at(ast.keyword(key, value), value) for key, value in given.items()]
     return _at(ast.Call(_at(ast.Name(CHOSEN, ast.Load()), node), args, rest), node)
+
+
+def _is_dotted(key: ast.expr) -> bool:
+    """Whether an expression is a name, or attributes of one."""
+    return isinstance(key, ast.Name) or (isinstance(key, ast.Attribute) and _is_dotted(key.value))
 
 
 class _Renamed(ast.NodeTransformer):

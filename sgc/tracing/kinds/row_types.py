@@ -83,10 +83,27 @@ class RefType(Type):
         return cls(Kind.INT, name=name)
 
 
+@dataclass(frozen=True, slots=True)
+class DictType(ObjectType):
+    """The type of a dict that an attribute has. key, value: of its keys and values; None if nothing
+    was ever put into it; form: `dict`, `set`, `Counter`, or the type that a `defaultdict` calls.
+    """
+
+    key: Type | None = None
+    value: Type | None = None
+    form: str = ""
+
+    @classmethod
+    def of(cls, key: Type | None, value: Type | None, form: str) -> DictType:
+        return cls(Kind.JSON, key=key, value=value, form=form)
+
+
 def holds_references(type_: Type) -> bool:
     """Whether a value of this type may be or hold a reference."""
     if isinstance(type_, RefType):
         return True
+    if isinstance(type_, DictType):
+        return any(each is not None and holds_references(each) for each in (type_.key, type_.value))
     if isinstance(type_, OptionalType):
         return holds_references(type_.of)
     if isinstance(type_, (RowType, RecordType)):

@@ -45,7 +45,7 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
-    if isinstance(over, ProgramStateGroup):
+    if isinstance(over, ProgramStateGroup) or is_reference(over):
         return True
     if type(over) is GeneratorType:
         return _is_of_run_time(over)

@@ -21,7 +21,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.computing import formatted_by
 from sgc.tracing.values.open_fork import EndedChild
-from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.heap import CELLS
 from sgc.tracing.values.references.reference import heap_of, is_reference
 
 
@@ -108,7 +108,7 @@ def identical(one: Any, other: Any) -> bool:
         return bool(heap_of(one).are_same(one, other))
     if is_reference(one) or is_reference(other):
         return False
-    if type(one) is ReferenceList and type(other) is ReferenceList:
+    if type(one) in CELLS and type(other) in CELLS:
         stop("whether two lists that attributes have are the same", COMPARE)
     return same(one) is same(other)
 

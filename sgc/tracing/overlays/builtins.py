@@ -38,6 +38,7 @@ from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.open_fork import OpenFork
+from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.watch.ambient import note_print
 
 
@@ -174,6 +175,8 @@ def _extreme(name: str, of_list: str) -> Callable[..., Any]:
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is ReferenceDict:
+            args = (args[0].in_any_order(),)
         if len(args) == 1 and not kwargs and _is_list(args[0]):
             return _over(args[0], of_list, args[0].item_type, ("ValueError",))
         if any(isinstance(arg, AbstractJson) for arg in args):
@@ -252,6 +255,8 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
 
 def _keys_of(items: Any) -> Any:
     """The keys of a dict out of JSON; any other value as it is."""
+    if type(items) is ReferenceDict:
+        return items.in_any_order()
     is_dict = isinstance(items, AbstractJson) and items.is_a(dict)
     return items.keys() if is_dict else items
 
@@ -273,6 +278,8 @@ def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args
 
 
 def _sum(items: Any, /, start: Any = 0) -> Any:
+    if type(items) is ReferenceDict:
+        items = items.in_any_order()
     if not _is_list(items):
         return functools.reduce(_plus, items, start) if type(start) is list else sum(items, start)
     found = {items.item_type.kind, _kind(start)} - {Kind.BOOL}
@@ -292,6 +299,8 @@ def _some(name: str) -> Callable[[Any], Any]:
 
 
 def _list(*args: Any) -> Any:
+    if len(args) == 1 and type(args[0]) is ReferenceDict:
+        args = (args[0].as_list(),)
     return args[0][:] if len(args) == 1 and _is_list(args[0]) else list(*args)
 
 

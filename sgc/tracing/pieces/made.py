@@ -156,8 +156,11 @@ class Sites:
         return True
 
     def note(self, made: Made) -> Made:
-        """Notes the classes of some code; raises NotData if a name stands for two."""
+        """Notes the classes of some code; raises NotData if a name stands for two, or if objects of
+        it are references."""
         for name, found in made.classes.items():
+            if self.layout.is_used and self.layout.classes.get(name) is found.kind:
+                raise NotData(f"objects of {name} are references")
             if self.classes.setdefault(name, found).kind is not found.kind:
                 raise NotData(f"there are two classes {name}")
         return made

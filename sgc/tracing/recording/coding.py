@@ -47,7 +47,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.heap import LIVE
 from sgc.tracing.values.references.reference import is_reference
 
 MAKES_LISTS = frozenset(
@@ -126,8 +126,9 @@ class Coding(Merging):
         kind = type(value)
         if kind in _LONE:
             return super().operand(value)
-        if kind is ReferenceList:
-            value, kind = value.now(), AbstractList
+        if kind in LIVE:
+            value = value.now()
+            kind = type(value)
         if issubclass(kind, AbstractList) and self.view_state(value.symbol) == "stale":
             stop(
                 "keys(), values() or items() of a dict, or groups of a list, that has changed "

@@ -112,6 +112,7 @@ class Deciding(Calling):
 
     def joined(self, sep: str, items: Any) -> Any:
         """`sep.join(items)` for an abstract list."""
+        items = items.as_list()
         is_of_text = items.symbol.type == types.list_of(types.TEXT)
         return (computed if is_of_text else attempted)(self, "join", sep, items)
 

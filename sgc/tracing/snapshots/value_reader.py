@@ -52,8 +52,9 @@ from sgc.tracing.values.items import type_of as type_of_item
 from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.lists import ReferenceList
+from sgc.tracing.values.references.heap import CELLS
 from sgc.tracing.values.references.reference import class_of, is_reference, is_young, young_of
+from sgc.tracing.values.references.views import ReferenceView
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
@@ -114,9 +115,12 @@ class ValueReader:
         kind = type(value)
         if is_reference(value):
             self._reference(value, holder, key)
-        elif kind is ReferenceList:
+        elif kind in CELLS:
             self._tokens.append((kind, value.name))
             self._value(value.number)
+        elif kind is ReferenceView:
+            self._tokens.append((kind, value.part))
+            self._value(value.of)
         elif holder is not None and kind in _LEAVES and not _is_unset(value, holder):
             self._leaf(value, Place(holder, key))
         elif kind is str or kind is AbstractText:

@@ -28,6 +28,7 @@ from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
 from sgc.tracing.values.items import StandIn, argument, type_of
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.references.reference import is_reference, shows_itself
 
 _END = object()
 
@@ -39,7 +40,7 @@ class AbstractList:
 
     __slots__ = ("session", "symbol")
 
-    is_live = is_void = False
+    is_live = is_void = is_cell = False
     part_type = types.JSON  # of its items, if its own type does not say it
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
@@ -79,7 +80,13 @@ class AbstractList:
         )
 
     def __contains__(self, item: Any) -> bool:
-        return bool(computed(self.session, "has", self, argument(self.session, item)))
+        return bool(self._looked_for("has", item))
+
+    def _looked_for(self, fn: str, item: Any) -> Any:
+        """`has`, `where` or `n_of`, which finds the item."""
+        if is_reference(item):
+            return self.session.heap.looked_for(fn, self, item)
+        return computed(self.session, fn, self, argument(self.session, item))
 
     def __bool__(self) -> bool:
         if known_of(self.symbol, self.session).min_items:
@@ -119,6 +126,10 @@ class AbstractList:
 
     def __reversed__(self) -> Iterator[Any]:
         return Backwards(self.iterated())
+
+    def as_list(self) -> Any:
+        """What has the items that a loop over this value gets."""
+        return self
 
     def iterated(self) -> AbstractList:
         """The list that a loop over this value iterates."""
@@ -253,12 +264,21 @@ class AbstractList:
 
     def __delitem__(self, index: Any) -> None:
         if isinstance(index, slice):
-            self._needs_items()
+            self._delete(index)
+            return
         index = whole(index)
         why = self.session.attempt("put", self, index, None)
         if why is not None:  # with the message for an assignment
             raise IndexError(why)
         self._become("without", index)
+
+    def _delete(self, items: slice) -> None:
+        if items.step is not None or (items.start is not None and items.stop is not None):
+            self._needs_items()
+        if items.start is None and items.stop is None:
+            self.clear()
+        else:
+            self._become("slice", whole(items.stop), whole(items.start), None)
 
     def pop(self, index: Any = -1) -> Any:
         index, before = whole(index), AbstractList(self.symbol, self.session)
@@ -266,7 +286,12 @@ class AbstractList:
         return before.sure_item(index)
 
     def remove(self, item: Any) -> None:
-        self._become("removed", item)
+        if not is_reference(item):
+            self._become("removed", item)
+        elif item in self:
+            self._become("without", self._looked_for("where", item))
+        else:
+            [].remove(item)  # raises Python's own error
 
     def clear(self) -> None:
         self._become("slice", 0, 0, None)
@@ -280,11 +305,16 @@ class AbstractList:
         self._become("sorted", bool(reverse))
 
     def count(self, item: Any) -> Any:
-        return computed(self.session, "n_of", self, argument(self.session, item))
+        return self._looked_for("n_of", item)
 
     def index(self, item: Any, *bounds: Any) -> Any:
         if bounds:
             self._needs_items()
+        if is_reference(item):
+            if item not in self:
+                shown = repr(item) if shows_itself(item) else "an object"  # not its address
+                raise ValueError(f"{shown} is not in list")
+            return self._looked_for("where", item)
         return attempted(self.session, "where", self, argument(self.session, item))
 
     def __hash__(self) -> int:

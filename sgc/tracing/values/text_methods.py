@@ -171,6 +171,7 @@ def _join(self: Any, items: Any) -> Any:
         return computed(self.session, "join", self, items)
     if getattr(type(items), "joined", None) is not None and items.may_be_users:
         return items.joined(self)
+    items = items.as_list() if hasattr(type(items), "as_list") else items
     is_of_text = items.symbol.type == types.list_of(types.TEXT)
     return (computed if is_of_text else attempted)(self.session, "join", self, items)
 

@@ -9,16 +9,15 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import random_objects
 from control_flow import agree, equal_or_refused
+from traced_at_once import at_once
 
 import sgc
 from sgc.errors import TraceError
 from sgc.tracing import tracer
-from sgc.tracing.values.references.reference import may_refer
 
 REPLIES = random_objects.REPLIES
 
@@ -128,13 +127,13 @@ def test_the_check_calls_a_len_of_the_programs_own():
 
 
 def test_objects_of_a_list_are_changed_through_other_lists(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    monkeypatch.setattr(tracer, "_with_references", at_once)
     graph = agree(tasks, REPLIES, n=8)
     assert len(list(graph.nodes())) < 250
 
 
 def test_objects_that_refer_to_each_other(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(tree, REPLIES, n=8)
 
 
@@ -155,25 +154,14 @@ def shared_list(s):
 
 
 def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    monkeypatch.setattr(tracer, "_with_references", at_once)
     with pytest.raises(TraceError, match="held elsewhere"):
         tracer.trace(shared_list, is_full=True)
 
 
-def _at_once(trace: Any, apart: Any, budget: Any, is_full: Any, report: Any) -> Any:
-    """Traces with references, without a trace of Python's objects before."""
-    names = trace.function.python.__globals__
-    layout = apart.sites.layout
-    layout.is_used = True
-    layout.classes = {
-        name: each for name, each in names.items() if isinstance(each, type) and may_refer(each)
-    }
-    return tracer._traced(apart, budget, True, report)
-
-
 def _outcomes(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many random programs are whole and equal to the interpreter, and how many are refused."""
-    monkeypatch.setattr(tracer, "_with_references", _at_once)
+    monkeypatch.setattr(tracer, "_with_references", at_once)
     monkeypatch.syspath_prepend(folder)
     found: Counter[str] = Counter()
     for seed in seeds:

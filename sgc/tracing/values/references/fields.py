@@ -1,21 +1,19 @@
-"""The types of attributes of objects that references stand for, and who else has their lists."""
+"""The types of attributes of objects that references stand for, and what may be done with them."""
 
 from __future__ import annotations
 
-import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from types import FrameType
 from typing import Any
 
-from sgc.core.places import is_users
 from sgc.core.stops import INTERPRET
 from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Type
-from sgc.tracing.code.frames import N_OF_LOOK
 from sgc.tracing.kinds.row_types import (
     NOTHING,
+    DictType,
     OptionalType,
     RefType,
     RowType,
@@ -26,29 +24,100 @@ from sgc.tracing.kinds.row_types import (
     joined as joined_types,
 )
 from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.reference import refuse
+from sgc.tracing.values.references.reference import class_of, is_its_own, is_reference, refuse
 
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+_FORMS: dict[Any, str] = {dict: "dict", Counter: "Counter", set: "set"}
+# What a `defaultdict` calls, by the form of its type.
+FACTORIES = {f"default {of.__name__}": of for of in (list, dict, set, int, float, str, bool)}
+PLAIN_CELLS = (list, defaultdict, *_FORMS)
 
 
 def cells(name: str, key: str) -> str:
     return f"{name}.{key}"
 
 
-def field_type(value: Any) -> Type:
-    """The type of what an attribute is set to; of a list, with that of its items."""
+def inner(name: str) -> str:
+    """The name of the lists and dicts that those of a name hold."""
+    return f"{name}[]"
+
+
+def is_cell_type(type_: Type | None) -> bool:
+    """Whether values of a type are lists or dicts, which have numbers."""
+    return type_ is not None and (type_.item is not None or isinstance(type_, DictType))
+
+
+def field_type(value: Any, name: str = "") -> Type:
+    """The type of what an attribute is set to; of a list or dict, with those of what it holds.
+    name: of the lists or dicts of the attribute."""
     if type(value) is list:
-        return types.list_of(joined_item(map(_item_type, value)) if value else NOTHING)
-    if isinstance(value, AbstractList) and value.is_live:
-        return value.whole_type
+        found = [item_type(each, name) for each in value]
+        return types.list_of(_joined_all(name, found) or NOTHING)
+    if type(value) in PLAIN_CELLS:
+        return _dict_type(value, name)
+    if is_cell(value):
+        found_type: Type = value.layout_type
+        return found_type
     if type(value) is AbstractList:
         return types.list_of(allowed(value.item_type))
+    return _plain_type(value)
+
+
+def _dict_type(value: Any, name: str) -> Type:
+    form = _FORMS.get(type(value)) or f"default {_name_of(value.default_factory)}"
+    if form not in FACTORIES and form not in _FORMS.values():
+        refuse("a defaultdict of an attribute calls another function than a type's", INTERPRET)
+    key = _joined_all(name, [key_type(each) for each in value])
+    if form == "set":
+        return DictType.of(key, None, form)
+    held = _joined_all(name, [item_type(each, name) for each in value.values()])
+    return DictType.of(key, held or default_type(form), form)
+
+
+def _name_of(factory: Any) -> str:
+    return next((of.__name__ for of in FACTORIES.values() if factory == of), "")
+
+
+def default_type(form: str) -> Type | None:
+    """The type of what a `defaultdict` or `Counter` gives for a key that it does not have."""
+    if form == "Counter":
+        return types.INT
+    return field_type(FACTORIES[form]()) if form in FACTORIES else None
+
+
+def key_type(key: Any) -> Type:
+    """The type of a key of a dict."""
+    found = _plain_type(key)
+    if is_reference(key) and not is_its_own(class_of(key)):
+        refuse("a key of a dict is an object with an __eq__ or __hash__ of its own", INTERPRET)
+    if found in _SCALARS or isinstance(found, RefType):
+        return found
+    if isinstance(found, RowType) and all(each in _SCALARS for each in found.row):
+        return found
+    refuse("a key of a dict of an attribute is neither text, number, bool nor object", INTERPRET)
+
+
+def item_type(value: Any, name: str) -> Type:
+    """The type of what is put into a list or dict of a name."""
+    if is_cell(value):
+        found_type: Type = value.layout_type
+        return found_type if value.name == inner(name) else RefType.to(value.name)
+    if type(value) in PLAIN_CELLS:
+        return field_type(value, inner(name))
+    return _plain_type(value)
+
+
+def _plain_type(value: Any) -> Type:
+    if isinstance(value, str) and type(value) not in (str, AbstractText):
+        refuse(f"an attribute is a {type(value).__name__}, which would be a text", INTERPRET)
     return allowed(NOTHING if value is None else type_of(value))
 
 
-def _item_type(value: Any) -> Type:
-    return allowed(type_of(value))
+def is_cell(value: Any) -> bool:
+    """Whether a value stands for a list or dict of an attribute."""
+    return isinstance(value, AbstractList) and value.is_cell
 
 
 def allowed(type_: Type) -> Type:
@@ -61,67 +130,84 @@ def allowed(type_: Type) -> Type:
     if isinstance(type_, OptionalType):
         is_one = bool(allowed(type_.of))
     if not is_one:
-        refuse("an attribute is neither text, number, bool, object, nor a list of them", INTERPRET)
+        refuse("an attribute is neither text, number, bool, object, nor a list or dict", INTERPRET)
     return type_
 
 
-def joined(name: str, key: str, known: Type | None, found: Type) -> Type:
-    if known is None or known == found:
-        return found
+class _Apart(Exception):
+    """No type covers two types."""
+
+
+def _joined_all(name: str, found: Iterable[Type]) -> Type | None:
+    wider: Type | None = None
+    try:
+        for each in found:
+            wider = _joined(wider, each)
+    except _Apart:
+        refuse(f"a list or dict of {name} has values of different types", INTERPRET)
+    return wider
+
+
+def _joined(known: Type | None, found: Type | None) -> Type | None:
+    """The type that covers two; None is the type of what was never put anywhere."""
+    if known is None or found is None or known == found:
+        return known or found
+    if isinstance(known, DictType) and isinstance(found, DictType):
+        if known.form != found.form:
+            raise _Apart
+        key = _joined(known.key, found.key)
+        if isinstance(key, OptionalType):
+            raise _Apart
+        return DictType.of(key, _joined(known.value, found.value), known.form)
     if known.item is not None and found.item is not None:
-        items = {known.item, found.item} - {NOTHING}
-        if len(items) == 1:
-            return types.list_of(items.pop())
-        wider: Type | None = types.list_of(joined_item(items))
+        return types.list_of(_joined_items({known.item, found.item} - {NOTHING}))
+    if isinstance(known, RowType) and isinstance(found, RowType):
+        wider: Type | None = joined_item((known, found))
     else:
         wider = joined_types(known, found)
+    if wider is None or wider == types.JSON:
+        raise _Apart
+    return wider
+
+
+def _joined_items(items: set[Type]) -> Type:
+    if len(items) == 1:
+        return items.pop()
+    if all(map(is_cell_type, items)):
+        return _joined(*items) or NOTHING
+    if any(map(is_cell_type, items)):
+        raise _Apart
+    return joined_item(items)
+
+
+def joined(name: str, key: str, known: Type | None, found: Type) -> Type:
+    try:
+        wider = _joined(known, found)
+    except _Apart:
+        wider = None
     if wider is None or wider == types.JSON:
         refuse(f"the attribute {key} of {name} has values of different types", INTERPRET)
     return wider
 
 
-def is_held(value: Any, n_more: int) -> bool:
-    """Whether others than one attribute have a value. n_more: how many more refer to it; variables
-    of converted code do no longer."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if is_users(frame):
-            for name, each in frame.f_locals.items():
-                if each is value and not name.startswith("__sgc_"):
-                    return True
-                n_more -= (1 + N_OF_LOOK) * (each is value)
-        frame = frame.f_back
-    return n_more > 0
-
-
-def held_by(young: dict[str, Any], key: str) -> int:
-    """How many refer to a young object's attribute, beside the object."""
-    return sys.getrefcount(young[key]) - _N_OF_YOUNG
-
-
-def _counted() -> tuple[int, int]:
-    """The reference counts of a value that one attribute alone has."""
-    young: dict[str, Any] = {}
-    young["key"] = []
-
-    class Probe:
-        n = 0
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            type(self).n = sys.getrefcount(value)
-
-    probe = Probe()
-    probe.key = []  # type: ignore[attr-defined]
-    return sys.getrefcount(young["key"]), Probe.n
-
-
-_N_OF_YOUNG, N_OF_SET = _counted()
+def joined_inside(known: Type, depth: int, found: Type) -> Type:
+    """A type in which what is so deep inside covers another one, too. Raises no error: what does
+    not go together is refused by `joined`."""
+    if depth == 0:
+        return found
+    if isinstance(known, DictType):
+        assert known.value is not None
+        value = joined_inside(known.value, depth - 1, found)
+        return DictType.of(known.key, value, known.form)
+    assert known.item is not None
+    return types.list_of(joined_inside(known.item, depth - 1, found))
 
 
 # -- what may be done with references -----------------------------------------------------------
 
 _LISTS = frozenset({
-    "insert", "item", "len", "plus", "push", "put", "slice", "times", "truth", "without",
+    "insert", "item", "keys", "len", "plus", "push", "put", "slice", "times", "truth", "values",
+    "without",
 })  # fmt: skip
 
 
@@ -141,5 +227,7 @@ def _is_fine(fn: str, args: Any, found: list[Type]) -> bool:
     if fn == "eq":
         return all(isinstance(each, RefType) for each in found)
     if fn == "truth":
-        return found[0].item is not None
+        return found[0].item is not None or isinstance(found[0], DictType)
+    if fn == "has":
+        return isinstance(found[0], DictType)
     return fn in _LISTS

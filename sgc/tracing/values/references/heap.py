@@ -11,24 +11,16 @@ from typing import Any
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
-from sgc.ir import types
-from sgc.ir.graph import Lit, Ref
 from sgc.ir.types import Type
 from sgc.tracing.code.calling import made_by, start_of
-from sgc.tracing.kinds.row_types import (
-    NOTHING,
-    RefType,
-)
+from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.json.abstract_json import without_none
-from sgc.tracing.values.references.fields import (
-    N_OF_SET,
-    cells,
-    field_type,
-    held_by,
-    is_held,
-    joined,
-)
+from sgc.tracing.values.references.cells import Cells
+from sgc.tracing.values.references.dicts import ReferenceDict
+from sgc.tracing.values.references.equality import looked_for
+from sgc.tracing.values.references.fields import cells, field_type, is_cell_type, joined
+from sgc.tracing.values.references.holders import held_by, look_at_frames
 from sgc.tracing.values.references.lists import ReferenceList
 from sgc.tracing.values.references.reference import (
     RESERVED,
@@ -44,38 +36,40 @@ from sgc.tracing.values.references.reference import (
     type_to,
     young_of,
 )
+from sgc.tracing.values.references.views import ReferenceView
 
-_SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+# What stands for a list or dict of an attribute, or for a view of one.
+CELLS = (ReferenceList, ReferenceDict)
+LIVE = (*CELLS, ReferenceView)
 
 
-class Heap:
+class Heap(Cells):
     """The columns of one run of a trace."""
 
     def __init__(self, session: Any, layout: Layout) -> None:
-        self._session, self._layout = session, layout
-        self.columns: dict[tuple[str, str], Symbol] = {}
+        super().__init__(session, layout)
         self.has_refused = False
-        self.is_own = False  # what is done now does not look at numbers
 
     def begin(self) -> None:
         """Makes the columns, which are empty."""
         for name, fields in self._layout.fields.items():
             for key, type_ in fields.items():
-                self._begin(name, key, self._stored(name, key, type_))
-                if type_.item is not None:
-                    self._begin(cells(name, key), "", type_)
-
-    def _begin(self, name: str, key: str, type_: Type) -> None:
-        (symbol,) = self._session.emit("list", [("v", types.list_of(type_))], items=())
-        self.columns[name, key] = symbol
-
-    def _stored(self, name: str, key: str, type_: Type) -> Type:
-        return type_ if type_.item is None else RefType.to(cells(name, key))
+                self._begin(name, key, self.stored(cells(name, key), type_))
+                if is_cell_type(type_):
+                    self._begin_cells(cells(name, key), type_)
 
     # -- objects ----------------------------------------------------------------------------
 
     def fields_of(self, of: type) -> dict[str, Type]:
         return self._layout.fields.get(of.__name__, {})
+
+    def class_named(self, name: str) -> type | None:
+        """The class of a name; None if that is of lists or dicts."""
+        return self._layout.classes.get(name)
+
+    def looked_for(self, fn: str, items: Any, one: Any) -> Any:
+        """`has`, `where` or `n_of` of a list of objects, and an object."""
+        return looked_for(fn, items, one)
 
     def making(self, of: type, entered: Any) -> Any:
         """What makes an object of a class, as a reference; None if Python is to make it."""
@@ -112,7 +106,7 @@ class Heap:
     def _lay_out(self, of: type, young: dict[str, Any]) -> None:
         """Traces the program anew if the attributes, or their types, are others than it knew."""
         name, known = of.__name__, self.fields_of(of)
-        found = {key: field_type(value) for key, value in young.items()}
+        found = {key: field_type(value, cells(name, key)) for key, value in young.items()}
         if not found:
             refuse(f"an object of {name} has no attributes", INTERPRET)
         if RESERVED & found.keys():
@@ -132,30 +126,18 @@ class Heap:
     def _put_all(self, made: Any, given: list[int]) -> None:
         of, young = class_of(made), young_of(made)
         name, fields = of.__name__, self.fields_of(of)
+        look_at_frames()
         n_held = {key: held_by(young, key) - given.count(id(young[key])) for key in young}
         stored = [
-            value if fields[key].item is None else self._cell(name, key, value, n_held[key])
-            for key, value in young.items()
+            self._cell(cells(name, key), young[key], n_held[key])
+            if is_cell_type(fields[key])
+            else young[key]
+            for key in young
         ]
         number = self._number(name, next(iter(young)), type_to(of))
         for key, value in zip(young, stored, strict=True):
             self._push(name, key, value)
         settle(made, number)
-
-    def _number(self, name: str, key: str, type_: RefType) -> Symbol:
-        column = self.columns[name, key]
-        (symbol,) = self._session.emit(
-            "compute", [("v", type_)], fn=Lit("len"), args=(Ref(column.name),)
-        )
-        return symbol  # type: ignore[no-any-return]
-
-    def _push(self, name: str, key: str, value: Any) -> None:
-        self._become(name, key, "push", value)
-
-    def _become(self, name: str, key: str, fn: str, *args: Any) -> None:
-        column = self.columns[name, key]
-        made = self._session.compute(fn, column, *args, type_=column.type)
-        self.columns[name, key] = made.symbol
 
     # -- attributes -------------------------------------------------------------------------
 
@@ -173,60 +155,15 @@ class Heap:
         return without_none(found, type_)
 
     @unhooked
-    def write(self, reference: Any, key: str, value: Any, n_held: int) -> None:
+    def write(self, reference: Any, key: str, value: Any, n_more: int) -> None:
         name = class_of(reference).__name__
         known = self._layout.fields[name].get(key)
         if known is None:
             refuse(f"the attribute {key} of an object is set after its __init__", INTERPRET)
-        self._note(name, {key: field_type(value)})
-        if self._layout.fields[name][key].item is not None:
-            value = self._cell(name, key, value, n_held - N_OF_SET)
+        self._note(name, {key: field_type(value, cells(name, key))})
+        if is_cell_type(self._layout.fields[name][key]):
+            value = self._cell(cells(name, key), value, n_more)
         self._become(name, key, "put", numbered(reference), value)
-
-    # -- lists that attributes have -----------------------------------------------------------
-
-    def _cell(self, name: str, key: str, value: Any, n_more: int) -> Symbol:
-        """The number of a list that an attribute gets. n_more: how many others refer to it."""
-        name = cells(name, key)
-        if type(value) is ReferenceList:
-            if value.name != name:
-                refuse("two attributes have the same list", "give each a copy; or " + INTERPRET)
-            return value.number
-        is_own = type(value) is list or self._session.is_made(value.symbol)
-        if not is_own or is_held(value, n_more):
-            refuse(
-                f"the list that the attribute {key} is set to is held elsewhere, too",
-                hint="give it a copy, list(xs); or " + INTERPRET,
-            )
-        number = self._number(name, "", RefType.to(name))
-        self._push(name, "", value)
-        return number
-
-    def value_of(self, name: str, number: Symbol) -> Symbol:
-        """The value that a list has now."""
-        column = self.columns[name, ""]
-        assert column.type.item is not None
-        (symbol,) = self._session.emit(
-            "compute", [("v", column.type.item)], fn=Lit("item"),
-            args=(Ref(column.name), Ref(number.name)),
-        )  # fmt: skip
-        return symbol  # type: ignore[no-any-return]
-
-    def set_value(self, name: str, number: Symbol, value: Symbol) -> None:
-        item = self.columns[name, ""].type.item
-        if value.type != item:
-            class_name, key = name.split(".")
-            self._note(class_name, {key: value.type})
-            refuse("a list of an attribute has other items", INTERPRET)
-        self._become(name, "", "put", number, value)
-
-    def coded(self, code: str, args: tuple[Any, ...], type_: Type) -> Any:
-        """What code gives that treats references alike, whatever their numbers are."""
-        self.is_own = True
-        try:
-            return self._session.coded(code, args, type_)
-        finally:
-            self.is_own = False
 
     # -- which objects they are -----------------------------------------------------------------
 
@@ -235,7 +172,8 @@ class Heap:
         assert isinstance(number.type, RefType)
         name = number.type.name
         if "." in name:
-            return ReferenceList(name, number, self._session)
+            is_dict = isinstance(self.type_at(name), DictType)
+            return (ReferenceDict if is_dict else ReferenceList)(name, number, self._session)
         return reference_at(self._layout.classes[name], number)
 
     def are_same(self, one: Any, other: Any) -> Any:

@@ -16,7 +16,8 @@ from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.fields import allowed
+from sgc.tracing.values.references.fields import PLAIN_CELLS, allowed, is_cell_type
+from sgc.tracing.values.references.holders import held_by, look_at_frames, others_of
 from sgc.tracing.values.references.reference import refuse
 
 
@@ -25,7 +26,13 @@ class ReferenceList(AbstractList):
 
     __slots__ = ("name", "number")
 
-    is_live = True
+    is_live = is_cell = True
+
+    @property
+    def layout_type(self) -> Type:
+        """The type of the list, with those of the lists and dicts that it holds."""
+        found: Type = self.session.heap.type_at(self.name)
+        return found
 
     def __init__(self, name: str, number: Symbol, session: Any) -> None:
         self.name, self.number, self.session = name, number, session
@@ -54,6 +61,35 @@ class ReferenceList(AbstractList):
         value = _Changing(self.now().symbol, self.session)
         value._become(fn, *args, items=items)
         self.session.heap.set_value(self.name, self.number, value.symbol)
+
+    def append(self, item: Any) -> None:
+        n_more = others_of(item, "append")
+        held = self._held(item, n_more)
+        self._become("push", held, items=[held])
+
+    def insert(self, index: Any, item: Any) -> None:
+        n_more = others_of(item, "insert")
+        held = self._held(item, n_more)
+        self._become("insert", whole(index), held, items=[held])
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        if isinstance(index, slice):
+            self._needs_items()
+        n_more = others_of(item, "setitem")
+        held = self._held(item, n_more)
+        self._become("put", whole(index), held, items=[held])
+
+    def extend(self, items: Any) -> None:
+        if type(items) is list and is_cell_type(self.layout_type.item):
+            look_at_frames()
+            items = [self._held(items[n], held_by(items, n)) for n in range(len(items))]
+        super().extend(items)
+
+    def _held(self, item: Any, n_more: int) -> Any:
+        """An item as it is put into the list. n_more: how many others refer to it."""
+        if type(item) in PLAIN_CELLS or is_cell_type(self.layout_type.item):
+            return self.session.heap.held_in(self.name, item, n_more)
+        return self.session.listed(item)
 
     def becomes(self, value: AbstractList) -> None:
         self.session.heap.set_value(self.name, self.number, value.symbol)

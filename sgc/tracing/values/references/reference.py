@@ -7,7 +7,6 @@ and special methods hold: the class of a reference is a subclass of the user's.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import RefType
+from sgc.tracing.values.references.holders import others_of
 
 NUMBER, YOUNG = "__sgc_number__", "__sgc_young__"
 
@@ -58,8 +58,8 @@ class Reference:
             young[name] = value
             return
         heap_of(self).forget_ended()
-        n_held = sys.getrefcount(value)
-        heap_of(self).write(self, name, value, n_held)
+        n_more = others_of(value, "setattr")
+        heap_of(self).write(self, name, value, n_more)
 
     def __delattr__(self, name: str) -> NoReturn:
         refuse(f"the attribute {name} of an object is deleted", INTERPRET)
@@ -81,7 +81,9 @@ def _hashed(self: Any) -> NoReturn:
     refuse("an object is a key of a dict or an item of a set", "use its name; or " + INTERPRET)
 
 
-def _shown(self: Any) -> NoReturn:
+def _shown(self: Any) -> str:
+    if current_session() is None:  # of an error that has ended the run: no address is the same
+        return f"<{class_of(self).__qualname__} object>"
     refuse("an object without a __str__ of its own is shown", ONE_BY_ONE)
 
 
@@ -147,6 +149,16 @@ def settle(reference: Any, number: Symbol) -> None:
 def _is_objects(of: type, name: str) -> bool:
     """Whether a class has Python's own method of a name."""
     return getattr(of, name) is getattr(object, name)
+
+
+def shows_itself(reference: Any) -> bool:
+    """Whether an object has a `__repr__` of its own."""
+    return not _is_objects(class_of(reference), "__repr__")
+
+
+def is_its_own(of: type) -> bool:
+    """Whether objects of a class are equal to themselves alone."""
+    return _is_objects(of, "__eq__") and _is_objects(of, "__hash__")
 
 
 @lru_cache(maxsize=256)

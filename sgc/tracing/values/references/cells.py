@@ -1,0 +1,206 @@
+"""Cells: the lists and dicts that attributes of objects have. Each is a number, too, and an index
+into a column of its own, so that all that have it see a change.
+
+The cells of an attribute have a name, `Class.attribute`; those that they hold, that name and `[]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.core.stops import INTERPRET
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.graph import Lit, Ref
+from sgc.ir.types import Type
+from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
+from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.items import argument
+from sgc.tracing.values.references.fields import (
+    PLAIN_CELLS,
+    inner,
+    is_cell,
+    is_cell_type,
+    item_type,
+    joined_inside,
+)
+from sgc.tracing.values.references.holders import held_by, is_held
+from sgc.tracing.values.references.reference import Layout, refuse
+
+
+class Cells:
+    """The columns of one run of a trace, as far as they are of lists and dicts."""
+
+    def __init__(self, session: Any, layout: Layout) -> None:
+        self._session, self._layout = session, layout
+        self.columns: dict[tuple[str, str], Symbol] = {}
+        self.is_own = False  # what is done now does not look at numbers
+
+    def _begin(self, name: str, key: str, type_: Type) -> None:
+        (symbol,) = self._session.emit("list", [("v", types.list_of(type_))], items=())
+        self.columns[name, key] = symbol
+
+    def _begin_cells(self, name: str, type_: Type) -> None:
+        """Makes the column of the cells of a name, and of those that they hold."""
+        self._begin(name, "", self._content(name, type_))
+        held = type_.value if isinstance(type_, DictType) else type_.item
+        if held is not None and is_cell_type(held):
+            self._begin_cells(inner(name), held)
+
+    def stored(self, name: str, type_: Type) -> Type:
+        """The type of what a column has for values of a type: numbers for lists and dicts."""
+        return RefType.to(name) if is_cell_type(type_) else type_
+
+    def _content(self, name: str, type_: Type) -> Type:
+        """The type of a cell's value."""
+        if isinstance(type_, DictType):
+            value = None if type_.value is None else self.stored(inner(name), type_.value)
+            return DictType.of(type_.key, value, type_.form)
+        return types.list_of(self.stored(inner(name), type_.item or NOTHING))
+
+    def type_at(self, name: str) -> Type:
+        """The type of the cells of a name."""
+        of, key, depth = _parsed(name)
+        found = self._layout.fields[of][key]
+        for _ in range(depth):
+            held = found.value if isinstance(found, DictType) else found.item
+            assert held is not None
+            found = held
+        return found
+
+    def _note(self, name: str, found: dict[str, Type]) -> None:
+        raise NotImplementedError
+
+    def note_at(self, name: str, found: Type) -> None:
+        """Traces the program anew if the cells of a name are to have a wider type."""
+        if found != self.type_at(name):
+            of, key, depth = _parsed(name)
+            self._note(of, {key: joined_inside(self._layout.fields[of][key], depth, found)})
+
+    # -- values -----------------------------------------------------------------------------
+
+    def _number(self, name: str, key: str, type_: RefType) -> Symbol:
+        column = self.columns[name, key]
+        (symbol,) = self._session.emit(
+            "compute", [("v", type_)], fn=Lit("len"), args=(Ref(column.name),)
+        )
+        return symbol  # type: ignore[no-any-return]
+
+    def _push(self, name: str, key: str, value: Any) -> None:
+        self._become(name, key, "push", value)
+
+    def _become(self, name: str, key: str, fn: str, *args: Any) -> None:
+        column = self.columns[name, key]
+        made = self._session.compute(fn, column, *args, type_=column.type)
+        self.columns[name, key] = made.symbol
+
+    def _cell(self, name: str, value: Any, n_more: int) -> Symbol:
+        """The number of a list or dict that becomes one of a name. n_more: how many others refer to
+        it."""
+        if is_cell(value):
+            if value.name != name:
+                refuse("two attributes have the same list", "give each a copy; or " + INTERPRET)
+            found: Symbol = value.number
+            return found
+        if not self._is_own(value) or is_held(value, n_more):
+            refuse(
+                "the list or dict that an attribute is set to is held elsewhere, too",
+                hint="give it a copy, list(xs); or " + INTERPRET,
+            )
+        made = self._made(name, self.type_at(name), value)
+        number = self._number(name, "", RefType.to(name))
+        self._push(name, "", made)
+        return number
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether a list or dict is the program's own, and new as far as the graph knows."""
+        if type(value) in PLAIN_CELLS:
+            return True
+        session, symbol = self._session, value.symbol
+        is_code: bool = session.is_code(symbol)
+        return bool(session.is_given(symbol) if is_code else session.is_made(symbol))
+
+    def _made(self, name: str, type_: Type, value: Any) -> Any:
+        """The value of a new cell in the graph."""
+        if isinstance(type_, DictType):
+            keys = sorted(value, key=repr) if type_.form == "set" else [*value]
+            given = [argument(self._session, key) for key in keys]
+            if type_.form == "set":
+                return self.computed(_OF_KEYS, (given,), self._content(name, type_))
+            held = self._parts(name, type_.value, value, keys)
+            return self.computed(_OF_PAIRS, (given, held), self._content(name, type_))
+        if type(value) is list and is_cell_type(type_.item):
+            return self._parts(name, type_.item, value, range(len(value)))
+        return value
+
+    def _parts(self, name: str, type_: Type | None, value: Any, keys: Any) -> list[Any]:
+        if not is_cell_type(type_):
+            return [argument(self._session, value[key]) for key in keys]
+        found = [self._cell(inner(name), value[key], held_by(value, key)) for key in keys]
+        return [AbstractNumber(each, self._session) for each in found]
+
+    def held_in(self, name: str, value: Any, n_more: int, key: Type | None = None) -> Any:
+        """What is put into a cell, as it is there. n_more: how many others refer to it; key: the
+        type of its key in a dict."""
+        known, found = self.type_at(name), item_type(value, name)
+        if isinstance(known, DictType):
+            self.note_at(name, _joined_dict(known, key, found))
+        else:
+            self.note_at(name, types.list_of(found))
+        if not is_cell_type(found):
+            return value
+        return AbstractNumber(self._cell(inner(name), value, n_more), self._session)
+
+    def value_of(self, name: str, number: Symbol) -> Symbol:
+        """The value that a cell has now."""
+        column = self.columns[name, ""]
+        assert column.type.item is not None
+        (symbol,) = self._session.emit(
+            "compute", [("v", column.type.item)], fn=Lit("item"),
+            args=(Ref(column.name), Ref(number.name)),
+        )  # fmt: skip
+        return symbol  # type: ignore[no-any-return]
+
+    def set_value(self, name: str, number: Symbol, value: Symbol) -> None:
+        item = self.columns[name, ""].type.item
+        if value.type != item:
+            self.note_at(name, value.type)
+            refuse("a list of an attribute has other items", INTERPRET)
+        self._become(name, "", "put", number, value)
+
+    def coded(self, code: str, args: tuple[Any, ...], type_: Type) -> Any:
+        """What code gives that treats references alike, whatever their numbers are."""
+        self.is_own = True
+        try:
+            return self._session.coded(code, args, type_)
+        finally:
+            self.is_own = False
+
+    def computed(self, code: str, args: tuple[Any, ...], type_: Type) -> Symbol:
+        """What such code gives that cannot fail."""
+        operands = tuple(map(self._session.operand, args))
+        self.is_own = True
+        try:
+            (symbol,) = self._session.emit(
+                "evaluate", [("v", type_)], code=Lit(code), args=operands
+            )
+        finally:
+            self.is_own = False
+        return symbol  # type: ignore[no-any-return]
+
+
+def _joined_dict(known: DictType, key: Type | None, value: Type) -> DictType:
+    if key is not None and known.key is not None and key != known.key:
+        refuse("a dict of an attribute has keys of different types", INTERPRET)
+    return DictType.of(key or known.key, None if known.form == "set" else value, known.form)
+
+
+def _parsed(name: str) -> tuple[str, str, int]:
+    """The class of a cell, its attribute, and how deep in it the cell is."""
+    of, _, key = name.partition(".")
+    depth = key.count("[]")
+    return of, key.removesuffix("[]" * depth), depth
+
+
+_OF_PAIRS = "def piece(a, b):\n    return dict(zip(a, b))"
+_OF_KEYS = "def piece(a):\n    return dict.fromkeys(a)"

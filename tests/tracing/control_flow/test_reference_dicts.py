@@ -1,0 +1,188 @@
+"""Dicts and sets that attributes of objects have, and objects in dicts, where it is known only at
+run time which they are."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import random_objects
+from control_flow import agree
+from traced_at_once import at_once
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing import tracer
+
+REPLIES = random_objects.REPLIES
+
+
+class Node:
+    def __init__(self, name):
+        self.name, self.links, self.count = name, [], 0
+
+    def link(self, other):
+        self.links.append(other)
+        other.count += 1
+
+
+class Graph:
+    def __init__(self):
+        self.nodes: dict[str, Node] = {}
+        self.seen = set()
+
+    def node(self, name):
+        if name not in self.nodes:
+            self.nodes[name] = Node(name)
+        return self.nodes[name]
+
+    def __contains__(self, name):
+        return any(node.name == name for node in self.nodes.values())
+
+    def __iter__(self):
+        return iter(self.nodes.values())
+
+    def __str__(self):
+        return " ".join(f"{name}{node.count}" for name, node in self.nodes.items())
+
+
+@sgc.function
+def graph_of_words(s):
+    graph = Graph()
+    s += "words" + sgc.gen("words", stop="\n")
+    for a, b in zip(s["words"].split(","), s["words"].split(",")[1:], strict=False):
+        graph.node(a).link(graph.node(b))
+        graph.seen.add(b)
+    if graph.nodes:
+        best = max(graph.nodes.values(), key=lambda node: node.count)
+        s += f"best {best.name}" + sgc.gen("g", stop="\n")
+        graph.node(s["g"]).count += 10
+    shown = str(graph)
+    linked = [node.name for node in graph if node.links]
+    return shown, linked, "a" in graph, sorted(graph.seen), len(graph.nodes)
+
+
+def test_objects_in_a_dict_by_names_known_only_at_run_time():
+    agree(graph_of_words, REPLIES, n=8)
+
+
+@dataclass
+class Notes:
+    facts: dict[str, str] = field(default_factory=dict)
+    by_topic: dict = field(default_factory=lambda: defaultdict(list))
+    counts: Counter = field(default_factory=Counter)
+    turns: list = field(default_factory=list)
+
+    def note(self, key, value):
+        self.facts[key] = value
+        self.by_topic[key].append(value)
+        self.counts[key] += 1
+        self.turns.append({"key": key, "value": value})
+
+
+@sgc.function
+def notes(s):
+    mine, yours = Notes(), Notes()
+    mine.facts = yours.facts
+    for _ in range(3):
+        s += "note" + sgc.gen("note", stop="\n")
+        mine.note(s["note"], "x")
+        yours.note("all", s["note"])
+    last = mine.turns[-1]
+    last["value"] += "!"
+    if s["note"] in mine.facts:
+        del mine.facts[s["note"]]
+    for key, value in yours.facts.items():
+        s += f"{key}={value} {len(mine.by_topic[key])}"
+    try:
+        s += mine.facts["b"]
+    except KeyError as error:
+        s += f"no {error}"
+    rows = [row["key"] + row["value"] for row in mine.turns]
+    top = mine.counts.most_common(1)[0][0]
+    return rows, top, mine.facts, sum(mine.counts.values()), yours.facts.get("a", "none")
+
+
+def test_dicts_that_two_objects_have_and_what_they_hold(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(notes, REPLIES, n=6)
+
+
+@dataclass
+class Card:
+    name: str
+    n: int = 0
+
+
+class Player:
+    def __init__(self, name):
+        self.name, self.hand = name, []
+
+
+@sgc.function
+def cards(s):
+    player = Player("p")
+    s += "cards" + sgc.gen("cards", stop="\n")
+    for name in s["cards"].split(","):
+        player.hand.append(Card(name, len(name)))
+    s += "card" + sgc.gen("card", stop="\n")
+    card = Card(s["card"], 1)
+    if card in player.hand:
+        s += f"{player.hand.index(card)} {player.hand.count(card)}"
+        player.hand.remove(card)
+    del player.hand[3:]
+    return [each.name for each in player.hand]
+
+
+def test_objects_are_looked_for_in_lists(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(cards, REPLIES, n=8)
+
+
+@sgc.function
+def grown(s):
+    own = Notes()
+    s += "q" + sgc.gen("g", stop="\n")
+    own.facts["a"] = "b"
+    try:
+        for key in own.facts:
+            own.facts[s["g"]] = key
+    except RuntimeError as error:
+        s += str(error)
+    return own.facts
+
+
+def test_a_dict_that_grows_while_a_loop_goes_over_it(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(grown, REPLIES, n=4)
+
+
+@sgc.function
+def order_of_set(s):
+    graph = Graph()
+    s += "q" + sgc.gen("g", stop="\n")
+    graph.seen.add(s["g"])
+    for each in graph.seen:
+        s += each
+
+
+@sgc.function
+def shared(s):
+    facts = {"a": "b"}
+    own = Notes(facts)
+    s += "q" + sgc.gen("g", stop="\n")
+    own.facts[s["g"]] = "c"
+    s += str(len(facts))
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [(order_of_set, "the order of a set"), (shared, "held elsewhere")],
+    ids=["the order of a set", "a variable has the dict, too"],
+)
+def test_what_ends_a_trace_with_references(monkeypatch, program: Any, why: str):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    with pytest.raises(TraceError, match=why):
+        tracer.trace(program, is_full=True)
