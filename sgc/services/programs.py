@@ -51,6 +51,13 @@ class Text:
     is_generated: bool
 
 
+Shows = Callable[[Node, str], bool]  # whether texts of a node, in the stream of a path, are shown
+
+
+def shows_all(node: Node, path: str) -> bool:
+    return True
+
+
 class Full(Overloaded):
     """As many programs run as may; this one has not begun."""
 
@@ -77,13 +84,14 @@ class Texts:
     no more than the texts themselves.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shows: Shows = shows_all) -> None:
+        self._shows = shows
         self._loop, self._there = asyncio.get_running_loop(), asyncio.Event()
         self._lock, self._unread = threading.Lock(), list[Text]()
 
     def add(self, node: Node, path: str, text: str) -> None:
         """Called by the run."""
-        if not text:
+        if not text or not self._shows(node, path):
             return
         is_generated = node.op in ("gen", "gen_n", "select", "share")
         with self._lock:
@@ -181,9 +189,11 @@ class Programs:
         options: RunOptions,
         token: str,
         deadline: float = math.inf,
+        shows: Shows = shows_all,
     ) -> AsyncGenerator[Text | RunResult]:
-        """The texts of a run as they come, and then its result; closing it ends the run."""
-        texts = Texts()
+        """The texts of a run as they come, and then its result; closing it ends the run. shows:
+        which texts."""
+        texts = Texts(shows)
         running = asyncio.ensure_future(
             self.run(name, arguments, options, token, texts.add, deadline)
         )

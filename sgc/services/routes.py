@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -32,8 +31,17 @@ from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.services.programs import NOT_BEGUN, Programs, load_programs, no_program
-from sgc.services.replies import OPTIONS, description, options_of, run_object, usage
+from sgc.services.chats import Chat, texts_of_reply
+from sgc.services.programs import (
+    NOT_BEGUN,
+    Programs,
+    Shows,
+    Text,
+    load_programs,
+    no_program,
+    shows_all,
+)
+from sgc.services.replies import OPTIONS, description, options_of, run_object
 
 PREFIX = "program/"
 _RUN = frozenset({"arguments", "stream", *OPTIONS})
@@ -137,23 +145,35 @@ class ProgramRoutes:
         except SgcError as error:
             raise _http_error(error) from error
 
+    async def _stream(
+        self,
+        request: web.Request,
+        name: str,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        shows: Shows = shows_all,
+    ) -> AsyncGenerator[Text | RunResult]:
+        """Texts as they come, and then the result. shows: which of them."""
+        token, deadline = _token(request), request[CALLER].deadline
+        running = self._programs.stream(name, arguments, options, token, deadline, shows)
+        try:
+            async with aclosing(running) as events:
+                async for event in events:
+                    yield event
+        except SgcError as error:
+            raise _http_error(error) from error
+
     async def _events(
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> AsyncGenerator[str]:
         """Each text as it comes, and then the whole result."""
-        running = self._programs.stream(
-            name, arguments, options, _token(request), request[CALLER].deadline
-        )
-        try:
-            async with aclosing(running) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        result = run_object(id_of(request), name, event)
-                        yield dumps({"type": "result", **result})
-                    else:
-                        yield dumps({"type": "text", **asdict(event)})
-        except SgcError as error:
-            raise _http_error(error) from error
+        async with aclosing(self._stream(request, name, arguments, options)) as events:
+            async for event in events:
+                if isinstance(event, RunResult):
+                    result = run_object(id_of(request), name, event)
+                    yield dumps({"type": "result", **result})
+                else:
+                    yield dumps({"type": "text", **asdict(event)})
 
     # -- as a model of OpenAI's API ---------------------------------------------------------
 
@@ -166,12 +186,16 @@ class ProgramRoutes:
             raise bad("a program gives one answer: n must be 1", "n")
         argument = chat_parameter(name, self._programs.programs[name])
         values = {argument: last_message(body.get("messages"))}
-        result = await self._result(request, name, values, _options(fields))
-        chat = _Chat(id_of(request), model, self._started, result)
+        chat, options = Chat(id_of(request), model, self._started), _options(fields)
         if not fields.boolean("stream"):
-            return json_text(dumps(chat.whole()))
+            return json_text(dumps(chat.whole(await self._result(request, name, values, options))))
         include_usage = fields.object("stream_options").boolean("include_usage")
-        async with aclosing(chat.chunks(include_usage)) as chunks:
+        shows = texts_of_reply(self._programs.programs[name].graph)
+        running = self._stream(request, name, values, options, shows)
+        async with (
+            aclosing(running) as events,
+            aclosing(chat.chunks(events, include_usage)) as chunks,
+        ):
             return await respond(request, chunks)
 
 
@@ -230,33 +254,3 @@ def _is_text_part(part: Any) -> bool:
     return (
         isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
     )
-
-
-class _Chat:
-    """A run as a chat completion: what the program returns, else its text."""
-
-    def __init__(self, chat_id: str, model: str, created: int, result: RunResult) -> None:
-        self._common = {"id": chat_id, "created": created, "model": model}
-        value = result.text() if result.ret_value is None else result.ret_value
-        self._content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        self._usage = usage(result)
-
-    def whole(self) -> Json:
-        message = {"role": "assistant", "content": self._content}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return {
-            **self._common, "object": "chat.completion", "choices": [choice], "usage": self._usage,
-        }  # fmt: skip
-
-    async def chunks(self, include_usage: bool) -> AsyncGenerator[str]:
-        yield self._chunk({"role": "assistant", "content": self._content})
-        yield self._chunk({}, "stop")
-        if include_usage:
-            yield dumps(self._with([], self._usage))
-
-    def _chunk(self, delta: Json, reason: str | None = None) -> str:
-        return dumps(self._with([{"index": 0, "delta": delta, "finish_reason": reason}]))
-
-    def _with(self, choices: list[Json], usage: Json | None = None) -> Json:
-        found = {**self._common, "object": "chat.completion.chunk", "choices": choices}
-        return found if usage is None else {**found, "usage": usage}

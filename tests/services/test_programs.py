@@ -16,6 +16,7 @@ from openai import OpenAI
 from services.conftest import NAMES, TOKENS, serving, tip
 from waiting import until
 
+import sgc
 from sgc.cli.running.serve import serve
 from sgc.errors import ArgumentError, SgcError, UsageError
 from sgc.ir.text.parser import parse
@@ -25,6 +26,7 @@ from sgc.runtime.engine.preparing.salts import domain_of
 from sgc.runtime.engine.server.accounts.tokens import Tokens
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.services.chats import texts_of_reply
 from sgc.services.programs import Programs, checked_arguments, load_programs
 
 
@@ -103,6 +105,64 @@ def test_its_answer_is_streamed_in_openais_form(server):
     assert text.startswith("tea step 0: ")
     assert chunks[-2].choices[0].finish_reason == "stop"
     assert chunks[-1].usage.completion_tokens == 12
+    assert len([each for each in chunks if each.choices and each.choices[0].delta.content]) > 2
+    assert [each.choices[0].delta.role for each in chunks[:2]] == ["assistant", None]
+
+
+def test_its_answer_is_streamed_as_it_comes(server):
+    messages = [{"role": "user", "content": "tea"}]
+    model = "program/endless"
+    with client(server).chat.completions.create(
+        model=model, messages=messages, stream=True
+    ) as chunks:
+        texts = (each.choices[0].delta.content for each in chunks)
+        assert next(texts) == "tea"
+        assert next(texts)
+
+
+def last(s, topic):
+    s += topic + sgc.gen("a", max_tokens=2)
+    s += " so " + sgc.gen("b", max_tokens=2)
+    return s["b"]
+
+
+def of_a_loop(s, topic):
+    for _ in range(9):
+        s += topic + sgc.gen("a", max_tokens=2)
+        if s["a"] != "x":
+            return s["a"]
+    return s["a"]
+
+
+def of_a_path(s, topic):
+    s += topic + sgc.gen("a", max_tokens=2)
+    if s["a"] == "x":
+        return None
+    return s["a"]
+
+
+def sometimes_more(s, topic):
+    s += topic + sgc.gen("a", max_tokens=2)
+    if s["a"] == "x":
+        s += " so " + sgc.gen("b", max_tokens=2)
+
+
+def apart(s, topic):
+    fork = s.fork(1)[0]
+    fork += topic + sgc.gen("a", max_tokens=2)
+    s += " so " + fork["a"]
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [(last, ["b"]), (of_a_loop, []), (of_a_path, []), (sometimes_more, ["a", "b"]), (apart, [])],
+)
+def test_the_texts_of_a_reply_are_known_beforehand_or_it_comes_at_the_end(program, shown):
+    graph = sgc.function(program).compile(check=False).graph
+    shows = texts_of_reply(graph)
+    gens = [node for node in graph.nodes() if node.op == "gen"]
+    path = program.__name__ + ("/:1.0" if program is apart else "")
+    assert [node.text("name") for node in gens if shows(node, path)] == shown
 
 
 BAD = {
