@@ -171,6 +171,8 @@ class _First:
         elif isinstance(node, ast.Compare):  # the rest of a chain is evaluated conditionally
             node.left = self.visit(node.left)
             node.comparators[0] = self.visit(node.comparators[0])
+        elif isinstance(node, ast.NamedExpr):
+            node.value = self.visit(node.value)
         elif isinstance(node, _IN_ORDER):
             node = self._hoist_before_generator(node) or node
             if not isinstance(node, ast.Name):

@@ -42,6 +42,7 @@ from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.named_generators import with_named_generators
 from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
+from sgc.tracing.convert.spilling import with_spilled
 from sgc.tracing.pieces.piece import NO_PIECES, Pieces
 from sgc.tracing.values.json.abstract_object import INNER_NAMES, OWN_NAMES
 
@@ -70,7 +71,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     flat = with_flat(with_named_generators(mapped, names))
     converted: ast.Module = _Expressions(names, pieces.has_references).visit(
-        with_loops(flat, names)
+        with_loops(with_spilled(flat, names), names)
     )
     return with_managers(converted)
 

@@ -101,7 +101,8 @@ def _statement(found: Piece, node: ast.stmt) -> ast.stmt:
 def _first(found: Piece, name: str) -> ast.expr:
     if name not in found.hoisted:
         return _load(found, name)
-    return ast.NamedExpr(ast.Name(_own(name), ast.Store()), found.hoisted[name])
+    part = copy.deepcopy(found.hoisted[name])  # each conversion changes its tree
+    return ast.NamedExpr(ast.Name(_own(name), ast.Store()), part)
 
 
 class _Hoisting(ast.NodeTransformer):

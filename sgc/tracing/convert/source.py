@@ -237,9 +237,25 @@ def _set_key(items: frozenset[Any]) -> object:
 
 
 def _pairs(originals: list[CodeType], made: list[CodeType]) -> Iterator[tuple[CodeType, CodeType]]:
-    for original, its in zip(originals, made, strict=True):
+    """Each code with its converted code. What is taken out of a comprehension comes before it, so
+    that codes of one line may be in another order."""
+    left = [(_shape(each), each) for each in made]
+    for original in originals:
+        shape = _shape(original)
+        n = next((n for n, (its, _) in enumerate(left) if its == shape), None)
+        if n is None:
+            raise ValueError(f"line {original.co_firstlineno} has no counterpart")
+        _, its = left.pop(n)
         yield original, its
         yield from _pairs(_inside(original), _inside(its))
+    if left:
+        raise ValueError(f"line {left[0][1].co_firstlineno} is there twice")
+
+
+def _shape(code: CodeType) -> tuple[Any, ...]:
+    """What a code has in common with its converted code."""
+    inner = sorted(map(_shape, _inside(code)))
+    return code.co_name, code.co_firstlineno, code.co_argcount, *inner
 
 
 def _inside(code: CodeType) -> list[CodeType]:
