@@ -187,7 +187,7 @@ def renamed_in(code: CodeType, place: Position) -> dict[str, str]:
     return found
 
 
-# As `convert/comprehensions.py` names them.
+# As `convert/loops/comprehensions.py` names them.
 _RENAMED = re.compile(r"__sgc_\d+_(\w+)__")
 
 

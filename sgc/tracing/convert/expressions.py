@@ -33,14 +33,14 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
-from sgc.tracing.convert.comprehensions import with_loops
-from sgc.tracing.convert.keyed import with_keyed
+from sgc.tracing.convert.loops.comprehensions import with_loops
+from sgc.tracing.convert.loops.keyed import with_keyed
+from sgc.tracing.convert.loops.mapped import with_mapped
+from sgc.tracing.convert.loops.named_generators import with_named_generators
+from sgc.tracing.convert.loops.nested import with_flat
 from sgc.tracing.convert.managers import with_managers
-from sgc.tracing.convert.mapped import with_mapped
 from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.module_names import ModuleNames
-from sgc.tracing.convert.named_generators import with_named_generators
-from sgc.tracing.convert.nested import with_flat
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.convert.spilling import with_spilled
 from sgc.tracing.pieces.piece import NO_PIECES, Pieces

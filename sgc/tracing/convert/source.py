@@ -23,7 +23,7 @@ from typing import Any
 from sgc.core.watching import unhooked, unwatched
 from sgc.tracing.code.trees import CONVERTED
 from sgc.tracing.convert.expressions import convert
-from sgc.tracing.convert.mapped import is_added
+from sgc.tracing.convert.loops.mapped import is_added
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.pieces.piece import NO_PIECES, Piece, Pieces
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from sgc.tracing.code.operator_names import OPERATORS
 from sgc.tracing.code.using_up import USES_UP
-from sgc.tracing.convert.looping import DECIDES, FIRST, assigned, loaded, placed
+from sgc.tracing.convert.loops.looping import DECIDES, FIRST, assigned, loaded, placed
 from sgc.tracing.convert.module_names import ModuleNames
 
 _FIELDS: dict[type[ast.stmt], str] = {

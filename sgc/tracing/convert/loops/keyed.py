@@ -13,8 +13,8 @@ import copy
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import CHOSEN
-from sgc.tracing.convert.looping import SCOPES
-from sgc.tracing.convert.mapped import ITEM
+from sgc.tracing.convert.loops.looping import SCOPES
+from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
 
 _NAMES = frozenset({"max", "min", "sorted"})

@@ -16,8 +16,8 @@ import copy
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS
-from sgc.tracing.convert.comprehensions import is_simple
-from sgc.tracing.convert.looping import only_item
+from sgc.tracing.convert.loops.comprehensions import is_simple
+from sgc.tracing.convert.loops.looping import only_item
 
 _Made = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _Node = TypeVar("_Node", bound=ast.AST)

@@ -20,9 +20,9 @@ from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS
 from sgc.tracing.code.using_up import Place, places_in
-from sgc.tracing.convert.comprehensions import is_simple
-from sgc.tracing.convert.looping import SCOPES
-from sgc.tracing.convert.mapped import ITEM
+from sgc.tracing.convert.loops.comprehensions import is_simple
+from sgc.tracing.convert.loops.looping import SCOPES
+from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.pieces.effects.changes import changed_roots
 from sgc.tracing.pieces.names import parameters

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from sgc.tracing.code.operator_names import CALLEE, FILLED, MATCHES
-from sgc.tracing.convert.looping import SCOPES
+from sgc.tracing.convert.loops.looping import SCOPES
 
 
 class Substitution(NamedTuple):

@@ -29,7 +29,7 @@ import copy
 from typing import NamedTuple, Protocol
 
 from sgc.tracing.code.operator_names import GENERATES
-from sgc.tracing.convert.looping import FIRST, Names, assigned, loaded, placed
+from sgc.tracing.convert.loops.looping import FIRST, Names, assigned, loaded, placed
 
 
 class Taken(NamedTuple):

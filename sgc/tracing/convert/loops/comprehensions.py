@@ -31,7 +31,7 @@ from sgc.tracing.code.operator_names import (
     UNCHANGED,
 )
 from sgc.tracing.code.using_up import USES_UP
-from sgc.tracing.convert.looping import (
+from sgc.tracing.convert.loops.looping import (
     DECIDES,
     FIRST,
     SCOPES,
@@ -41,9 +41,9 @@ from sgc.tracing.convert.looping import (
     placed,
     statements,
 )
+from sgc.tracing.convert.loops.stepping import listed, may_be_generator, stepped, used_up
+from sgc.tracing.convert.loops.substitutions import substitution
 from sgc.tracing.convert.module_names import ModuleNames
-from sgc.tracing.convert.stepping import listed, may_be_generator, stepped, used_up
-from sgc.tracing.convert.substitutions import substitution
 
 
 def with_loops(tree: ast.Module, names: ModuleNames) -> ast.Module:

@@ -1,0 +1,1 @@
+"""Comprehensions, generators and functions of items, rewritten as loops."""
