@@ -121,6 +121,7 @@ def change(thing, by):
 def program(s):
     box, xs = Box(), []
     a, b = Thing("a"), Thing("b", 1)
+    by = {}
 """
 
 TAIL = """
@@ -133,6 +134,8 @@ for each in box:
     s += f"{each.name} {each.n} {each.note} {each.up is None}"
 for each in xs:
     s += str(each)
+for name, each in by.items():
+    s += f"{name}={each}"
 if box.best is not None:
     s += "best " + box.best.name
 for name, each in box.by.items():
@@ -250,6 +253,14 @@ SIMPLE = (
     "if box.rows:\n    box.rows[-1]['k'] += '!'",
     "if s['g'] in box:\n    a = box[s['g']]",
     "try:\n    b = box[s['g']]\nexcept KeyError:\n    s += 'none'",
+    "by[s['g']] = a",
+    "by[b.name] = Thing(s['g'])",
+    "b = by.get(s['g'], b)",
+    "for each in by.values():\n    each.n += 2",
+    "a = by.pop(a.name, a)",
+    "xs.extend(a.kids)",
+    "named = {each.name: each for each in xs}\nif s['g'] in named:\n    named[s['g']].n += 4",
+    "sizes = {}\nfor word in s['g'].split(','):\n    sizes[word] = len(word)\ns += str(sizes)",
     "if a in xs:\n    s += str(xs.index(a))",
     "if b in box.things:\n    box.things.remove(b)",
 )

@@ -34,7 +34,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 from sgc.tracing.convert.loops.comprehensions import with_loops
-from sgc.tracing.convert.loops.keyed import with_keyed
+from sgc.tracing.convert.loops.keyed import with_cells, with_keyed
 from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
@@ -67,7 +67,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     if pieces.are_all:
         return with_pieces(tree, pieces)
     if pieces.has_references:
-        tree = with_keyed(tree, names)
+        tree = with_cells(with_keyed(tree, names), names)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     flat = with_flat(with_named_generators(mapped, names))
     converted: ast.Module = _Expressions(names, pieces.has_references).visit(

@@ -15,6 +15,7 @@ from sgc.tracing.code.operator_names import (
     ASCII,
     ATTRIBUTE,
     CALLEE,
+    CELL,
     CHOSEN,
     COMPARED,
     CONTAINS,
@@ -37,6 +38,7 @@ from sgc.tracing.code.operator_names import (
     PARTS,
     PIECE,
     READ_OF,
+    REST,
     RETURNED,
     SAME,
     SLICE,
@@ -46,7 +48,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
-from sgc.tracing.operators.chosen import chosen
+from sgc.tracing.operators.chosen import chosen, rest
 from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
@@ -68,6 +70,7 @@ from sgc.tracing.operators.texts import (
     text,
     whole,
 )
+from sgc.tracing.values.references.local import as_cell
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -105,4 +108,6 @@ OPERATORS: dict[str, Any] = {
     MATCHES: matches,
     FILLED: filled,
     CHOSEN: chosen,
+    CELL: as_cell,
+    REST: rest,
 }

@@ -10,7 +10,8 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.graph import Ref
-from sgc.tracing.kinds.row_types import RowType
+from sgc.tracing.kinds.row_types import RowType, holds_references
+from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.values.abstract import AbstractList
 from sgc.tracing.values.items import type_of
@@ -53,6 +54,21 @@ def chosen(
     else:
         of[:] = result if found is None else [result.sure_item(n) for n in range(len(of))]
     return None
+
+
+def rest(whole: Any, items: Any) -> Any:
+    """What `whole.extend(items)` is still to append, one by one."""
+    if (
+        type(whole) is list
+        and isinstance(items, AbstractList)
+        and items.whole_type.item is not None
+    ):
+        if items.is_void:
+            return ()
+        if holds_references(items.whole_type):
+            return items[:]
+    callee(whole.extend)(items)
+    return ()
 
 
 def _in_python(name: str, pairs: Any, reverse: Any) -> Any:

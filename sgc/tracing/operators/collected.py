@@ -14,6 +14,7 @@ from sgc.tracing.kinds.row_types import OBJECT, RowType
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.references.local import dict_of_objects
 
 _UNKNOWN = object()
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
@@ -59,6 +60,9 @@ def as_set(items: Any) -> Any:
 
 def as_dict(items: Any) -> Any:
     """The dict that a comprehension makes of these pairs."""
+    found = dict_of_objects(items)
+    if found is not None:
+        return found
     return _made(dict, items)
 
 

@@ -1,18 +1,26 @@
-"""Rewrites `max`, `min` and `sorted` with a key, and `sort`, so that the key is called in a loop.
+"""What is rewritten where objects are references.
+
+`max`, `min` and `sorted` with a key, and `sort`, call the key in a loop:
 
     best = max(xs, key=lambda x: x.n)      best = chosen("max", list((x.n, x) for x in xs), key=…)
 
-`comprehensions.py` makes a loop of that. It is done where objects are references, which code that
-is data cannot look into. The key stays, unused, so that each function of the source has its code.
+`comprehensions.py` makes a loop of that: code that is data cannot look into references. The key
+stays, unused, so that each function of the source has its code.
+
+`xs.extend(ys)` of a list of objects appends each.
+
+An empty dict or set of a variable whose keys may be known only at run time becomes a cell, which
+may hold references: `by_name = cell({}, "12:4")`.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Iterator
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import CHOSEN
+from sgc.tracing.code.operator_names import CELL, CHOSEN, REST
 from sgc.tracing.convert.loops.looping import SCOPES
 from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
@@ -46,6 +54,8 @@ class _Keyed(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         self.generic_visit(node)
         call = node.value
+        if _is_extending(call):
+            return _appending(call, node)
         method = call.func if isinstance(call, ast.Call) else None
         if not isinstance(method, ast.Attribute) or method.attr != "sort" or call.args:  # type: ignore[attr-defined]
             return node
@@ -88,6 +98,90 @@ def _chosen(
 def _is_dotted(key: ast.expr) -> bool:
     """Whether an expression is a name, or attributes of one."""
     return isinstance(key, ast.Name) or (isinstance(key, ast.Attribute) and _is_dotted(key.value))
+
+
+def _is_extending(call: ast.expr) -> bool:
+    """Whether this is `xs.extend(ys)` of two that have names."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    is_plain = len(call.args) == 1 and not call.keywords and call.func.attr == "extend"
+    return is_plain and isinstance(call.func.value, ast.Name) and _is_named(call.args[0])
+
+
+def _is_named(items: ast.expr) -> bool:
+    """Whether items are the value of a name, or the `values()` of one."""
+    if isinstance(items, ast.Call) and not items.args and isinstance(items.func, ast.Attribute):
+        return items.func.attr == "values" and _is_dotted(items.func.value)
+    return _is_dotted(items)
+
+
+def _appending(call: ast.expr, at: ast.stmt) -> ast.stmt:
+    """A loop that appends what the call has not, `for x in rest(xs, ys): xs.append(x)`."""
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Attribute)
+    whole, given = call.func.value, call.args[0]
+    rest = _at(ast.Call(_at(ast.Name(REST, ast.Load()), call), [whole, given], []), call)
+    append = _at(ast.Attribute(copy.deepcopy(whole), "append", ast.Load()), call)
+    item = _at(ast.Name(_ITEM, ast.Load()), call)
+    body = _at(ast.Expr(_at(ast.Call(append, [item], []), call)), at)
+    target = _at(ast.Name(_ITEM, ast.Store()), call)
+    return _at(ast.For(target, rest, [body], []), at)
+
+
+def with_cells(tree: ast.Module, names: ModuleNames) -> ast.Module:
+    """Rewrites the tree in place."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            keyed = {*_keyed_by_variables(node)}
+            for each in ast.walk(node):
+                if isinstance(each, (ast.Assign, ast.AnnAssign)) and _target_of(each) in keyed:
+                    _make_cell(each, names)
+    return tree
+
+
+def _keyed_by_variables(function: ast.FunctionDef) -> Iterator[str]:
+    """The variables that are looked up, or changed, by keys that are no constants."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript):
+            whole, keys = node.value, [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            whole, keys = node.func.value, node.args[:1] if node.func.attr in _BY_KEY else []
+        else:
+            continue
+        is_open = any(not isinstance(key, (ast.Constant, ast.Slice)) for key in keys)
+        if isinstance(whole, ast.Name) and is_open:
+            yield whole.id
+
+
+_BY_KEY = frozenset({"add", "discard", "get", "pop", "remove", "setdefault", "update"})
+_EMPTY = frozenset({"dict", "set", "defaultdict", "Counter"})
+
+
+def _target_of(stmt: ast.Assign | ast.AnnAssign) -> str:
+    targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+    is_one = len(targets) == 1 and isinstance(targets[0], ast.Name)
+    return targets[0].id if is_one else ""  # type: ignore[attr-defined]
+
+
+def _make_cell(stmt: ast.Assign | ast.AnnAssign, names: ModuleNames) -> None:
+    value = stmt.value
+    if value is None or not _is_empty(value, names):
+        return
+    place = _at(ast.Constant(f"{value.lineno}:{value.col_offset}"), value)
+    function = _at(ast.Name(CELL, ast.Load()), value)
+    stmt.value = _at(ast.Call(function, [value, place], []), value)
+
+
+def _is_empty(value: ast.expr, names: ModuleNames) -> bool:
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    if not isinstance(value, ast.Call) or not isinstance(value.func, (ast.Name, ast.Attribute)):
+        return False
+    function = value.func
+    name = function.id if isinstance(function, ast.Name) else function.attr
+    if name not in _EMPTY or value.keywords or {"dict", "set"} & names.bound:
+        return False
+    return len(value.args) == (name == "defaultdict")
 
 
 class _Renamed(ast.NodeTransformer):

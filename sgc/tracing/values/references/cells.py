@@ -17,7 +17,10 @@ from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.items import argument
 from sgc.tracing.values.references.fields import (
+    LOCAL,
     PLAIN_CELLS,
+    cells,
+    field_type,
     inner,
     is_cell,
     is_cell_type,
@@ -35,6 +38,7 @@ class Cells:
         self._session, self._layout = session, layout
         self.columns: dict[tuple[str, str], Symbol] = {}
         self.is_own = False  # what is done now does not look at numbers
+        self.putting = ""  # the cells of a variable into which something is put
 
     def _begin(self, name: str, key: str, type_: Type) -> None:
         (symbol,) = self._session.emit("list", [("v", types.list_of(type_))], items=())
@@ -76,6 +80,34 @@ class Cells:
         if found != self.type_at(name):
             of, key, depth = _parsed(name)
             self._note(of, {key: joined_inside(self._layout.fields[of][key], depth, found)})
+
+    # -- of variables -----------------------------------------------------------------------
+
+    def local(self, value: Any, place: str) -> Any:
+        """A new dict or set of a variable, which is made at a place; itself if it is no cell."""
+        if not self._layout.is_used or place in self._layout.plain:
+            return value
+        name, type_ = cells(LOCAL, place), field_type(value)
+        self._note(LOCAL, {place: type_})
+        return self.local_of(self._made(name, self.type_at(name), value), type_, place)
+
+    def local_of(self, made: Symbol, type_: Type, place: str) -> Any:
+        """The same of a value of the graph."""
+        name = cells(LOCAL, place)
+        self._note(LOCAL, {place: type_})
+        number = self._number(name, "", RefType.to(name))
+        self._push(name, "", made)
+        return self._session.read(number)
+
+    def note_putting(self, name: str) -> None:
+        """Notes that something is put into a cell; a refusal gives up those of variables."""
+        self.putting = name if name.startswith(LOCAL) else ""
+
+    def give_up(self, name: str) -> None:
+        """Traces the program anew without cells at a place."""
+        self._layout.plain.add(_parsed(name)[1])
+        self._layout.fields[LOCAL].pop(_parsed(name)[1], None)
+        self._session.begin_anew("a dict is used as no cell can be")
 
     # -- values -----------------------------------------------------------------------------
 
@@ -142,11 +174,13 @@ class Cells:
     def held_in(self, name: str, value: Any, n_more: int, key: Type | None = None) -> Any:
         """What is put into a cell, as it is there. n_more: how many others refer to it; key: the
         type of its key in a dict."""
+        self.note_putting(name)
         known, found = self.type_at(name), item_type(value, name)
         if isinstance(known, DictType):
             self.note_at(name, _joined_dict(known, key, found))
         else:
             self.note_at(name, types.list_of(found))
+        self.note_putting("")
         if not is_cell_type(found):
             return value
         return AbstractNumber(self._cell(inner(name), value, n_more), self._session)
@@ -190,8 +224,6 @@ class Cells:
 
 
 def _joined_dict(known: DictType, key: Type | None, value: Type) -> DictType:
-    if key is not None and known.key is not None and key != known.key:
-        refuse("a dict of an attribute has keys of different types", INTERPRET)
     return DictType.of(key or known.key, None if known.form == "set" else value, known.form)
 
 

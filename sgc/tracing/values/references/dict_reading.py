@@ -16,7 +16,7 @@ from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.items import argument, type_of
 from sgc.tracing.values.json.abstract_json import AbstractJson, without_none
 from sgc.tracing.values.json.abstract_object import AbstractObject
-from sgc.tracing.values.references.fields import key_type
+from sgc.tracing.values.references.fields import LOCAL, key_type
 from sgc.tracing.values.references.reference import refuse
 from sgc.tracing.values.references.views import ReferenceView
 
@@ -65,9 +65,9 @@ class ReadDict(AbstractJson):
     def now(self) -> AbstractJson:
         """The dict as it is now, as a value of the graph."""
         if holds_references(self.whole_type):
-            refuse("a dict of objects is used otherwise than by its keys, values and items")
+            self._refuse("a dict of objects is used otherwise than by its keys, values and items")
         if self.whole_type.form != "dict":
-            refuse(f"a {self._python().__name__} of an attribute is used as a whole", _BY_KEYS)
+            self._refuse(f"a {self._python().__name__} of an attribute is used as a whole")
         return AbstractObject(Symbol(self.value().name, OBJECT), self.session)
 
     def _python(self) -> type:
@@ -85,7 +85,13 @@ class ReadDict(AbstractJson):
         return self
 
     def needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
-        refuse("a dict or set of an attribute is used otherwise than compiling allows", _BY_KEYS)
+        self._refuse("a dict or set of an attribute is used otherwise than compiling allows")
+
+    def _refuse(self, what: str) -> NoReturn:
+        """Stops the trace; or traces anew without it, if only variables have it."""
+        if self.name.startswith(LOCAL):
+            self.session.heap.give_up(self.name)
+        refuse(what, _BY_KEYS)
 
     # -- keys -------------------------------------------------------------------------------
 
@@ -94,7 +100,7 @@ class ReadDict(AbstractJson):
         key = self._plain(key)
         found = key_type(key)
         if self.whole_type.key is not None and found != self.whole_type.key:
-            refuse("a dict of an attribute has keys of another type", INTERPRET)
+            self._refuse("a dict of an attribute has keys of another type")
         return argument(self.session, key)
 
     def _plain(self, key: Any) -> Any:
@@ -176,7 +182,7 @@ class ReadDict(AbstractJson):
 
     def _view(self, part: str) -> ReferenceView:
         if self.is_set:
-            refuse("the order of a set of an attribute is seen", "sort it, sorted(xs)")
+            self._refuse("the order of a set of an attribute is seen: sorted(xs) has one")
         return ReferenceView(self, part)
 
     def keys(self) -> Any:

@@ -35,6 +35,9 @@ FACTORIES = {f"default {of.__name__}": of for of in (list, dict, set, int, float
 PLAIN_CELLS = (list, defaultdict, *_FORMS)
 
 
+LOCAL = "<variables>"  # in the place of a class, for cells that variables have
+
+
 def cells(name: str, key: str) -> str:
     return f"{name}.{key}"
 
@@ -178,6 +181,14 @@ def _joined_items(items: set[Type]) -> Type:
     if any(map(is_cell_type, items)):
         raise _Apart
     return joined_item(items)
+
+
+def fit(known: Type | None, found: Type) -> bool:
+    """Whether a type covers two."""
+    try:
+        return _joined(known, found) is not None
+    except _Apart:
+        return False
 
 
 def joined(name: str, key: str, known: Type | None, found: Type) -> Type:

@@ -19,7 +19,7 @@ from sgc.tracing.values.json.abstract_json import without_none
 from sgc.tracing.values.references.cells import Cells
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.equality import looked_for
-from sgc.tracing.values.references.fields import cells, field_type, is_cell_type, joined
+from sgc.tracing.values.references.fields import LOCAL, cells, field_type, fit, is_cell_type, joined
 from sgc.tracing.values.references.holders import held_by, look_at_frames
 from sgc.tracing.values.references.lists import ReferenceList
 from sgc.tracing.values.references.reference import (
@@ -50,11 +50,18 @@ class Heap(Cells):
         super().__init__(session, layout)
         self.has_refused = False
 
+    def before_refusing(self) -> None:
+        """Gives up the cells of a variable into which something cannot be put."""
+        if self.putting:
+            self.give_up(self.putting)
+        self.has_refused = True
+
     def begin(self) -> None:
         """Makes the columns, which are empty."""
         for name, fields in self._layout.fields.items():
             for key, type_ in fields.items():
-                self._begin(name, key, self.stored(cells(name, key), type_))
+                if name != LOCAL:
+                    self._begin(name, key, self.stored(cells(name, key), type_))
                 if is_cell_type(type_):
                     self._begin_cells(cells(name, key), type_)
 
@@ -117,6 +124,8 @@ class Heap(Cells):
 
     def _note(self, name: str, found: dict[str, Type]) -> None:
         known = self._layout.fields.get(name, {})
+        if name == LOCAL and any(not fit(known.get(key), each) for key, each in found.items()):
+            self.give_up(cells(name, next(iter(found))))
         wider = {key: joined(name, key, known.get(key), each) for key, each in found.items()}
         if wider != {key: known.get(key) for key in wider}:
             self._layout.fields[name] = {**known, **wider}

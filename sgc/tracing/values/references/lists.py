@@ -58,8 +58,10 @@ class ReferenceList(AbstractList):
         return AbstractList(self.session.heap.value_of(self.name, self.number), self.session)
 
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
-        value = _Changing(self.now().symbol, self.session)
+        value, heap = _Changing(self.now().symbol, self.session), self.session.heap
+        heap.note_putting(self.name)
         value._become(fn, *args, items=items)
+        heap.note_putting("")
         self.session.heap.set_value(self.name, self.number, value.symbol)
 
     def append(self, item: Any) -> None:

@@ -90,7 +90,7 @@ def _shown(self: Any) -> str:
 def refuse(message: str, hint: str = INTERPRET) -> NoReturn:
     """Stops a trace with references: no part of it becomes code instead."""
     session: Any = current_session()
-    session.heap.has_refused = True
+    session.heap.before_refusing()
     stop(message, hint)
 
 
@@ -214,12 +214,13 @@ class Layout:
     """What traces have found of the classes whose objects are references: one that begins anew
     knows it from its start. met: classes whose objects may be references; classes: those whose
     objects are, by name, if it is used; fields: the types of their attributes, where the type of a
-    list is that of what it holds."""
+    list is that of what it holds; plain: places of dicts and sets that are no cells."""
 
     is_used: bool = False
     met: dict[str, type] = field(default_factory=dict)
     classes: dict[str, type] = field(default_factory=dict)
     fields: dict[str, dict[str, Type]] = field(default_factory=dict)
+    plain: set[str] = field(default_factory=set)
 
 
 def type_to(of: type) -> RefType:
