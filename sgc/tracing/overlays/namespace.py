@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import sgc.tracing.overlays.itertools  # noqa: F401 (registers what it knows)
 from sgc.core.places import is_users_own
 from sgc.errors import TraceError
 from sgc.tracing.convert.in_place import own_code

@@ -6,7 +6,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from types import GeneratorType
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
@@ -49,7 +49,7 @@ class Listed(Protocol):
 class Loop(Iterator[Any]):
     """An iterator whose state is its turn; the session notes it when a `for` begins."""
 
-    made_by: ClassVar = ""
+    made_by: str = ""
     _session: Recorder
 
     def __iter__(self) -> Iterator[Any]:
