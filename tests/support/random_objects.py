@@ -23,6 +23,7 @@ class Thing:
         self.name = name
         self.n = n
         self.note = None
+        self.extra = None
         self.up = None
         self.kids = []
         self.words = []
@@ -76,6 +77,7 @@ class Box:
     groups: dict = field(default_factory=lambda: defaultdict(list))
     counts: Counter = field(default_factory=Counter)
     rows: list = field(default_factory=list)
+    marks: dict = field(default_factory=dict)
 
     def named(self, name):
         if name not in self.by:
@@ -121,7 +123,7 @@ def change(thing, by):
 def program(s):
     box, xs = Box(), []
     a, b = Thing("a"), Thing("b", 1)
-    by = {}
+    by, kept = {}, []
 """
 
 TAIL = """
@@ -136,6 +138,10 @@ for each in xs:
     s += str(each)
 for name, each in by.items():
     s += f"{name}={each}"
+for each in kept:
+    s += "".join(each)
+if a.extra:
+    s += "".join(a.extra)
 if box.best is not None:
     s += "best " + box.best.name
 for name, each in box.by.items():
@@ -258,6 +264,15 @@ SIMPLE = (
     "b = by.get(s['g'], b)",
     "for each in by.values():\n    each.n += 2",
     "a = by.pop(a.name, a)",
+    "kept.append(a.words)",
+    "for each in kept[:3]:\n    each.append('k')",
+    "if kept:\n    kept[-1].append(s['g'])",
+    "a.extra = [s['g'], 'e']",
+    "if b.extra is None:\n    b.extra = []\nb.extra.append('x')",
+    "a.extra = b.extra",
+    "b.extra = None",
+    "if a.extra:\n    a.extra[0] += '?'",
+    "box.marks['pair'] = (a, len(xs))\nbox.marks['pair'][0].n += 1",
     "xs.extend(a.kids)",
     "named = {each.name: each for each in xs}\nif s['g'] in named:\n    named[s['g']].n += 4",
     "sizes = {}\nfor word in s['g'].split(','):\n    sizes[word] = len(word)\ns += str(sizes)",

@@ -14,6 +14,7 @@ from sgc.tracing.kinds.row_types import OBJECT, RowType
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.local import dict_of_objects
 
 _UNKNOWN = object()
@@ -26,6 +27,8 @@ def collected(of: type) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         (items,) = args if len(args) == 1 and not kwargs else (None,)
+        if type(items) is ReferenceDict and of is dict:
+            return items.copied()
         if not _is_run_time(of, items):
             return of(*args, **kwargs)
         session: Any = current_session()

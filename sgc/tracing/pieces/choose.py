@@ -304,7 +304,7 @@ def _around(
         for pattern in patterns:
             node = tree.parents.get(pattern)
     while node is not None and node is not function:
-        inside = [each for each in _within(node, function, tree) if isinstance(each, _SCOPES)]
+        inside = [*_scopes_around(node, function, tree)]
         if len(inside) > is_loop:
             node = inside[-1]
         is_part = isinstance(node, (ast.stmt, ast.expr)) and not _is_no_piece(node)
@@ -312,6 +312,24 @@ def _around(
         if is_part and isinstance(getattr(node, "ctx", _LOAD), ast.Load):
             yield node  # type: ignore[misc]
         node = tree.parents.get(node)
+
+
+def _scopes_around(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
+    """The comprehensions and lambdas that a node is in; what the first `for` of one goes over is
+    outside of it."""
+    first: ast.AST | None = None  # a comprehension's first `for`, if the node is in its iterable
+    below = node
+    for each in _within(node, function, tree):
+        if isinstance(each, _SCOPES) and not (first is not None and _first_of(each) is first):
+            yield each
+        is_over = isinstance(each, ast.comprehension) and below is each.iter
+        first = each if is_over else None
+        below = each
+
+
+def _first_of(scope: ast.AST) -> ast.AST | None:
+    generators = getattr(scope, "generators", None)
+    return generators[0] if generators else None
 
 
 def _within(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:

@@ -316,8 +316,8 @@ class ValueReader:
             return Lit(value)
         if is_reference(value) and is_young(value):
             return None
-        if kind in _ABSTRACT or is_reference(value):
-            found: Symbol = value.symbol
+        if kind in _ABSTRACT or is_reference(value) or kind in CELLS:
+            found: Symbol = value.number if kind in CELLS else value.symbol
             return found
         if is_record(value):
             return self._record(value, n_left - 1) if n_left else None

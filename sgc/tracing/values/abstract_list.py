@@ -23,6 +23,7 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
+from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
@@ -231,7 +232,7 @@ class AbstractList:
             )
 
     def append(self, item: Any) -> None:
-        item = self.session.listed(item)
+        item = as_item(self.session.listed(item))
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
@@ -255,11 +256,13 @@ class AbstractList:
         return self
 
     def insert(self, index: Any, item: Any) -> None:
+        item = as_item(item)
         self._become("insert", whole(index), item, items=[item])
 
     def __setitem__(self, index: Any, item: Any) -> None:
         if isinstance(index, slice):
             self._needs_items()
+        item = as_item(item)
         self._become("put", whole(index), item, items=[item])
 
     def __delitem__(self, index: Any) -> None:
@@ -326,6 +329,12 @@ class AbstractList:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         stop("a value known only at run time cannot be copied or pickled", IN_A_TOOL)
+
+
+def as_item(item: Any) -> Any:
+    """What a list of the graph has for an item: the number of a list or dict of an attribute."""
+    is_cell = isinstance(item, AbstractList) and item.is_cell
+    return AbstractNumber(item.number, item.session) if is_cell else item
 
 
 def _items_of(items: Any) -> Sequence[Any]:

@@ -3,6 +3,7 @@ run time which they are."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,6 +160,50 @@ def by_name(s):
 def test_dicts_of_variables_hold_objects(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(by_name, REPLIES, n=4)
+
+
+class Sheet:
+    def __init__(self):
+        self.rows = [["a"], ["b"]]
+        self.notes = None
+
+
+@sgc.function
+def sheets(s):
+    sheet, kept = Sheet(), []
+    s += "q" + sgc.gen("g", stop="\n")
+    for word in s["g"].split(","):
+        kept.append(sheet.rows[0])
+        sheet.rows[-1].append(word)
+    if "a" in s["g"]:
+        sheet.notes = ["n"]
+    if sheet.notes:
+        sheet.notes.append(s["g"])
+    kept[-1].append("last")
+    shown = ["".join(row) for row in sheet.rows]
+    return shown, len(kept[0]), sheet.notes is None
+
+
+def test_lists_in_lists_and_those_that_are_none_at_first(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(sheets, REPLIES, n=4)
+
+
+PAIRS = re.compile(r"(\w)=(\w)")
+
+
+@sgc.function
+def found_pairs(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    players = [Player(a + b) for a, b in PAIRS.findall(s["g"])]
+    for each in players:
+        each.hand.append(s["g"])
+    return [each.name for each in players]
+
+
+def test_what_a_comprehension_goes_over_may_be_code(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(found_pairs, ["a=b", "a", "a=b,b=c"], n=4)
 
 
 @sgc.function

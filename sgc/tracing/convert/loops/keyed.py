@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import CELL, CHOSEN, REST
@@ -134,8 +134,8 @@ def with_cells(tree: ast.Module, names: ModuleNames) -> ast.Module:
         if isinstance(node, ast.FunctionDef):
             keyed = {*_keyed_by_variables(node)}
             for each in ast.walk(node):
-                if isinstance(each, (ast.Assign, ast.AnnAssign)) and _target_of(each) in keyed:
-                    _make_cell(each, names)
+                if isinstance(each, (ast.Assign, ast.AnnAssign)):
+                    _make_cells(each, keyed, names)
     return tree
 
 
@@ -157,19 +157,26 @@ _BY_KEY = frozenset({"add", "discard", "get", "pop", "remove", "setdefault", "up
 _EMPTY = frozenset({"dict", "set", "defaultdict", "Counter"})
 
 
-def _target_of(stmt: ast.Assign | ast.AnnAssign) -> str:
+def _make_cells(stmt: ast.Assign | ast.AnnAssign, keyed: Set[str], names: ModuleNames) -> None:
     targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-    is_one = len(targets) == 1 and isinstance(targets[0], ast.Name)
-    return targets[0].id if is_one else ""  # type: ignore[attr-defined]
-
-
-def _make_cell(stmt: ast.Assign | ast.AnnAssign, names: ModuleNames) -> None:
-    value = stmt.value
-    if value is None or not _is_empty(value, names):
+    if len(targets) != 1 or stmt.value is None:
         return
+    target, value = targets[0], stmt.value
+    if isinstance(target, ast.Name) and target.id in keyed:
+        stmt.value = _as_cell(value, names)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        is_one = [isinstance(each, ast.Name) and each.id in keyed for each in target.elts]
+        if len(target.elts) == len(value.elts):
+            both = zip(value.elts, is_one, strict=True)
+            value.elts = [_as_cell(each, names) if is_one else each for each, is_one in both]
+
+
+def _as_cell(value: ast.expr, names: ModuleNames) -> ast.expr:
+    if not _is_empty(value, names):
+        return value
     place = _at(ast.Constant(f"{value.lineno}:{value.col_offset}"), value)
     function = _at(ast.Name(CELL, ast.Load()), value)
-    stmt.value = _at(ast.Call(function, [value, place], []), value)
+    return _at(ast.Call(function, [value, place], []), value)
 
 
 def _is_empty(value: ast.expr, names: ModuleNames) -> bool:

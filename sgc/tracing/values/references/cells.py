@@ -13,12 +13,14 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
+from sgc.tracing.kinds.row_types import NOTHING, DictType, OptionalType, RefType, optional
+from sgc.tracing.values.abstract_list import as_item
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.items import argument
 from sgc.tracing.values.references.fields import (
     LOCAL,
     PLAIN_CELLS,
+    cell_part,
     cells,
     field_type,
     inner,
@@ -46,6 +48,7 @@ class Cells:
 
     def _begin_cells(self, name: str, type_: Type) -> None:
         """Makes the column of the cells of a name, and of those that they hold."""
+        type_ = cell_part(type_) or type_
         self._begin(name, "", self._content(name, type_))
         held = type_.value if isinstance(type_, DictType) else type_.item
         if held is not None and is_cell_type(held):
@@ -53,7 +56,10 @@ class Cells:
 
     def stored(self, name: str, type_: Type) -> Type:
         """The type of what a column has for values of a type: numbers for lists and dicts."""
-        return RefType.to(name) if is_cell_type(type_) else type_
+        if not is_cell_type(type_):
+            return type_
+        is_optional = isinstance(type_, OptionalType)
+        return optional(RefType.to(name)) if is_optional else RefType.to(name)
 
     def _content(self, name: str, type_: Type) -> Type:
         """The type of a cell's value."""
@@ -65,11 +71,10 @@ class Cells:
     def type_at(self, name: str) -> Type:
         """The type of the cells of a name."""
         of, key, depth = _parsed(name)
-        found = self._layout.fields[of][key]
+        found = cell_part(self._layout.fields[of][key])
         for _ in range(depth):
-            held = found.value if isinstance(found, DictType) else found.item
-            assert held is not None
-            found = held
+            found = cell_part(found.value if isinstance(found, DictType) else found and found.item)
+        assert found is not None
         return found
 
     def _note(self, name: str, found: dict[str, Type]) -> None:
@@ -168,8 +173,13 @@ class Cells:
     def _parts(self, name: str, type_: Type | None, value: Any, keys: Any) -> list[Any]:
         if not is_cell_type(type_):
             return [argument(self._session, value[key]) for key in keys]
-        found = [self._cell(inner(name), value[key], held_by(value, key)) for key in keys]
-        return [AbstractNumber(each, self._session) for each in found]
+        made: list[Any] = []
+        for key in keys:
+            n_more = held_by(value, key)  # before another refers to it
+            is_none = value[key] is None
+            number = None if is_none else self._cell(inner(name), value[key], n_more)
+            made.append(None if number is None else AbstractNumber(number, self._session))
+        return made
 
     def held_in(self, name: str, value: Any, n_more: int, key: Type | None = None) -> Any:
         """What is put into a cell, as it is there. n_more: how many others refer to it; key: the
@@ -182,7 +192,7 @@ class Cells:
             self.note_at(name, types.list_of(found))
         self.note_putting("")
         if not is_cell_type(found):
-            return value
+            return as_item(value)
         return AbstractNumber(self._cell(inner(name), value, n_more), self._session)
 
     def value_of(self, name: str, number: Symbol) -> Symbol:

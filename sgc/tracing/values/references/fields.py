@@ -10,7 +10,7 @@ from sgc.core.stops import INTERPRET
 from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
-from sgc.ir.types import Type
+from sgc.ir.types import Kind, Type
 from sgc.tracing.kinds.row_types import (
     NOTHING,
     DictType,
@@ -47,9 +47,16 @@ def inner(name: str) -> str:
     return f"{name}[]"
 
 
+def cell_part(type_: Type | None) -> Type | None:
+    """The type of the list or dict that values of a type are, if they are one or None."""
+    of = type_.of if isinstance(type_, OptionalType) else type_
+    is_one = of is not None and (of.item is not None or isinstance(of, DictType))
+    return of if is_one else None
+
+
 def is_cell_type(type_: Type | None) -> bool:
-    """Whether values of a type are lists or dicts, which have numbers."""
-    return type_ is not None and (type_.item is not None or isinstance(type_, DictType))
+    """Whether values of a type are lists or dicts, which have numbers, or None."""
+    return cell_part(type_) is not None
 
 
 def field_type(value: Any, name: str = "") -> Type:
@@ -164,6 +171,8 @@ def _joined(known: Type | None, found: Type | None) -> Type | None:
         return DictType.of(key, _joined(known.value, found.value), known.form)
     if known.item is not None and found.item is not None:
         return types.list_of(_joined_items({known.item, found.item} - {NOTHING}))
+    if is_cell_type(known) or is_cell_type(found):
+        return _joined_cells(known, found)
     if isinstance(known, RowType) and isinstance(found, RowType):
         wider: Type | None = joined_item((known, found))
     else:
@@ -171,6 +180,19 @@ def _joined(known: Type | None, found: Type | None) -> Type | None:
     if wider is None or wider == types.JSON:
         raise _Apart
     return wider
+
+
+def _joined_cells(*types_: Type) -> Type:
+    """The type of what is None or a list or dict."""
+    parts = [cell_part(each) for each in types_ if each != NOTHING]
+    is_optional = any(each == NOTHING or isinstance(each, OptionalType) for each in types_)
+    if None in parts or not is_optional:
+        raise _Apart
+    wider: Type | None = None
+    for each in parts:
+        wider = _joined(wider, each)
+    assert wider is not None
+    return OptionalType(Kind.JSON, of=wider)
 
 
 def _joined_items(items: set[Type]) -> Type:
@@ -206,6 +228,8 @@ def joined_inside(known: Type, depth: int, found: Type) -> Type:
     not go together is refused by `joined`."""
     if depth == 0:
         return found
+    if isinstance(known, OptionalType):
+        return OptionalType(Kind.JSON, of=joined_inside(known.of, depth, found))
     if isinstance(known, DictType):
         assert known.value is not None
         value = joined_inside(known.value, depth - 1, found)

@@ -139,7 +139,7 @@ class Heap(Cells):
         n_held = {key: held_by(young, key) - given.count(id(young[key])) for key in young}
         stored = [
             self._cell(cells(name, key), young[key], n_held[key])
-            if is_cell_type(fields[key])
+            if is_cell_type(fields[key]) and young[key] is not None
             else young[key]
             for key in young
         ]
@@ -170,7 +170,7 @@ class Heap(Cells):
         if known is None:
             refuse(f"the attribute {key} of an object is set after its __init__", INTERPRET)
         self._note(name, {key: field_type(value, cells(name, key))})
-        if is_cell_type(self._layout.fields[name][key]):
+        if is_cell_type(self._layout.fields[name][key]) and value is not None:
             value = self._cell(cells(name, key), value, n_more)
         self._become(name, key, "put", numbered(reference), value)
 

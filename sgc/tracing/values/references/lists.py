@@ -16,7 +16,7 @@ from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.fields import PLAIN_CELLS, allowed, is_cell_type
+from sgc.tracing.values.references.fields import PLAIN_CELLS, allowed, is_cell, is_cell_type
 from sgc.tracing.values.references.holders import held_by, look_at_frames, others_of
 from sgc.tracing.values.references.reference import refuse
 
@@ -84,12 +84,14 @@ class ReferenceList(AbstractList):
     def extend(self, items: Any) -> None:
         if type(items) is list and is_cell_type(self.layout_type.item):
             look_at_frames()
-            items = [self._held(items[n], held_by(items, n)) for n in range(len(items))]
+            n_more = [held_by(items, n) for n in range(len(items))]
+            items = [self._held(each, n) for each, n in zip(items, n_more, strict=True)]
         super().extend(items)
 
     def _held(self, item: Any, n_more: int) -> Any:
         """An item as it is put into the list. n_more: how many others refer to it."""
-        if type(item) in PLAIN_CELLS or is_cell_type(self.layout_type.item):
+        is_one = type(item) in PLAIN_CELLS or is_cell(item)
+        if is_one or is_cell_type(self.layout_type.item):
             return self.session.heap.held_in(self.name, item, n_more)
         return self.session.listed(item)
 
