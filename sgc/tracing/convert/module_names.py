@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
@@ -20,7 +20,8 @@ class ModuleNames:
     `nonlocal` or `global`; replaced: the attributes that it sets on objects; generators: those that
     mean a generator function of the module, everywhere in it; yields: whether any of its functions
     is a generator; of_process: those that it imports
-    and that may mean a module with names of the process, or, with its name, such a name.
+    and that may mean a module with names of the process, or, with its name, such a name;
+    shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time.
     """
 
     bound: frozenset[str]
@@ -29,6 +30,7 @@ class ModuleNames:
     generators: frozenset[str]
     yields: bool
     of_process: Mapping[str, tuple[str, str]]
+    shows_in_loops: bool = False
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -45,8 +47,14 @@ class ModuleNames:
         return cls(
             frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
             any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
-            dict(_of_process(nodes)),
+            dict(_of_process(nodes)), _shows_in_loops(nodes),
         )  # fmt: skip
+
+
+def _shows_in_loops(nodes: Iterable[ast.AST]) -> bool:
+    shown = [each for each in nodes if isinstance(each, ast.FunctionDef) and each.name == "__str__"]
+    loops = (ast.For, ast.ListComp, ast.GeneratorExp)
+    return any(isinstance(each, loops) for one in shown for each in ast.walk(one))
 
 
 def bound_in(tree: ast.AST) -> Iterator[str]:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from sgc.tracing.code.operator_names import OPERATORS
 from sgc.tracing.code.using_up import USES_UP
-from sgc.tracing.convert.loops.looping import DECIDES, FIRST, assigned, loaded, placed
+from sgc.tracing.convert.loops.looping import DECIDES, FIRST, MAY_BE_USERS, assigned, loaded, placed
 from sgc.tracing.convert.module_names import ModuleNames
 
 _FIELDS: dict[type[ast.stmt], str] = {
@@ -362,6 +362,8 @@ def _has_call(node: ast.AST) -> bool:
 
 
 def _is_users(node: ast.Call) -> bool:
+    if getattr(node, MAY_BE_USERS, False):
+        return True
     if isinstance(node.func, ast.Name):
         name = node.func.id
         return not (name in vars(builtins) or name in _WORDS or name in OPERATORS)

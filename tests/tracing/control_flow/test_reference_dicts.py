@@ -59,7 +59,7 @@ def graph_of_words(s):
     if graph.nodes:
         best = max(graph.nodes.values(), key=lambda node: node.count)
         best.count += 10
-    shown = str(graph)
+    shown = f"<{graph}>"
     linked = [node.name for node in graph if node.links]
     return shown, linked, "a" in graph, sorted(graph.seen), len(graph.nodes)
 

@@ -34,6 +34,7 @@ from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.loops.looping import (
     DECIDES,
     FIRST,
+    MAY_BE_USERS,
     SCOPES,
     Made,
     assigned,
@@ -327,7 +328,7 @@ def _is_users(node: ast.Call) -> bool:
     if node.lineno != node.end_lineno:
         return False  # the parts on its other lines are evaluated in the order of lines
     if isinstance(node.func, ast.Name):
-        return node.func.id not in vars(builtins)
+        return getattr(node, MAY_BE_USERS, False) or node.func.id not in vars(builtins)
     return isinstance(node.func, ast.Attribute) and node.func.attr not in _KNOWN
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Set
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import CELL, CHOSEN, REST
-from sgc.tracing.convert.loops.looping import SCOPES
+from sgc.tracing.convert.loops.looping import MAY_BE_USERS, SCOPES
 from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
 
@@ -35,7 +35,24 @@ def with_keyed(tree: ast.Module, names: ModuleNames) -> ast.Module:
     """Rewrites the tree in place."""
     if {"*", "list"} & names.bound:
         return tree
+    if "str" not in names.bound and names.shows_in_loops:
+        tree = _Shown().visit(tree)
     return _Keyed(_NAMES - names.bound).visit(tree)  # type: ignore[no-any-return]
+
+
+class _Shown(ast.NodeTransformer):
+    """Shows what has a name by a call, f"{str(x)}", before which the text so far is put away."""
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
+        is_plain = node.format_spec is None and node.conversion in (-1, _AS_STR)
+        if is_plain and _is_dotted(node.value):
+            function = _at(ast.Name("str", ast.Load()), node.value)
+            node.value = _at(ast.Call(function, [node.value], []), node.value)
+            setattr(node.value, MAY_BE_USERS, True)
+        return node
+
+
+_AS_STR = 115  # the conversion of `{x!s}`
 
 
 class _Keyed(ast.NodeTransformer):

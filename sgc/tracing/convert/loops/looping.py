@@ -14,6 +14,7 @@ SCOPES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
+MAY_BE_USERS = "may_be_users"  # of a call, `str(x)`: a class's own method may do it
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 FIRST = "next"  # of a generator and a default: the first item ends it
 
