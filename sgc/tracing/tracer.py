@@ -100,7 +100,7 @@ def _with_references(
     except TraceError as error:
         found = error
     layout = apart.sites.layout
-    layout.classes, layout.is_used = dict(trace.sites.layout.met), True
+    layout.classes, layout.is_used = trace.sites.classes_met(), True
     if layout.classes and (isinstance(found, TraceError) or report.deopt):
         own = Report()
         try:

@@ -21,12 +21,19 @@ class Calls:
 
     def __init__(self) -> None:
         self._found: dict[int, dict[int, FunctionType | None]] = {}
+        self._last: tuple[int, FunctionType | None] = (0, None)
 
     def note(self, frame: FrameType, function: Any) -> None:
         noted = self._found.setdefault(id(frame), {})
         noted.pop(frame.f_lasti, None)  # so that the latest is the last
         is_plain = type(function) is FunctionType
+        self._last = (id(frame), function if is_plain else None)
         noted[frame.f_lasti] = function if is_plain else python_of(function)
+
+    def last(self, frame: FrameType) -> FunctionType | None:
+        """The plain function that a frame has looked at, if none has looked at another since."""
+        of, function = self._last
+        return function if of == id(frame) else None
 
     def at(self, frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
         """What an instruction has looked at last, in a frame that still runs."""
@@ -46,6 +53,12 @@ def noted_at(frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType 
     offset, which may be inside of the operator's instruction."""
     calls = getattr(current_session(), "calls", None)
     return calls.at(frame, is_there) if isinstance(calls, Calls) else None
+
+
+def noted_last(frame: FrameType) -> FunctionType | None:
+    """The plain function that a frame of the current trace has just looked at."""
+    calls = getattr(current_session(), "calls", None)
+    return calls.last(frame) if isinstance(calls, Calls) else None
 
 
 def python_of(function: Any) -> FunctionType | None:

@@ -29,6 +29,7 @@ from sgc.tracing.code.operator_names import (
     RETURNED,
     SAME,
     SLICE,
+    SPREAD,
     TEXT,
     WHOLE,
 )
@@ -190,13 +191,15 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self._called = node.func
+        is_spread = _is_spread(node)
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
         for keyword in node.keywords:
-            keyword.value = _passed(keyword.value)
+            value = _passed(keyword.value)
+            keyword.value = _call(SPREAD, value, value) if is_spread else value
         return _call(TEXT, node, node)
 
     def visit_For(self, node: ast.For) -> ast.stmt:
@@ -288,6 +291,13 @@ def _is_identity(op: ast.cmpop) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_spread(node: ast.Call) -> bool:
+    """Whether it is `f(**data)`, and nothing is called between `f` and `data`."""
+    if node.args or len(node.keywords) != 1 or node.keywords[0].arg is not None:
+        return False
+    return not any(isinstance(each, (ast.Call, ast.Await)) for each in ast.walk(node.keywords[0]))
 
 
 def _same(node: ast.expr, name: str) -> ast.expr:

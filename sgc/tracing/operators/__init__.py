@@ -42,6 +42,7 @@ from sgc.tracing.code.operator_names import (
     RETURNED,
     SAME,
     SLICE,
+    SPREAD,
     TEXT,
     UNCHANGED,
     WHOLE,
@@ -52,6 +53,7 @@ from sgc.tracing.operators.chosen import chosen, rest
 from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
+from sgc.tracing.operators.code.spread import spread
 from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
@@ -110,4 +112,5 @@ OPERATORS: dict[str, Any] = {
     CHOSEN: chosen,
     CELL: as_cell,
     REST: rest,
+    SPREAD: spread,
 }

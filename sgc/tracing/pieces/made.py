@@ -43,7 +43,7 @@ from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
-from sgc.tracing.values.references.reference import Layout
+from sgc.tracing.values.references.reference import Layout, may_refer
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -164,6 +164,12 @@ class Sites:
             if self.classes.setdefault(name, found).kind is not found.kind:
                 raise NotData(f"there are two classes {name}")
         return made
+
+    def classes_met(self) -> dict[str, type]:
+        """The classes of which the program, or code of it, has made objects, by their names: those
+        whose objects may be references."""
+        in_code = {name: found.kind for name, found in self.classes.items()}
+        return {name: of for name, of in in_code.items() if may_refer(of)} | self.layout.met
 
     def places(self, filename: str, are_all: bool = False) -> Pieces:
         """The pieces in a file. are_all: nothing else of it is converted."""

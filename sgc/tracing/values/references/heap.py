@@ -67,6 +67,11 @@ class Heap(Cells):
 
     # -- objects ----------------------------------------------------------------------------
 
+    @property
+    def is_used(self) -> bool:
+        """Whether objects of the program's classes are references."""
+        return self._layout.is_used
+
     def fields_of(self, of: type) -> dict[str, Type]:
         return self._layout.fields.get(of.__name__, {})
 
