@@ -10,9 +10,11 @@ from functools import reduce
 from typing import Any
 
 from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.row_types import joined_item, row_of
 from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.operators.lookups import sliced_by
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 from sgc.tracing.values.abstract_loops import Items, Loop
 from sgc.tracing.values.abstract_number import AbstractNumber
@@ -47,14 +49,21 @@ def _pairwise(*args: Any) -> Any:
 
 def _islice(items: Any, *ends: Any) -> Any:
     is_told = 1 <= len(ends) <= 3 and all(map(_is_end, ends))
-    if not _is_abstract(items) or not is_told:
+    is_late = any(isinstance(each, AbstractNumber) for each in ends)
+    if is_late and not (is_told and (_is_abstract(items) or type(items) in (list, tuple))):
+        stop(
+            "islice up to a number known only at run time, of what is no list or tuple",
+            hint="write `for i in range(n): x = xs[i % len(xs)]` for cycle(xs); or " + INTERPRET,
+        )
+    if not is_told or not (is_late or _is_abstract(items)):
         return itertools.islice(items, *ends)
-    start, stop, step = (None, *ends, None) if len(ends) == 1 else (*ends, None)[:3]
+    start, end, step = (None, *ends, None) if len(ends) == 1 else (*ends, None)[:3]
     wrong: tuple[Any, ...] = (-1,) if len(ends) == 1 else (-1, None)
-    for end, least in ((start, 0), (stop, 0), (step, 1)):
-        if end is not None and end < least:  # Python raises its own error
+    for given, least in ((start, 0), (end, 0), (step, 1)):
+        if given is not None and given < least:  # Python raises its own error
             return itertools.islice((), *((None, None, 0) if least else wrong))
-    return _made("islice", items[start:stop:step])
+    items = list(items) if type(items) is tuple else items
+    return _made("islice", sliced_by(items, start, end, step))
 
 
 def _is_end(value: Any) -> bool:

@@ -76,7 +76,23 @@ def crossed(s, xs: list[str], k: int):
     return out
 
 
-@pytest.mark.parametrize("function", [neighbours, slices, joined, crossed], ids=lambda f: f.name)
+@sgc.function
+def ends_of_known_ones(s, xs: list[str], k: int):
+    out, sides = [], ("a", "b", "c")
+    try:
+        for i, x in enumerate(islice(sides, k + 1)):
+            s += f"{i}{x}" + sgc.gen("r", stop="\n")
+            out.append(s["r"])
+        out += list(islice([*sides, "d"], k, None, k + 1))
+        return out, list(islice(sides, 1, k + 2)), ", ".join(islice(sides, k))
+    except ValueError as e:
+        s += "q" + sgc.gen("r", stop="\n")
+        return out, str(e), s["r"]
+
+
+@pytest.mark.parametrize(
+    "function", [neighbours, slices, joined, crossed, ends_of_known_ones], ids=lambda f: f.name
+)
 def test_loops_over_them_are_loops_of_the_graph(function):
     for xs, k in ((["u", "v", "w"], 1), ([], -1), (["u"], 0)):
         agree(function, REPLIES, n=4, graph=traced(function), xs=xs, k=k)
