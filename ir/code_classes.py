@@ -11,6 +11,7 @@ from sgc.ir.code_names import DATACLASS_OPTIONS, DECORATORS, EXCEPTIONS, SPECIAL
 DATACLASS = Import("dataclasses", "dataclass")
 NAMED_TUPLE = Import("typing", "NamedTuple")
 ENUMS = frozenset(Import("enum", name) for name in ("Enum", "IntEnum", "StrEnum"))
+MIXED: dict[str, type] = {"str": str, "int": int}
 MODEL = Import("pydantic", "BaseModel")
 _NOT_FIELDS = frozenset({"InitVar", "KW_ONLY"})
 
@@ -70,6 +71,8 @@ def _check_base(base: ast.expr, node: ast.ClassDef, checks: Checks) -> None:
     if is_own or (name in EXCEPTIONS and not checks.is_bound(name)):
         return
     found = checks.imported(base)
+    if _is_mixed(node, checks):
+        return
     if found not in (NAMED_TUPLE, MODEL) and found not in ENUMS:
         expected = "a class above, NamedTuple, Enum, BaseModel or an exception as a base"
         raise refuse(base, expected, ast.unparse(base)[:80])
@@ -78,6 +81,17 @@ def _check_base(base: ast.expr, node: ast.ClassDef, checks: Checks) -> None:
         raise refuse(base, f"{shown} alone for the class {node.name}", "another base, too")
     if found in ENUMS and not any(isinstance(each, ast.Assign) for each in node.body):
         raise refuse(node, f"members of {node.name}", "none")
+
+
+def _is_mixed(node: ast.ClassDef, checks: Checks) -> bool:
+    """Whether a class is an Enum whose members are texts or whole numbers: `(str, Enum)`."""
+    if len(node.bases) != 2 or node.decorator_list:
+        return False
+    mixed, base = node.bases
+    name = mixed.id if isinstance(mixed, ast.Name) else ""
+    is_plain = name in MIXED and not checks.is_bound(name)
+    has_members = any(isinstance(each, ast.Assign) for each in node.body)
+    return is_plain and has_members and checks.imported(base) == Import("enum", "Enum")
 
 
 def _check_part(node: ast.stmt, around: ast.ClassDef, names: set[str], checks: Checks) -> None:

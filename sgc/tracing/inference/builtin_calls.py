@@ -25,7 +25,7 @@ class BuiltinCalls(Rows):
 
     def _kinds(self, cell: Cell) -> set[str]:
         found = self.cells.found(cell)
-        return {"any"} if found.is_any else found.names
+        return {"any"} if found.is_any else {*map(self.as_number, found.names)}
 
     def _numbers(self, kinds: set[str]) -> Cell:
         """Numbers of these kinds; a bool counts as an int."""

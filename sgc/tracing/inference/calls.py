@@ -29,6 +29,11 @@ class Calls(Records):
                     if not self._is_function(each.value, scope)]  # fmt: skip
         if known is not None:
             return self._own(known, node, scope)
+        of = self.enumeration(function, scope)
+        if of is not None:
+            for each in node.args:
+                self.of(each, scope)
+            return self.cells.new(of.kind)
         own = self.own_class(function, scope)
         if own is not None:
             return self.made(node, own, scope)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.inference.members import MEMBER
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RANDOM,
+    MemberType,
     OptionalType,
     RecordType,
     RowType,
@@ -189,6 +191,8 @@ class Cells:
             cell = self.of_type(type_.of)
             cell.kinds.add("None")
             return cell
+        if isinstance(type_, MemberType):
+            return self.new(MEMBER + type_.name)
         return self.holding("Random") if type_ == RANDOM else self.any()
 
     def type_of(self, cell: Cell) -> Type:
@@ -207,6 +211,8 @@ class Cells:
             found = types.list_of(parts[0])
         elif name.startswith("tuple") and parts and name != "tuple":
             found = row_of(parts)
+        elif name.startswith(MEMBER):
+            found = MemberType.of(name.removeprefix(MEMBER))
         elif name.startswith(RECORD):
             known = self.records[name.removeprefix(RECORD)]
             found = RecordType.of(known.name, known.keys, tuple(parts), known.form)

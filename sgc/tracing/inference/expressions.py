@@ -83,6 +83,9 @@ class Expressions(Calls):
         cell = scope.cell(node.id)
         if cell is not None:
             return cell
+        of = self.enumeration(node, scope)
+        if of is not None:  # as an iterable of its members
+            return self.cells.holding("list", self.cells.new(of.kind))
         known = scope.function(node.id)
         if known is not None:
             self.called_by_others(known)
@@ -148,9 +151,10 @@ class Expressions(Calls):
         found = self.cells.found(self.of(node.operand, scope))
         if isinstance(node.op, ast.Not):
             return self.cells.new("bool")
-        if found.is_any or found.parts:
+        kinds = {*map(self.as_number, found.kinds)}
+        if found.is_any or found.parts or not kinds <= NUMBERS | {"None"}:
             return self.cells.any()
-        return self.cells.new(*("int" if of == "bool" else of for of in found.kinds & NUMBERS))
+        return self.cells.new(*("int" if of == "bool" else of for of in kinds & NUMBERS))
 
     def _display(self, node: ast.List | ast.Set, scope: Scope) -> Cell:
         item = self.at(node, "items")
@@ -232,6 +236,9 @@ class Expressions(Calls):
             if imported is not None and imported.item is None:
                 found = self.constant(imported.module, node.attr)
                 return self.cells.any() if found is None else found
+        of = self.enumeration(node.value, scope)
+        if of is not None:
+            return self.cells.new(of.kind) if node.attr in of.members else self.cells.any()
         return self.attribute(node, self.of(node.value, scope))
 
     def _yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope) -> Cell:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from sgc.tracing.inference.cells import DICTS, NUMBERS, RECORD, Cell
+from sgc.tracing.inference.members import MEMBER
 from sgc.tracing.inference.places import Places
 
 _SEQUENCES = frozenset({"str", "list", "deque"})
@@ -39,7 +40,9 @@ class Operators(Places):
             elif name == "Match":
                 is_whole = isinstance(node.slice, ast.Constant) and node.slice.value == 0
                 self.cells.flow(self.cells.new("str", *([] if is_whole else ["None"])), found)
-            elif name.startswith(RECORD) and not self.cells.is_row(name):
+            elif name.startswith(MEMBER) or (
+                name.startswith(RECORD) and not self.cells.is_row(name)
+            ):
                 self.cells.make_any(found)
             elif self.cells.is_row(name):
                 self._part_of_row(node, cells, name, found)
@@ -76,6 +79,7 @@ class Operators(Places):
         self, op: ast.operator, left: tuple[str, Cell], right: tuple[str, Cell], found: Cell
     ) -> None:
         (one, whole), (two, other) = left, right
+        one, two = self.as_number(one), self.as_number(two)
         is_times = isinstance(op, ast.Mult)
         if {one, two} <= NUMBERS:
             kind = _number(op, one, two)

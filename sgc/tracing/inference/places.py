@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from sgc.ir.code import Code
 from sgc.ir.code_checks import Import
 from sgc.tracing.inference.cells import RECORD, Cell, Cells
+from sgc.tracing.inference.members import MEMBER, Enumeration, enumeration
 
 MAX_TUPLE = 16  # items of a tuple whose types are told apart
 Function = ast.FunctionDef | ast.Lambda
@@ -55,6 +56,8 @@ class Places(ABC):
         self.code = code
         self.cells = Cells()
         self._at: dict[tuple[int, str], Cell] = {}
+        found = (enumeration(each) for each in code.body if isinstance(each, ast.ClassDef))
+        self.enumerations = {each.name: each for each in found if each is not None}
 
     @property
     def imports(self) -> dict[str, Import]:
@@ -94,6 +97,16 @@ class Places(ABC):
             self.cells.flow(each, into)
         return into
 
+    def enumeration(self, node: ast.expr, scope: Scope) -> Enumeration | None:
+        """The enumeration that an expression names."""
+        is_name = isinstance(node, ast.Name) and scope.cell(node.id) is None
+        return self.enumerations.get(node.id) if is_name else None  # type: ignore[attr-defined]
+
+    def as_number(self, kind: str) -> str:
+        """A kind of value as operators see it: a member of an IntEnum is an int."""
+        of = self.enumerations.get(kind.removeprefix(MEMBER)) if kind[:7] == MEMBER else None
+        return "int" if of is not None and of.counts_as == "int" else kind
+
     def row(self, items: Sequence[Cell], node: ast.AST, role: str = "") -> Cell:
         """A tuple of items, made at a place in the code."""
         if len(items) > MAX_TUPLE:
@@ -111,6 +124,8 @@ class Places(ABC):
             self.cells.make_any(found)
         if "str" in whole.kinds:
             self.add(found, "str")
+        if any(kind.startswith(MEMBER) for kind in whole.kinds):
+            self.cells.make_any(found)
         for name, cells in list(whole.parts.items()):
             if name.startswith(RECORD) and not self.cells.is_row(name):
                 self.cells.make_any(found)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sgc.tracing.inference.cells import RECORD, Cell
 from sgc.tracing.inference.library_calls import LibraryCalls
+from sgc.tracing.inference.members import MEMBER
 from sgc.tracing.inference.models import VALIDATING, cell_of, described_fields, is_validated
 from sgc.tracing.inference.places import Function, Known, Scope
 
@@ -46,7 +47,7 @@ class Records(LibraryCalls):
     def read_classes(self) -> None:
         self.classes = {}
         for node in self.code.body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and node.name not in self.enumerations:
                 self.classes[node.name] = _class_code(node, self.classes)
 
     def own_class(self, function: ast.expr, scope: Scope) -> ClassCode | None:
@@ -87,13 +88,37 @@ class Records(LibraryCalls):
     def called_class(
         self, function: ast.expr, scope: Scope, node: ast.Call, keywords: Sequence[Cell]
     ) -> Cell | None:
-        """What a class method of a model gives; None for another function."""
-        if not isinstance(function, ast.Attribute) or function.attr not in VALIDATING:
+        """What a class method of a model or enumeration gives; None for another function."""
+        if not isinstance(function, ast.Attribute):
+            return None
+        if self.enumeration(function.value, scope) is not None:
+            return self._of_enumeration(function, scope, node, keywords)
+        if function.attr not in VALIDATING:
             return None
         of = self.own_class(function.value, scope)
         if of is None or of.model is None:
             return None
         return self.validated(of, [*(self.of(each, scope) for each in node.args), *keywords])
+
+    def _of_enumeration(
+        self, function: ast.Attribute, scope: Scope, node: ast.Call, keywords: Sequence[Cell]
+    ) -> Cell:
+        """What a function of an enumeration gives; a class method is given the class."""
+        of = self.enumeration(function.value, scope)
+        assert of is not None
+        method, given = of.methods.get(function.attr), [self.of(each, scope) for each in node.args]
+        how = (
+            [each.id for each in method.decorator_list if isinstance(each, ast.Name)]
+            if method
+            else []
+        )
+        if method is None or keywords or how not in (["classmethod"], ["staticmethod"]):
+            for each in (*given, *keywords):
+                self.cells.spoil(each)
+            return self.cells.any()
+        if how == ["classmethod"]:
+            given.insert(0, self.cells.holding("list", self.cells.new(of.kind)))
+        return self.applied(self.known(method, self.module), given)
 
     def _model_cell(self, name: str) -> Cell | None:
         of = self.classes.get(name)
@@ -172,6 +197,8 @@ class Records(LibraryCalls):
         return found
 
     def _attribute_of(self, name: str, key: str, of: Cell, found: Cell) -> bool:
+        if name.startswith(MEMBER):
+            return self._attribute_of_member(name.removeprefix(MEMBER), key, of, found)
         if not name.startswith(RECORD):
             return False
         known = self.cells.records[name.removeprefix(RECORD)]
@@ -179,6 +206,20 @@ class Records(LibraryCalls):
         method = self._own_method(known.name, key)
         if cell is not None:
             self.cells.flow(cell, found)
+        elif method is not None and _is_property(method):
+            self.cells.flow(self._method_of(method, of, [], []), found)
+        else:
+            return False
+        return True
+
+    def _attribute_of_member(self, name: str, key: str, of: Cell, found: Cell) -> bool:
+        known = self.enumerations.get(name)
+        method = known.methods.get(key) if known is not None else None
+        if key == "name":
+            self.add(found, "str")
+        elif known is not None and key == "value" and known.values:
+            for kind in known.values:
+                self.add(found, kind)
         elif method is not None and _is_property(method):
             self.cells.flow(self._method_of(method, of, [], []), found)
         else:
@@ -198,9 +239,11 @@ class Records(LibraryCalls):
         named: Sequence[tuple[str | None, Cell]],
     ) -> Cell | None:
         """What a method of an object gives; None if its code is not known."""
-        method = (
-            self._own_method(name.removeprefix(RECORD), key) if name.startswith(RECORD) else None
-        )
+        method = None
+        if name.startswith(RECORD):
+            method = self._own_method(name.removeprefix(RECORD), key)
+        elif name.startswith(MEMBER) and name.removeprefix(MEMBER) in self.enumerations:
+            method = self.enumerations[name.removeprefix(MEMBER)].methods.get(key)
         if method is None or any(arg is None for arg, _ in named):
             return None
         if method.decorator_list:  # a static or class method

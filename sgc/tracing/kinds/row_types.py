@@ -112,6 +112,17 @@ def holds_references(type_: Type) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberType(ObjectType):
+    """The type of a member of an enumeration of the user's. name: of its class."""
+
+    name: str = ""
+
+    @classmethod
+    def of(cls, name: str) -> MemberType:
+        return cls(Kind.JSON, name=name)
+
+
+@dataclass(frozen=True, slots=True)
 class NothingType(ObjectType):
     """The type of None."""
 
@@ -166,7 +177,7 @@ def is_unchangeable(type_: Type) -> bool:
     if isinstance(type_, RowType):
         is_fixed = type_.keys is None or isinstance(type_, StateType)
         return is_fixed and all(map(is_unchangeable, type_.row))
-    if isinstance(type_, RefType):
+    if isinstance(type_, (RefType, MemberType)):
         return True
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 

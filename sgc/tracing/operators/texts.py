@@ -14,6 +14,7 @@ from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractNumber,
+    AbstractObject,
     AbstractText,
     is_abstract,
     marked,
@@ -94,6 +95,8 @@ def same(value: Any) -> Any:
         stop("whether a fork's child is the very stream that another is", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
         stop("whether a value that code gives is the very object that another is", COMPARE)
+    if type(value) is AbstractObject:  # it may be a member, which Python has once
+        stop("whether an argument is the very object that another is", COMPARE)
     session: Any = current_session()
     if session is not None and any(each is value for each in getattr(session, "given", ())):
         stop("whether an argument is the very object that another is", COMPARE)

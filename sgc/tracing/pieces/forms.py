@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.tracing.kinds.generators import AbstractRandom
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.kinds.row_types import holds_references, holds_states
 from sgc.tracing.kinds.sets import order_is_fixed
@@ -75,6 +76,8 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
     kind = type(value)
     if not depth:
         raise NoForm
+    if is_member(value):
+        return (kind, value._name_)
     if kind in (list, tuple):
         return (kind, *(form_of(item, args, depth - 1) for item in value))
     if kind is deque:
@@ -94,6 +97,8 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
 
 def _key_form(key: Any) -> Form:
     plain = plain_key(key)
+    if is_member(plain):
+        return (str(id(type(plain))), plain._name_)
     if type(plain) not in _SCALARS:
         raise NoForm
     return (type(plain).__name__, repr(plain))

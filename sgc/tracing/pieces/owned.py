@@ -13,6 +13,7 @@ from sgc.core.symbols import Symbol, has_symbol
 from sgc.tracing.code.frames import N_OF_LOOK, sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
 from sgc.tracing.pieces.effects.holds import merged_names
@@ -41,7 +42,7 @@ def is_changeable(value: Any) -> bool:
         return not form_of(value) or any(map(is_changeable, parts_of(value).values()))
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
-    return not isinstance(value, FIXED) and not has_symbol(value)
+    return not isinstance(value, FIXED) and not has_symbol(value) and not is_member(value)
 
 
 def pythons_of(values: Mapping[str, Any], classes: Collection[str]) -> dict[str, bool]:

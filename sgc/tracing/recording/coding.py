@@ -18,8 +18,9 @@ from sgc.ir.functions import FUNCTION_TABLE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of, restored
-from sgc.tracing.kinds.row_types import OBJECT
+from sgc.tracing.kinds.row_types import OBJECT, MemberType
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.forms import is_operand, plain_key
@@ -46,7 +47,7 @@ from sgc.tracing.values.abstract import (
     marked,
 )
 from sgc.tracing.values.abstract_loops import Items
-from sgc.tracing.values.items import type_of
+from sgc.tracing.values.items import as_data, type_of
 from sgc.tracing.values.references.heap import LIVE
 from sgc.tracing.values.references.reference import is_reference
 
@@ -84,7 +85,7 @@ class Coding(Merging):
         self.end(Pieced(why))
 
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
-        operands = tuple(map(self.operand, args))
+        operands = tuple([self.operand(as_data(self, arg)) for arg in args])
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
         if type_ not in _FIXED:
@@ -182,11 +183,12 @@ class Coding(Merging):
 
     @unhooked
     def record_code(self, record: Any) -> str:
-        parts = tuple(parts_of(record))
+        is_one = is_member(record)
+        parts = (record._name_,) if is_one else tuple(parts_of(record))
         key = (type(record), *parts)
         codes = self.sites.record_codes
         if key not in codes:
-            stand_in = restored(type(record), dict.fromkeys(parts, ""))
+            stand_in = record if is_one else restored(type(record), dict.fromkeys(parts, ""))
             try:
                 codes[key] = self.sites.note(displayed(self.originals, stand_in)).code
             except (NotData, CodeError):
@@ -247,7 +249,9 @@ class Coding(Merging):
 
     def _read_again(self, operand: Operand) -> Any:
         if isinstance(operand, Ref):
-            return self.read(Symbol(operand.name, self._types[operand.name]))
+            symbol = Symbol(operand.name, self._types[operand.name])
+            # To read a member is to decide which it is.
+            return symbol if isinstance(symbol.type, MemberType) else self.read(symbol)
         assert isinstance(operand, Lit)
         return operand.value
 

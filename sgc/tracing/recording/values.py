@@ -101,6 +101,11 @@ class Values(Outside):
         known = type_ or types.Type(gives)  # type: ignore[arg-type]
         return abstract(self._emit_compute(fn, args, known), self)
 
+    def made_by(self, code: str, type_: types.Type, *given: Symbol) -> Symbol:
+        operands = tuple([Ref(each.name) for each in given])
+        (symbol,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
+        return symbol
+
     def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
         operands = tuple(self.operand(arg) for arg in args)
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)

@@ -19,10 +19,12 @@ from sgc.tracing.code.frames import (
 )
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     NOTHING,
     OBJECT,
+    MemberType,
     RecordType,
     StateType,
     is_unchangeable,
@@ -308,6 +310,9 @@ class ValueReader:
     def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
         """A value as an item of a list in the graph; None if it cannot be one."""
         kind = type(value)
+        if is_member(value):
+            code = self._session.record_code(value)
+            return Items((), (), MemberType.of(kind.__name__), code) if code else None
         if isinstance(value, str):
             if kind is not str and not isinstance(value, AbstractText):
                 return None

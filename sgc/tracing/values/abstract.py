@@ -12,15 +12,24 @@ from typing import Any
 from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
+from sgc.ir import types
 from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
-from sgc.tracing.kinds.row_types import ObjectType, RecordType, RefType, RowType, StateType
+from sgc.tracing.kinds.row_types import (
+    MemberType,
+    ObjectType,
+    RecordType,
+    RefType,
+    RowType,
+    StateType,
+)
+from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
-from sgc.tracing.values.computing import computed, pieces_of
+from sgc.tracing.values.computing import computed, note_known, pieces_of
 from sgc.tracing.values.json.abstract_json import AbstractJson, seen
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.json.known_json import known_dict
@@ -72,11 +81,25 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
         return _row(symbol, symbol.type, session)
     if isinstance(symbol.type, RecordType):
         return AbstractRecord(symbol, session)
+    if isinstance(symbol.type, MemberType):
+        return _member(symbol, symbol.type.name, session)
     if isinstance(symbol.type, ObjectType):
         return AbstractObject(symbol, session)
     if kind is Kind.JSON:
         return AbstractJson(symbol, session)
     return AbstractList(symbol, session)
+
+
+def _member(symbol: Symbol, name: str, session: Recorder) -> Any:
+    """The member of an enumeration that a value is, by a decision for each but the last."""
+    kind: Any = session.sites.classes[name].kind
+    *members, last = kind
+    if not members:
+        return last
+    code = "def piece(a):\n    return a.name"
+    told = AbstractText(session.marker(session.made_by(code, types.TEXT, symbol)), session)
+    note_known(session, told, Known(options=tuple(kind._member_names_)))
+    return next((each for each in members if told == each._name_), last)
 
 
 def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:

@@ -12,7 +12,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import has_symbol
 from sgc.ir import types
 from sgc.runtime.executor.code.classes.models import METHODS
-from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
+from sgc.tracing.kinds.row_types import OBJECT, MemberType, OptionalType, RecordType
 from sgc.tracing.values.json.abstract_object import AbstractObject
 
 
@@ -184,6 +184,11 @@ def _of_pydantic(of: AbstractRecord, name: str) -> Any:
 def refuse_object(type_: types.Type) -> None:
     """Stops the trace at a value that is, or is a list of, objects of the user's classes."""
     of = type_.of if isinstance(type_, OptionalType) else type_.item or type_
+    if isinstance(of, MemberType):
+        stop(
+            f"a member of {of.name} leaves the program; compiled, it would be of another class",
+            hint="give its name or value; or " + INTERPRET,
+        )
     if isinstance(of, RecordType):
         stop(
             f"an object of {of.name} leaves the program; compiled, it would be of another class",

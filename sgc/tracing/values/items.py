@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol, symbol_in
 from sgc.ir import types
 from sgc.ir.graph import Ref
 from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import OBJECT, RecordType, StateType, holds_objects, outer, row_of
+from sgc.tracing.kinds.row_types import (
+    OBJECT,
+    MemberType,
+    RecordType,
+    StateType,
+    holds_objects,
+    outer,
+    row_of,
+)
 from sgc.tracing.values.recorder import Recorder
 
 MAX_RECORDS = 3  # objects in objects whose types are told
@@ -21,8 +31,36 @@ _PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 def argument(session: Recorder, value: Any) -> Any:
     """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
     _refuse_named(value)
+    value = as_data(session, value)
     is_made = is_record(value) or _is_row(value) or type(value) is EndedState
     return _made(session, value) if is_made else value
+
+
+def as_data(session: Recorder, value: Any) -> Any:
+    """A value with values of the graph in the place of members of enumerations."""
+    kind = type(value)
+    if is_member(value):
+        code, type_ = session.record_code(value), _member_type(value)
+        return session.made_by(code, type_) if type_ is not None else value
+    if kind in (list, tuple) and any(map(_holds_member, value)):
+        return kind([as_data(session, each) for each in value])
+    if kind is dict and any(map(_holds_member, value.values())):
+        return {key: as_data(session, each) for key, each in value.items()}
+    return value
+
+
+def _holds_member(value: Any) -> bool:
+    parts = value.values() if type(value) is dict else value
+    if type(value) in (list, tuple, dict):
+        return any(map(_holds_member, parts))
+    return is_member(value)
+
+
+def _member_type(value: Any) -> types.Type | None:
+    """The type of a member, if code can have it."""
+    session: Any = current_session()
+    code_of = getattr(session, "record_code", None)
+    return MemberType.of(type(value).__name__) if code_of is not None and code_of(value) else None
 
 
 def _refuse_named(value: Any) -> None:
@@ -63,6 +101,9 @@ def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
     """The type of a value, as an item of a list. n_left: how deep objects are looked into."""
     if isinstance(item, StandIn):
         return item.type
+    member = _member_type(item) if is_member(item) else None
+    if member is not None:
+        return member
     if issubclass(type(item), str):
         return types.TEXT
     if type(item) is EndedState:
@@ -87,6 +128,8 @@ def _record_type(item: Any, n_left: int) -> types.Type:
 
 def _is_json(value: Any) -> bool:
     """Whether a value is JSON, its parts included."""
+    if is_member(value):
+        return _member_type(value) is None
     if type(value) is list:
         return all(map(_is_json, value))
     if type(value) is dict:

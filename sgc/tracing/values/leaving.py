@@ -9,7 +9,14 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.records import is_record
-from sgc.tracing.kinds.row_types import OptionalType, RecordType, RowType, StateType, row_of
+from sgc.tracing.kinds.row_types import (
+    MemberType,
+    OptionalType,
+    RecordType,
+    RowType,
+    StateType,
+    row_of,
+)
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.items import type_of
@@ -54,6 +61,8 @@ def _as_tuples(value: AbstractList) -> Any:
 
 def _plain(type_: types.Type) -> types.Type:
     """The type of such a value once its named tuples are tuples."""
+    if isinstance(type_, MemberType):
+        refuse_object(type_)
     if isinstance(type_, RecordType):
         if type_.form != "tuple":
             refuse_object(type_)

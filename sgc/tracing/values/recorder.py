@@ -109,8 +109,12 @@ class Recorder(Session):
 
     @abstractmethod
     def record_code(self, record: Any) -> str:
-        """The code that makes an object of a class of the user's of its attributes, in order; empty
-        if there is none."""
+        """The code that makes an object of a class of the user's of its attributes, in order, or a
+        member of an enumeration; empty if there is none."""
+
+    @abstractmethod
+    def made_by(self, code: str, type_: types.Type, *given: Symbol) -> Symbol:
+        """What code gives that cannot fail."""
 
     @abstractmethod
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:

@@ -91,6 +91,10 @@ class A: x = super().f()
 class A(NamedTuple):\n x: int\n def f(self): return super().count(1)
 class A(Enum): pass
 class A(Enum, ValueError): x = 1
+class A(str, Enum): pass
+class A(str, int, Enum): x = 1
+class A(float, Enum): x = 1.5
+class A(Enum, str): x = "a"
 class A: pass\nclass A: pass
 class A: pass\ndef A(): pass
 def g():\n class A: pass

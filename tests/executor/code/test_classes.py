@@ -208,6 +208,14 @@ class Word(StrEnum):
     YES = "yes"
     NO = auto()
 
+class Team(str, Enum):
+    CORE = "core"
+    WEB = "web"
+
+class Size(int, Enum):
+    S = 1
+    L = 3
+
 class Turns:
     def __init__(self, n):
         self.n = n

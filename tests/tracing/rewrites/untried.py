@@ -133,6 +133,10 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "values/abstract_record.py",
+            "a member of … leaves the program; compiled, it would be of another class",
+        ),
+        (
+            "values/abstract_record.py",
             "the attribute … of …, an object known only at run time, is set",
         ),
         ("values/abstract_record.py", "… is an object of … known only at run time"),

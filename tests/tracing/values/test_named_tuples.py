@@ -62,7 +62,7 @@ def of_a_call(s, q: str):
     return sorted(found)
 
 
-PROGRAMS = (sorted_by, taken_apart, of_a_call)
+PROGRAMS = (sorted_by, pytest.param(taken_apart, marks=pytest.mark.slow), of_a_call)
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda each: each.name)

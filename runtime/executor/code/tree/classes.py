@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sgc.ir.code_classes import DATACLASS, ENUMS, MODEL, NAMED_TUPLE, is_class_variable
+from sgc.ir.code_classes import DATACLASS, ENUMS, MIXED, MODEL, NAMED_TUPLE, is_class_variable
 from sgc.runtime.executor.code.classes.closure import Closure
 from sgc.runtime.executor.code.classes.making import Plan, made
 from sgc.runtime.executor.code.fuel import Run
@@ -92,6 +92,8 @@ def _plan(node: ast.ClassDef, key: str, load: Callable[[Run], Bound], at: Contex
 
 def _base(node: ast.expr, at: Context) -> Ev:
     found = imported(node, at)
+    if isinstance(node, ast.Name) and node.id in MIXED and at.scope.find(node.id) is None:
+        return constant(MIXED[node.id])
     if found == NAMED_TUPLE:
         return constant(NamedTuple)
     if found == MODEL:

@@ -28,6 +28,7 @@ from sgc.tracing.kinds.held import frozen
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RANDOM,
+    MemberType,
     OptionalType,
     RecordType,
     RowType,
@@ -334,4 +335,5 @@ def code_type(of: Type) -> Type:
         return optional(code_type(of.of))
     if isinstance(of, RecordType):
         return of.with_row(map(code_type, of.row))
-    return of if of in (types.INT, types.FLOAT, types.BOOL, RANDOM) else OBJECT
+    is_told = of in (types.INT, types.FLOAT, types.BOOL, RANDOM) or isinstance(of, MemberType)
+    return of if is_told else OBJECT

@@ -12,9 +12,11 @@ from types import FunctionType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of, tree_of
+from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.pieces.effects.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.text.enumerations import NoMembers, statement_of
 from sgc.tracing.pieces.text.named_tuples import USES, made_by_call
 
 _HEAP_TYPE = 1 << 9
@@ -61,9 +63,10 @@ class UserClass:
 def is_users(kind: Any) -> bool:
     """Whether a class is written in Python, and not a part of this package."""
     return (
-        (type(kind) is type or is_model(kind))
+        (type(kind) is type or is_model(kind) or is_enumeration(kind))
         and bool(kind.__flags__ & _HEAP_TYPE)
         and not kind.__module__.startswith("sgc.")
+        and kind.__module__ != "enum"
     )
 
 
@@ -84,10 +87,23 @@ def user_class(kind: type) -> UserClass:
     node = _source_of(kind)
     if is_model(kind):
         return _model(kind, node)
+    if is_enumeration(kind):
+        return _enumeration(kind, node)
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
     methods = tuple(_methods(kind, node))
     return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+
+
+def _enumeration(kind: type, node: ast.ClassDef) -> UserClass:
+    try:
+        made, uses = statement_of(kind, node)
+    except NoMembers as error:
+        raise NoClass(str(error)) from None
+    methods = tuple(_methods(kind, made))
+    if _changing(kind, [each for each, _ in methods]):
+        raise NoClass(f"a method of {kind.__name__} changes a member")
+    return UserClass(kind, made, methods, frozenset(), uses)
 
 
 def _model(kind: type, node: ast.ClassDef) -> UserClass:
@@ -129,7 +145,7 @@ def values_of(found: UserClass) -> dict[str, Any]:
     be those of its source; `field(...)` is left out. Raises NoClass if it has other attributes.
     """
     kind = found.kind
-    if is_model(kind):
+    if is_model(kind) or is_enumeration(kind):
         return {}
     set_here = {name: node for node in found.node.body for name in names_of([node]).writes}
     others = {name for name in vars(kind).keys() - set_here.keys() if not name.startswith("_")}
@@ -185,6 +201,8 @@ def _methods(
         if function is None or source_of(function) is not written:
             raise NoClass(f"{kind.__name__}.{name} is not the function of its source")
         yield each, function
+    if is_enumeration(kind):
+        return  # Python adds others, and `statement_of` has looked
     is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple) or is_model(kind)
     for name, value in vars(kind).items():
         is_method = name not in own and _function(value) is not None
@@ -218,7 +236,7 @@ def _changing(kind: type, methods: list[ast.FunctionDef]) -> frozenset[str]:
 
 
 def _is_read(base: type) -> bool:
-    return base.__module__ not in ("builtins", "typing", "pydantic.main")
+    return base.__module__ not in ("builtins", "enum", "typing", "pydantic.main")
 
 
 def _changes_self(kind: type, method: ast.FunctionDef, changing: Collection[str]) -> bool:

@@ -17,6 +17,7 @@ from sgc.core.markers import has_marker
 from sgc.runtime.executor.code.set_order import merged
 from sgc.runtime.executor.code.set_table import as_added, is_same
 from sgc.tracing.code.trees import source_of
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.sets import order_is_fixed
 from sgc.tracing.pieces.names import parameters
@@ -142,6 +143,8 @@ class Writer:
         if kind in _TIMES and getattr(value, "tzinfo", None) is None:
             _, _, parts_text = repr(value).partition("(")
             return f"{self._named(kind.__name__, kind)}({parts_text}"
+        if is_member(value):
+            return f"{self._named(kind.__name__, kind)}.{value._name_}"
         if is_record(value):
             parts = ", ".join(f"{k!r}: {self._part(k, v)}" for k, v in parts_of(value).items())
             return f"restored({self._named(kind.__name__, kind)}, {{{parts}}})"
@@ -243,7 +246,7 @@ def is_fixed(value: Any) -> bool:
         return all(map(is_fixed, value))
     if is_record(value):
         return bool(form_of(value)) and all(map(is_fixed, parts_of(value).values()))
-    return isinstance(value, (*FIXED, *_CALLED))
+    return isinstance(value, (*FIXED, *_CALLED)) or is_member(value)
 
 
 def holds_changeable(value: Any) -> bool:
@@ -256,12 +259,12 @@ def holds_changeable(value: Any) -> bool:
 
 
 def holds_made(value: Any) -> bool:
-    """Whether a constant holds a function, or an object of a class of the user's, which must come
-    before it in the module."""
-    if isinstance(value, FunctionType) or is_record(value):
+    """Whether a constant holds a function, or an object or member of a class of the user's, which
+    must come before it in the module."""
+    if isinstance(value, FunctionType) or is_record(value) or is_member(value):
         return True
-    parts = value.values() if isinstance(value, dict) else value
-    is_container = isinstance(value, (list, tuple, dict, deque))
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    is_container = isinstance(value, (list, tuple, dict, set, frozenset, deque))
     return is_container and any(map(holds_made, parts))
 
 

@@ -10,6 +10,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.runtime.executor.code.mutation import may_mutate
+from sgc.tracing.kinds.members import holds_member
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.pieces.effects.changes import (
     DECIDING,
@@ -138,6 +139,8 @@ class EntryWriter:
         return self._literal(value if is_plain else type(value)(keys), name)
 
     def _literal(self, value: Any, name: str) -> str:
+        if holds_member(value):
+            return self.module.written(value, name)
         text, writer = literal(value)
         self.module.note_lost(name, writer)
         return text

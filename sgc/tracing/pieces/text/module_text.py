@@ -15,6 +15,7 @@ from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
 from sgc.runtime.executor.code.mutation import may_mutate
 from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
+from sgc.tracing.kinds.members import is_enumeration, is_member
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.pieces.effects.changes import CHANGERS, DECIDING, changes_outside
 from sgc.tracing.pieces.names import free_names, names_of
@@ -101,7 +102,10 @@ class ModuleText:
 
     def rewritten(self, node: ast.AST) -> Any:
         """A copy of a part of the program, rewritten for code that is data."""
-        return Plainer(self._patterns()).visit(ast.parse(_text(node)))
+        return self._plainer().of(ast.parse(_text(node)))
+
+    def _plainer(self) -> Plainer:
+        return Plainer(self._patterns(), [n for n, v in self._bound.items() if is_enumeration(v)])
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
@@ -210,7 +214,7 @@ class ModuleText:
             self.needs_of(node, function)
         self._in_class -= 1
         made = self._with_values(copy.deepcopy(found.node), values)
-        self._classes[name] = ast.unparse(Plainer(self._patterns()).visit(made))
+        self._classes[name] = ast.unparse(self._plainer().of(made))
 
     def changes_outside(self, changing: Collection[str], changers: Mapping[str, Changer]) -> bool:
         """Whether a function may change what it has not made, but for what `changers` say of it."""
@@ -263,10 +267,16 @@ class ModuleText:
         for each in node.body:
             for name in names_of([each]).writes & values.keys():
                 assert isinstance(each, (ast.Assign, ast.AnnAssign))
-                text, writer = literal(values[name])
-                self.note_lost(name, writer)
+                text = self._value_of_class(values[name], name)
                 each.value = ast.parse(text, mode="eval").body
         return node
+
+    def _value_of_class(self, value: Any, name: str) -> str:
+        if is_member(value):
+            return self.written(value, name)
+        text, writer = literal(value)
+        self.note_lost(name, writer)
+        return text
 
     def _named(self, name: str, value: Any) -> str:
         """The name of a function or class; a function may need another than its own."""

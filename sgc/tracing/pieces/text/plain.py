@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from sgc.runtime.executor.code.set_order import is_constant
 from sgc.tracing.kinds.sets import has_open_order, is_pythons_own
@@ -30,10 +32,17 @@ def _gone_over(node: ast.expr) -> ast.expr:
 
 
 class Plainer(ast.NodeTransformer):
-    """Removes decorators, annotations and docstrings, and writes known patterns out."""
+    """Removes decorators, annotations and docstrings, and writes known patterns out.
 
-    def __init__(self, patterns: Mapping[str, re.Pattern[str]]) -> None:
+    enumerations: the names of those that the code has: each has its members once.
+    """
+
+    def __init__(
+        self, patterns: Mapping[str, re.Pattern[str]], enumerations: Collection[str] = ()
+    ) -> None:
         self._patterns = patterns
+        self._enumerations = frozenset(enumerations)
+        self._members: set[str] = set()  # variables that are members alone
         self._depth = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -63,6 +72,8 @@ class Plainer(ast.NodeTransformer):
     def visit_arg(self, node: ast.arg) -> ast.arg:
         if node.arg in self._patterns:
             raise NotData(f"{node.arg} is a pattern elsewhere")
+        if node.arg in self._enumerations:
+            raise NotData(f"{node.arg} is an enumeration elsewhere")
         node.annotation = None
         return node
 
@@ -79,7 +90,7 @@ class Plainer(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         operands = [node.left, *node.comparators]
         for op, *both in zip(node.ops, operands, operands[1:], strict=False):
-            is_known = any(isinstance(each, ast.Constant) for each in both)
+            is_known = any(isinstance(each, ast.Constant) or self._is_member(each) for each in both)
             if isinstance(op, (ast.Is, ast.IsNot)) and not is_known:
                 raise NotData("whether two are the same object is not known of copies")
         for n, each in enumerate(node.comparators):
@@ -87,6 +98,30 @@ class Plainer(ast.NodeTransformer):
                 node.comparators[n] = self.visit(each)
         node.left = self.visit(node.left)
         return node
+
+    def of(self, tree: ast.AST) -> Any:
+        """A part of a program, rewritten."""
+        over = self._loops_over(tree)
+        stores = Counter(
+            each.id for each in ast.walk(tree)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        )  # fmt: skip
+        self._members = {name for name, n in Counter(over).items() if stores[name] == n}
+        self._members -= {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
+        return self.visit(tree)
+
+    def _loops_over(self, tree: ast.AST) -> Iterator[str]:
+        """The targets of loops over enumerations."""
+        for each in ast.walk(tree):
+            if isinstance(each, (ast.For, ast.comprehension)) and isinstance(each.target, ast.Name):
+                is_one = isinstance(each.iter, ast.Name) and each.iter.id in self._enumerations
+                yield from [each.target.id] if is_one else []
+
+    def _is_member(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name) and node.id in self._members:
+            return True
+        of = node.value if isinstance(node, ast.Attribute) else None
+        return isinstance(of, ast.Name) and of.id in self._enumerations
 
     def visit_Set(self, node: ast.Set) -> ast.expr:
         self.generic_visit(node)
@@ -101,6 +136,8 @@ class Plainer(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._enumerations and not isinstance(node.ctx, ast.Load):
+            raise NotData(f"{node.id} is an enumeration elsewhere")
         pattern = self._patterns.get(node.id)
         if pattern is None:
             return node

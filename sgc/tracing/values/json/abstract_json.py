@@ -22,6 +22,7 @@ from sgc.ir.types import Kind
 from sgc.lang.words import Expr
 from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.code.operations import function_has, program_has
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList, holding
@@ -199,6 +200,8 @@ class AbstractJson(AbstractList):
     # -- as other types -----------------------------------------------------------------------
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
+        if is_member(other):
+            return self._coded(f"a {_COMPARING[fn]} b", other, type_=types.BOOL)
         is_data = other is None or has_symbol(other) or isinstance(other, DATA)
         return computed(self.session, fn, self, other) if is_data else otherwise
 
@@ -386,8 +389,10 @@ def is_plain_data(value: Any) -> bool:
         value is None
         or has_symbol(value)
         or type(value) in (*DATA, bool)
-        or (isinstance(value, str))
+        or isinstance(value, str)
+        or is_member(value)
     )
 
 
 DATA = (str, int, float, list, dict)
+_COMPARING = {"eq": "==", "ne": "!="}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.ir import types
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.values.abstract_list import AbstractList, holding
 from sgc.tracing.values.abstract_number import AbstractNumber
@@ -38,17 +39,27 @@ class AbstractObject(AbstractJson):
 
     def __getitem__(self, key: Any) -> Any:
         self.session.before_adding(self.symbol)
-        is_key = isinstance(key, (str, int, float, AbstractNumber, AbstractJson))
+        if is_member(key) and not self.session.may_add(self.symbol):
+            return self._coded("a[b]", key)
+        is_key = isinstance(key, (str, int, float, AbstractNumber, AbstractJson)) or is_member(key)
         if not is_key or not self.session.may_add(self.symbol):
             return super().__getitem__(key)
         if isinstance(key, AbstractJson):
             if self._coded("b in a", key, type_=types.BOOL):
                 return super().__getitem__(key)
+        elif is_member(key):
+            if self._coded("b in a", key, type_=types.BOOL):
+                return self._coded("a[b]", key)
         elif computed(self.session, "has", self, key):
             return seen(computed(self.session, "item", self, key, type_=OBJECT))
         if not self.session.is_given(self.symbol):
             self._changed()
         return self.session.added(self, key)
+
+    def __contains__(self, item: Any) -> bool:
+        if is_member(item):
+            return bool(self._coded("b in a", item, type_=types.BOOL))
+        return super().__contains__(item)
 
     @as_told
     def iterated(self) -> AbstractList:
