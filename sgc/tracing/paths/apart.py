@@ -15,6 +15,7 @@ from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
 OFTEN = 20  # states of one line
 MAX_CHARS = 40  # of a value
 MAX_TOLD = 2  # variables
+_GROWING = "a tuple of "
 _MADE = "__sgc_"  # what the names of converted code begin with
 
 
@@ -83,7 +84,9 @@ def _differing(
     name, left, right = _named(key), _shown(mine, one), _shown(theirs, other)
     if left == right:
         return f"{name}, {left}, is not the same on all{_why_kept(other, key, kept)}"
-    return f"{name} is {left} on one and {right} on another{_why_kept(other, key, kept)}"
+    grows = left.startswith(_GROWING) and right.startswith(_GROWING)
+    why = "; a list may grow, a tuple not" if grows else _why_kept(other, key, kept)
+    return f"{name} is {left} on one and {right} on another{why}"
 
 
 Key = tuple[int, str, str]  # how many frames are around a variable, its function and its name

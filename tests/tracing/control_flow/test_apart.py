@@ -43,6 +43,20 @@ def test_a_list_of_what_a_graph_cannot_hold():
     assert "a graph's list cannot hold a function" in found or "cannot hold 0" in found
 
 
+def test_a_tuple_that_grows():
+    @sgc.function
+    def program(s, words: list[str]):
+        found = ()
+        for word in words:
+            s += word + sgc.gen("x", max_tokens=4)
+            found += (s["x"],)
+        return found
+
+    said = told(program)
+    assert "since found is a tuple of " in said
+    assert said.endswith("; a list may grow, a tuple not")
+
+
 def test_objects_that_two_variables_share():
     class Note:
         __slots__ = ("text",)
