@@ -51,7 +51,7 @@ from sgc.tracing.values.computing import whole
 from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.leaving import leaving
 from sgc.tracing.values.references.fields import refuse_references
-from sgc.tracing.values.references.heap import Heap
+from sgc.tracing.values.references.heap import Heap, whole_of
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
@@ -233,7 +233,7 @@ class TraceSession(Deciding):
         return seen(value)
 
     def finish(self, ret_value: Any) -> None:
-        ret_value = leaving(ret_value)
+        ret_value = whole_of(leaving(ret_value))
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:

@@ -279,7 +279,7 @@ def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args
 
 def _sum(items: Any, /, start: Any = 0) -> Any:
     if type(items) is ReferenceDict:
-        items = items.in_any_order()
+        items = items.in_any_order(is_sum=True)
     if not _is_list(items):
         return functools.reduce(_plus, items, start) if type(start) is list else sum(items, start)
     found = {items.item_type.kind, _kind(start)} - {Kind.BOOL}

@@ -181,7 +181,7 @@ def sheets(s):
         sheet.notes.append(s["g"])
     kept[-1].append("last")
     shown = ["".join(row) for row in sheet.rows]
-    return shown, len(kept[0]), sheet.notes is None
+    return shown, len(kept[0]), sheet.notes is None, sheet.rows
 
 
 def test_lists_in_lists_and_those_that_are_none_at_first(monkeypatch):

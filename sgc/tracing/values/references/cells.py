@@ -13,8 +13,16 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, DictType, OptionalType, RefType, optional
-from sgc.tracing.values.abstract_list import as_item
+from sgc.tracing.kinds.row_types import (
+    NOTHING,
+    OBJECT,
+    DictType,
+    OptionalType,
+    RefType,
+    holds_references,
+    optional,
+)
+from sgc.tracing.values.abstract_list import AbstractList, as_item
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.items import argument
 from sgc.tracing.values.references.fields import (
@@ -205,6 +213,17 @@ class Cells:
         )  # fmt: skip
         return symbol  # type: ignore[no-any-return]
 
+    def filled(self, name: str, value: AbstractList) -> AbstractList:
+        """The value of a list of lists or dicts, with what these are now; itself if that cannot be
+        in the graph."""
+        within = self._content(inner(name), self.type_at(inner(name)))
+        is_dict = isinstance(within, DictType)
+        if holds_references(within) or (isinstance(within, DictType) and within.form != "dict"):
+            return value
+        type_ = types.list_of(OBJECT if is_dict else within)
+        made = self.computed(_FILLED, (value, self.columns[inner(name), ""]), type_)
+        return AbstractList(made, self._session)
+
     def set_value(self, name: str, number: Symbol, value: Symbol) -> None:
         item = self.columns[name, ""].type.item
         if value.type != item:
@@ -245,4 +264,5 @@ def _parsed(name: str) -> tuple[str, str, int]:
 
 
 _OF_PAIRS = "def piece(a, b):\n    return dict(zip(a, b))"
+_FILLED = "def piece(a, b):\n    return [b[k] for k in a]"
 _OF_KEYS = "def piece(a):\n    return dict.fromkeys(a)"

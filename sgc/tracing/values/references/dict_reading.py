@@ -198,8 +198,10 @@ class ReadDict(AbstractJson):
         """The keys."""
         return self._view("keys")
 
-    def in_any_order(self) -> Any:
+    def in_any_order(self, is_sum: bool = False) -> Any:
         """The keys, or the items of a set, for what does not see their order."""
+        if is_sum and self.is_set and self.whole_type.key == types.FLOAT:
+            self._refuse("the order of a set of an attribute may be seen in a sum")
         return [] if self.is_void else ReferenceView(self, "keys").now()
 
     def iterated(self) -> Any:

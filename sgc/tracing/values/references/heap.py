@@ -43,6 +43,15 @@ CELLS = (ReferenceList, ReferenceDict)
 LIVE = (*CELLS, ReferenceView)
 
 
+def whole_of(value: Any) -> Any:
+    """A value that is returned, with what lists of lists and dicts hold now."""
+    if type(value) is ReferenceList:
+        return value.whole()
+    if type(value) in (list, tuple):
+        return type(value)(map(whole_of, value))
+    return {key: whole_of(each) for key, each in value.items()} if type(value) is dict else value
+
+
 class Heap(Cells):
     """The columns of one run of a trace."""
 

@@ -10,7 +10,7 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, joined_item
+from sgc.tracing.kinds.row_types import NOTHING, OptionalType, joined_item
 from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -56,6 +56,12 @@ class ReferenceList(AbstractList):
     def now(self) -> AbstractList:
         """The list as it is now."""
         return AbstractList(self.session.heap.value_of(self.name, self.number), self.session)
+
+    def whole(self) -> AbstractList:
+        """The list as it is now, with what the lists and dicts in it are now."""
+        item = self.layout_type.item
+        is_filled = is_cell_type(item) and not isinstance(item, OptionalType)
+        return self.session.heap.filled(self.name, self.now()) if is_filled else self.now()  # type: ignore[no-any-return]
 
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
         value, heap = _Changing(self.now().symbol, self.session), self.session.heap
@@ -137,12 +143,15 @@ def _by_value(name: str) -> Any:
     def read(self: ReferenceList, *args: Any) -> Any:
         # What nothing was ever put into is empty.
         value: Any = [] if self.is_void and name in _OF_LISTS else self.now()
+        if name in _AS_A_WHOLE and not self.is_void:
+            value = self.whole()
         return getattr(value, name)(*args)
 
     return read
 
 
 _OF_LISTS = frozenset(dir(list))
+_AS_A_WHOLE = frozenset({"__str__", "__repr__", "__eq__", "__ne__"})
 for _name in (
     "__getitem__", "__contains__", "__bool__", "__eq__", "__ne__", "__str__", "__repr__",
     "__add__", "__radd__", "__mul__", "__rmul__", "copy", "count", "index",
