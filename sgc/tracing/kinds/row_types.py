@@ -177,7 +177,9 @@ def is_unchangeable(type_: Type) -> bool:
     if isinstance(type_, RowType):
         is_fixed = type_.keys is None or isinstance(type_, StateType)
         return is_fixed and all(map(is_unchangeable, type_.row))
-    if isinstance(type_, (RefType, MemberType)):
+    if isinstance(type_, OptionalType):
+        return is_unchangeable(type_.of)
+    if isinstance(type_, (RefType, MemberType, NothingType)):
         return True
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 

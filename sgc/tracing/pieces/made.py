@@ -27,11 +27,18 @@ from sgc.tracing.pieces.effects.changes import (
     made_inside,
     read_by_key,
 )
-from sgc.tracing.pieces.effects.holds import merged_names, placed_names, stored_names, taken_names
+from sgc.tracing.pieces.effects.holds import (
+    merged_names,
+    placed_names,
+    row_taken,
+    rows_taken,
+    stored_names,
+    taken_names,
+)
 from sgc.tracing.pieces.forms import Form, NoForm, form_of
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.names import names_of
-from sgc.tracing.pieces.owned import is_changeable, is_flat
+from sgc.tracing.pieces.owned import holds_rows, is_changeable, is_flat, is_row
 from sgc.tracing.pieces.piece import Piece, Pieces
 from sgc.tracing.pieces.text.classes import UserClass, changing_of
 from sgc.tracing.pieces.text.constants import (
@@ -255,7 +262,11 @@ def made(
         maker.module.bind(each.kind.__name__, each.kind)
     others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
     flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
-    stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
+    lists = {name for name in others - flat if holds_rows(given[name])}
+    rows = {name for name in others - flat if is_row(given[name])}
+    stored = others & stored_names(piece.plain) - flat - lists - rows
+    stored |= flat & taken_names([piece.plain]) | rows & row_taken(piece.plain)
+    stored |= rows_taken(piece.plain, lists & found.reads)
     merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
     # A run looks after a value out of JSON: it is seldom one that can be changed.
     placed = placed_names(piece.plain, dict(piece.changers))

@@ -10,12 +10,13 @@ from types import FrameType
 from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol, has_symbol
+from sgc.ir.types import Type
 from sgc.tracing.code.frames import N_OF_LOOK, sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
-from sgc.tracing.kinds.row_types import RecordType, is_unchangeable
+from sgc.tracing.kinds.row_types import RecordType, RowType, StateType, is_unchangeable
 from sgc.tracing.pieces.effects.holds import merged_names
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import FIXED
@@ -77,6 +78,21 @@ def is_flat(value: Any) -> bool:
         type_ = value.symbol.type
         return is_unchangeable(type_ if type_.item is None else type_.item)
     return not any(map(is_changeable, _parts(value)))
+
+
+def holds_rows(value: Any) -> bool:
+    """Whether a list known only at run time has rows or objects that hold nothing changeable."""
+    return isinstance(value, AbstractList) and _is_row(value.symbol.type.item)
+
+
+def is_row(value: Any) -> bool:
+    """Whether a value known only at run time is such a row or object."""
+    return isinstance(value, AbstractJson) and _is_row(value.symbol.type)
+
+
+def _is_row(type_: Type | None) -> bool:
+    is_told = isinstance(type_, (RowType, RecordType)) and not isinstance(type_, StateType)
+    return is_told and all(map(is_unchangeable, type_.row))  # type: ignore[union-attr]
 
 
 def is_owned(

@@ -152,6 +152,45 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
     return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
 
 
+def rows_taken(node: ast.AST, names: Collection[str]) -> set[str]:
+    """Of some lists of rows that hold nothing changeable, those of which a row itself may become a
+    part of another value: all but those that loops go over, and look into each row."""
+    parts, looping, targets = [*ast.walk(node)], set[int](), dict[str, set[str]]()
+    taken = row_taken(node)
+    for each in parts:
+        if isinstance(each, (ast.For, ast.comprehension)):
+            over, target = _rows_of(each.iter, each.target)
+            if isinstance(over, ast.Name) and isinstance(target, ast.Name):
+                looping.add(id(over))
+                targets.setdefault(over.id, set()).add(target.id)
+    others = {each.id for each in parts if isinstance(each, ast.Name) and id(each) not in looping}
+    return {name for name in names if name in others or not taken.isdisjoint(targets.get(name, ()))}
+
+
+def row_taken(node: ast.AST) -> set[str]:
+    """The variables that are used otherwise than to look into a row that they may have."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    methods = (each for each in calls if isinstance(each, ast.Attribute))
+    return taken_names([node]) | {
+        each.value.id
+        for each in methods
+        if isinstance(each.value, ast.Name) and each.attr not in _OF_ROWS
+    }
+
+
+_OF_ROWS = frozenset({"get", "items", "keys", "values"})  # a method of a record may give the record
+
+
+def _rows_of(over: ast.expr, target: ast.expr) -> tuple[ast.expr, ast.expr]:
+    """What a loop goes over, and its variable for an item of that."""
+    name = over.func.id if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) else ""
+    if not isinstance(over, ast.Call) or len(over.args) != 1:
+        return over, target
+    if name == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        return over.args[0], target.elts[1]
+    return (over.args[0] if name in ("reversed", "sorted") else over), target
+
+
 # Methods whose result goes on showing the dict that they are of.
 _VIEWS = frozenset({"items", "keys", "values"})
 # Functions that use only the items of their one argument. Others may have methods of any name.
