@@ -46,6 +46,10 @@ SAME: list[Pair] = [
     ("finditer with a position", "search in text[start:end]",
      "for m in re.compile('a').finditer(x, 1):  # here\n    s += m.group() + sgc.gen('g')",
      "for m in re.compile('a').finditer(x[1:]):\n    s += m.group() + sgc.gen('g')"),
+    ("islice up to a number", "for i in range(n): x = xs[i % len(xs)]",
+     "from itertools import cycle, islice\n---\n"
+     "for c in islice(cycle('ab'), n):  # here\n    s += c + sgc.gen('g', max_tokens=4)",
+     "for i in range(n):\n    s += 'ab'[i % 2] + sgc.gen('g', max_tokens=4)"),
     ("zip()", "for … in zip(xs):",
      "z = iter(zip(xs, xs))  # here\nreturn next(z, None)",
      "for z in zip(xs, xs):\n    return z\nreturn None"),

@@ -6,6 +6,7 @@ attribute has is an object too, with one column, so that two that have it see ea
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from sgc.core.stops import INTERPRET
@@ -44,12 +45,16 @@ LIVE = (*CELLS, ReferenceView)
 
 
 def whole_of(value: Any) -> Any:
-    """A value that is returned, with what lists of lists and dicts hold now."""
+    """A value that is returned, with what lists of lists and dicts in it hold now."""
     if type(value) is ReferenceList:
         return value.whole()
-    if type(value) in (list, tuple):
-        return type(value)(map(whole_of, value))
-    return {key: whole_of(each) for key, each in value.items()} if type(value) is dict else value
+    parts = value.values() if type(value) is dict else value
+    if type(value) not in (list, tuple, dict):
+        return value
+    found = [*map(whole_of, parts)]
+    if all(map(is_, found, parts)):
+        return value
+    return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)
 
 
 class Heap(Cells):
