@@ -37,12 +37,11 @@ from sgc.tracing.paths.segments import Branch, Unexplored, leave
 from sgc.tracing.pieces.choose import (
     chosen,
     chosen_in_python,
-    draw_late_at,
     stopped_at,
-    value_late_at,
 )
 from sgc.tracing.pieces.in_python import MAX_PIECES as MAX_IN_PYTHON
 from sgc.tracing.pieces.in_python import PiecesInPython
+from sgc.tracing.pieces.late import draw_late_at, value_late_at
 from sgc.tracing.pieces.made import MAX_PIECES, Pieced, PieceFound, Sites, WrongGuess
 from sgc.tracing.recording.late_names import PLAIN_NAMES
 from sgc.tracing.session import TraceSession

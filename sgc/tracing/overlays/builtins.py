@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import operator
-import sys
 from collections.abc import Callable
 from string import ascii_lowercase
-from types import CodeType, FunctionType, GeneratorType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from sgc.core.places import user_loc
@@ -23,6 +21,7 @@ from sgc.tracing.operators.collected import listed_in
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.reading import guarded
 from sgc.tracing.operators.texts import as_ascii, text
+from sgc.tracing.overlays.running import ambient, opened, running
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -304,59 +303,6 @@ def _list(*args: Any) -> Any:
     return args[0][:] if len(args) == 1 and _is_list(args[0]) else list(*args)
 
 
-def _ambient(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        stop(
-            f"{name}() while tracing: a compiled program would keep what it gave",
-            hint="pass what it reads as an argument of the program",
-        )
-
-    return call
-
-
-def _running(name: str) -> Callable[..., Any]:
-    """`eval` or the like, which refuses abstract texts, because it would run their markers."""
-    builtin = getattr(builtins, name)
-
-    def function(source: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_abstract(source) or marked(source):
-            stop(f"{name}() of a value known only at run time", _EVALUATE)
-        caller = sys._getframe(1)
-        if name != "compile":
-            _watch_code(source, name, args[0] if args and args[0] else caller.f_globals)
-        if not args and not kwargs and name != "compile":  # the default is its caller's names
-            return builtin(source, caller.f_globals, caller.f_locals)
-        return builtin(source, *args, **kwargs)
-
-    function.__name__ = name
-    return function
-
-
-def _watch_code(source: Any, name: str, names: dict[str, Any]) -> None:
-    """Watches what Python in a text reads outside of the program, as of the program's functions."""
-    session: Any = current_session()
-    if session is None or not session.is_tracing:
-        return
-    with contextlib.suppress(SyntaxError, ValueError):  # which Python raises next
-        text = source.lstrip(" \t") if name == "eval" and isinstance(source, str) else source
-        is_code = isinstance(source, CodeType)
-        session.watch_code(source if is_code else compile(text, "<string>", name), names)
-
-
-def _open(file: Any, *args: Any, **kwargs: Any) -> Any:
-    if is_abstract(file) or marked(file):
-        stop(
-            "open() of a file that is named by a value known only at run time",
-            hint="read it in a tool, a function with @sgc.tool that the program calls; or "
-            + INTERPRET,
-        )
-    return open(file, *args, **kwargs)
-
-
-_EVALUATE = (
-    "what a model writes should not be run as Python; make what is to be done with it a tool, a "
-    "function with @sgc.tool that the program calls; or " + INTERPRET
-)
 _CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
 
 BUILTINS: dict[str, Any] = {
@@ -365,19 +311,19 @@ BUILTINS: dict[str, Any] = {
     "any": _some("any"),
     "ascii": as_ascii,
     "chr": _chr,
-    "compile": _running("compile"),
+    "compile": running("compile"),
     "enumerate": _enumerate,
-    "eval": _running("eval"),
-    "exec": _running("exec"),
+    "eval": running("eval"),
+    "exec": running("exec"),
     "float": Float,
-    "input": _ambient("input"),
+    "input": ambient("input"),
     "int": Int,
     "isinstance": _isinstance,
     "iter": _iter,
     "len": _len,
     "max": _extreme("max", "largest"),
     "min": _extreme("min", "smallest"),
-    "open": _open,
+    "open": opened,
     "ord": _ord,
     "print": _print,
     "range": range_of,

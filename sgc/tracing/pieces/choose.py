@@ -7,7 +7,6 @@ import itertools
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from random import Random
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -25,15 +24,13 @@ from sgc.tracing.code.trees import (
     place_in,
     position,
     renamed_in,
-    statement_around,
     statement_at,
     tree_of,
 )
 from sgc.tracing.pieces.effects.changes import may_change
 from sgc.tracing.pieces.holes import Hoisting, Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
-from sgc.tracing.pieces.made import Pieced, made_again
-from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.made import made_again
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.text.constants import LostOrder, NotData
 from sgc.tracing.pieces.text.function_checks import Changer
@@ -103,46 +100,6 @@ def chosen_in_python(session: Recorder, places: Places, made: MakesFunction) -> 
             names = session.originals(frame.f_globals)
             return None if found is None else in_python(found, names, made)
     return None
-
-
-def draw_late_at(session: Any, places: Places) -> None:
-    """Traces the program anew if the statement at a place has a generator that it may draw from:
-    with its state as a value of the graph, the statement may be code."""
-    for frame, _ in reversed([*places]):
-        tree = tree_of(frame.f_code.co_filename) if is_users(frame) else None
-        function = None if tree is None else function_of(frame.f_code, tree)
-        node = None if function is None else statement_at(frame.f_lineno, function)
-        for name in () if node is None else names_of([node]).reads:
-            if type(frame.f_locals.get(name)) is Random:
-                session.draw_late(frame.f_locals[name])
-
-
-def value_late_at(session: Any, places: Places) -> None:
-    """Traces the program anew if the statement at a place reads a known `defaultdict` by a key: as
-    a value of the graph, it may be read by any key."""
-    for frame, _ in reversed([*places]):
-        tree = tree_of(frame.f_code.co_filename) if is_users(frame) else None
-        function = None if tree is None else function_of(frame.f_code, tree)
-        node = None if function is None else statement_around(frame.f_lineno, function)
-        place = None if node is None else position(node)
-        for name in () if node is None or place is None else sorted(_read_by_key(node)):
-            key = (frame.f_code.co_filename, place, name)
-            is_known = type(frame.f_locals.get(name)) is defaultdict
-            is_own = name in frame.f_code.co_varnames
-            if is_known and is_own and key not in session.sites.valued:
-                session.sites.valued.add(key)
-                session.end(Pieced(f"{name} is read by a key known only at run time"))
-
-
-def _read_by_key(node: ast.stmt) -> set[str]:
-    """The variables that a statement reads by a key, outside of its blocks."""
-    parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
-    subscripts = (each for part in parts for each in ast.walk(part))
-    return {
-        each.value.id
-        for each in subscripts
-        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)
-    }
 
 
 def _may_be_in_python(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]) -> bool:
