@@ -50,6 +50,9 @@ def program(log):
 '''
 
 
+LEAF = 0.3  # how often a part is only read, beside others that call
+
+
 class _Maker:
     def __init__(self, seed: int) -> None:
         self._random, self._n, self.may_bind = Random(seed), 0, True
@@ -61,7 +64,7 @@ class _Maker:
     def number(self, depth: int) -> str:
         """An expression with a number for its value."""
         leaves = ["1", "2", "a", "b", "c", "w", "TOTAL", "box.n", "box.items[0]", "len(box.items)"]
-        if depth <= 0:
+        if depth <= 0 or self._random.random() < LEAF:
             return self._random.choice(leaves)
         return self._random.choice(_NUMBERS)(self, depth - 1)
 

@@ -6,6 +6,7 @@ The cells of an attribute have a name, `Class.attribute`; those that they hold, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from sgc.core.stops import INTERPRET
@@ -85,8 +86,9 @@ class Cells:
         assert found is not None
         return found
 
+    @abstractmethod
     def _note(self, name: str, found: dict[str, Type]) -> None:
-        raise NotImplementedError
+        """Traces the program anew if attributes of a class are to have wider types."""
 
     def note_at(self, name: str, found: Type) -> None:
         """Traces the program anew if the cells of a name are to have a wider type."""
