@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from sgc.ir.analysis import dependencies as analysis
+from sgc.ir.analysis import flow
 from sgc.ir.analysis.dependencies import Definition, Place, Tree
 from sgc.ir.graph import Graph, Lit, Node, Ref, Value
 from sgc.ir.limits import MAX_BLOCKS
 from sgc.ir.rules.violation import Breach, breach_at, breach_of_pair
 from sgc.ir.text.literals import shown_label, shown_value
 from sgc.ir.types import Type
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Context:
@@ -36,13 +33,9 @@ class Context:
         return analysis.definitions(self.graph)
 
     @cached_property
-    def flow(self) -> nx.DiGraph[int]:
-        return analysis.flow_graph(self.graph)
-
-    @cached_property
-    def following(self) -> list[list[int]]:
-        """The blocks that a block goes on with, by number; looked up much faster than in `flow`."""
-        return [list(self.flow.successors(block)) for block in range(len(self.flow))]
+    def following(self) -> flow.Following:
+        """The blocks that each block goes on with, by number."""
+        return flow.following(self.graph)
 
     @cached_property
     def returns(self) -> list[tuple[str, str]]:
@@ -64,28 +57,18 @@ class Context:
                 ]
         return found
 
-    @property
-    def is_straight(self) -> bool:
-        """Whether there is one block, as in most programs; then networkx is not loaded."""
-        return len(self.graph.blocks) == 1
-
     @cached_property
     def dominators(self) -> Tree:
         """The dominator tree of the reachable blocks, by number."""
         children: dict[str, list[str]] = {}
-        if self.is_straight:
-            return Tree(children, ("0",))
-        import networkx as nx
-
-        for block, above in nx.immediate_dominators(self.flow, 0).items():
-            if above is not None and block != above:
-                children.setdefault(str(above), []).append(str(block))
+        for block, above in flow.dominators(self.following).items():
+            children.setdefault(str(above), []).append(str(block))
         return Tree(children, ("0",))
 
     @cached_property
     def reached(self) -> list[int]:
         """The blocks that can run after each block, as bits; itself only if it is in a loop."""
-        return [0] if self.is_straight else _transitive(self.flow)
+        return flow.reached(self.following)
 
     @cached_property
     def params(self) -> dict[object, tuple[Value, ...]]:
@@ -120,24 +103,6 @@ class Context:
 
     def breach(self, rule: str, message: str, place: Place) -> Breach:
         return breach_at(rule, message, self.graph, place)
-
-
-def _transitive(flow: nx.DiGraph[int]) -> list[int]:
-    import networkx as nx
-
-    parts = nx.condensation(flow)
-    after: dict[int, int] = {}  # by part: the blocks that can run after each of its blocks
-    bits: dict[int, int] = {}
-    for part in reversed(list(nx.topological_sort(parts))):
-        members = parts.nodes[part]["members"]
-        bits[part] = sum(1 << block for block in members)
-        after[part] = 0
-        for below in parts.successors(part):
-            after[part] |= after[below] | bits[below]
-        block = next(iter(members))
-        if len(members) > 1 or flow.has_edge(block, block):
-            after[part] |= bits[part]
-    return [after[parts.graph["mapping"][block]] for block in range(len(flow))]
 
 
 Rule = Callable[[str, Context], Iterator[Breach]]

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from sgc.ir.analysis.dependencies import Tree, flow_graph, jump_target, successors
+from sgc.ir.analysis.dependencies import Tree, jump_target, successors
+from sgc.ir.analysis.flow import Following, dominators, following, is_loop, parts, reached
 from sgc.ir.graph import Block, Graph, Lit, Node
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-_END = -1  # the end of every run, as a block of its own
 
 
 class Regions:
@@ -21,22 +16,12 @@ class Regions:
     """
 
     def __init__(self, graph: Graph) -> None:
-        import networkx as nx
-
-        self._flow = flow_graph(graph)
-        self._above = {
-            block: above
-            for block, above in nx.immediate_dominators(self._flow, 0).items()
-            if above is not None and above != block
-        }
+        flow = following(graph)
+        self._above = dominators(flow)
         self._tree, self._below = _tree(self._above, 0)
-        self._after = _tree(_post_dominators(graph, self._flow), _END)[0]
-        self._loops = {
-            block
-            for part in nx.strongly_connected_components(self._flow)
-            for block in part
-            if len(part) > 1 or self._flow.has_edge(block, block)
-        }
+        end = len(flow)  # of every run, as a block of its own
+        self._after = _tree(_post_dominators(graph, flow, end), end)[0]
+        self._loops = {block for part in parts(flow) if is_loop(part, flow) for block in part}
         self._depths = {0: 0}
         for block in self._down():
             for child in self._below.get(block, ()):
@@ -45,7 +30,7 @@ class Regions:
     def rows(self) -> Iterator[list[int]]:
         """Rows of two or more blocks of which each run passes all, once and in this order, or
         none."""
-        following: dict[int, int] = {}
+        after: dict[int, int] = {}
         outside: dict[int, int] = {}  # the block, or its nearest dominator outside loops
         for block in self._down():
             above = self._above.get(block, block)
@@ -56,11 +41,11 @@ class Regions:
             above = outside[above]
             is_sure = self._after.is_at_or_above(str(block), str(above))
             if is_sure and block not in self._loops and above not in self._loops:
-                following[above] = block
-        for first in sorted(following.keys() - set(following.values())):
+                after[above] = block
+        for first in sorted(after.keys() - set(after.values())):
             row = [first]
-            while row[-1] in following:
-                row.append(following[row[-1]])
+            while row[-1] in after:
+                row.append(after[row[-1]])
             yield row
 
     def is_above(self, upper: int, lower: int) -> bool:
@@ -95,16 +80,16 @@ def _tree(above: dict[int, int], root: int) -> tuple[Tree, dict[int, list[int]]]
     return Tree(named, (str(root),)), below
 
 
-def _post_dominators(graph: Graph, flow: nx.DiGraph[int]) -> dict[int, int]:
-    import networkx as nx
-
-    backwards = flow.reverse()
-    backwards.add_edges_from((_END, n) for n, block in enumerate(graph.blocks) if _may_end(block))
+def _post_dominators(graph: Graph, flow: Following, end: int) -> dict[int, int]:
+    backwards: Following = [[] for _ in range(end)]
+    for block, after in enumerate(flow):
+        for each in after:
+            backwards[each].append(block)
+    backwards.append([n for n, block in enumerate(graph.blocks) if _may_end(block)])
     # A run may stay for ever where no end can be reached from; so it passes nothing after that.
-    endless = set(backwards) - nx.descendants(backwards, _END) - {_END}
-    backwards.add_edges_from((_END, n) for n in endless)
-    found = nx.immediate_dominators(backwards, _END)
-    return {block: after for block, after in found.items() if after is not None and after != block}
+    ending = reached(backwards)[end]
+    backwards[end] += [n for n in range(end) if not ending >> n & 1]
+    return dominators(backwards, end)
 
 
 def _may_end(block: Block) -> bool:

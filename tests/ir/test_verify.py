@@ -6,7 +6,7 @@ import pytest
 from waiting import cpu_below
 
 from sgc.errors import VerifyError
-from sgc.ir.analysis import dependencies as analysis
+from sgc.ir.analysis import flow as control_flow
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.text.parser import parse
 from sgc.ir.types import STREAM, TEXT, list_of
@@ -117,7 +117,7 @@ def diamond(monkeypatch: pytest.MonkeyPatch, uses: dict[str, str], flow: dict[st
         node = make_node("const", (Value(f"{name}1", STREAM),), stream=Ref(state), text=Lit(name))
         blocks.append(Block(name, (), (node, make_node("return", value=Lit(name)))))
     monkeypatch.setattr(
-        analysis, "successors", lambda node: tuple(flow.get(node.text("value"), ""))
+        control_flow, "successors", lambda node: tuple(flow.get(node.text("value"), ""))
     )
     return Graph("p", (), tuple(blocks))
 

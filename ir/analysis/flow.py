@@ -1,0 +1,116 @@
+"""The control flow of a graph by block numbers, as every compile needs it.
+
+networkx computes dominators too, by the same algorithm; loading it would take most compiles longer
+than all their passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sgc.ir.analysis.dependencies import successors
+from sgc.ir.graph import Graph
+
+Following = list[list[int]]  # by block: those that it goes on with
+
+
+def following(graph: Graph) -> Following:
+    """The blocks that each block goes on with, each once, in the order of its terminator."""
+    numbers = {block.name: number for number, block in enumerate(graph.blocks)}
+    ends = (successors(block.nodes[-1]) if block.nodes else () for block in graph.blocks)
+    return [[numbers[name] for name in names if name in numbers] for names in ends]
+
+
+def dominators(flow: Following, root: int = 0) -> dict[int, int]:
+    """The immediate dominator of each block that the root reaches, but of the root.
+
+    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001).
+    """
+    order = _postorder(flow, [root])
+    rank = {block: number for number, block in enumerate(order)}
+    before = _before(flow, order)
+    above = {root: root}
+
+    def meet(one: int, other: int) -> int:
+        while one != other:
+            while rank[one] < rank[other]:
+                one = above[one]
+            while rank[other] < rank[one]:
+                other = above[other]
+        return one
+
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for block in reversed(order[:-1]):  # the last is the root
+            known = [each for each in before[block] if each in above]
+            found = known[0]
+            for each in known[1:]:
+                found = meet(found, each)
+            if above.get(block) != found:
+                above[block], is_changed = found, True
+    return {block: each for block, each in above.items() if block != root}
+
+
+def reached(flow: Following) -> list[int]:
+    """The blocks that can run after each block, as bits; itself only if it is in a loop."""
+    after = [0] * len(flow)
+    for part in reversed(parts(flow)):
+        bits = sum(1 << block for block in part) if is_loop(part, flow) else 0
+        for block in part:
+            for each in flow[block]:
+                bits |= after[each] | 1 << each
+        for block in part:
+            after[block] = bits
+    return after
+
+
+def is_loop(part: list[int], flow: Following) -> bool:
+    """Whether a run may come back to the blocks of a component."""
+    return len(part) > 1 or part[0] in flow[part[0]]
+
+
+def parts(flow: Following) -> list[list[int]]:
+    """The strongly connected components, each before those that it leads to (Kosaraju)."""
+    order = _postorder(flow, range(len(flow)))
+    before = _before(flow, order)
+    is_seen = bytearray(len(flow))
+    found = []
+    for first in reversed(order):
+        if is_seen[first]:
+            continue
+        is_seen[first] = True
+        part = [first]
+        for block in part:  # grows
+            for each in before[block]:
+                if not is_seen[each]:
+                    is_seen[each] = True
+                    part.append(each)
+        found.append(part)
+    return found
+
+
+def _before(flow: Following, blocks: Iterable[int]) -> dict[int, list[int]]:
+    """Those of some blocks that lead to each of them."""
+    found: dict[int, list[int]] = {block: [] for block in blocks}
+    for block in found:
+        for each in flow[block]:
+            found[each].append(block)
+    return found
+
+
+def _postorder(flow: Following, roots: Iterable[int]) -> list[int]:
+    """The blocks that some reach, themselves too, each after those that a walk finds from it."""
+    found: list[int] = []
+    is_seen = bytearray(len(flow))
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            block, is_left = stack.pop()
+            if is_left:
+                found.append(block)
+            elif not is_seen[block]:
+                is_seen[block] = True
+                stack.append((block, True))
+                stack += [(each, False) for each in reversed(flow[block])]
+    return found
