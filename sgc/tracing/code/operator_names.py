@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, OVER, ITEM, SAME, \
     PIECE, IS_RUN_TIME, SLICE, PARTS, AS_SET, AS_DICT, OR_NONE, ALWAYS, OWN, UNCHANGED, \
-    KEYED_PARTS, IS_WHOLE_OF, FORMATTED, READ_OF, ATTRIBUTE, IN_PYTHON, AS_VALUE, \
+    KEYED_PARTS, CLASS_PARTS, FORMATTED, READ_OF, ATTRIBUTE, IN_PYTHON, AS_VALUE, \
     MATCHES, FILLED, OWNER, CHOSEN, IDENTICAL, GENERATES, CELL, \
     REST, SPREAD = (
     "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
@@ -12,7 +12,7 @@ TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, OVER, I
     "__sgc_item__", "__sgc_same__", "__sgc_piece__", "__sgc_is_run_time__",
     "__sgc_slice__", "__sgc_parts__", "__sgc_as_set__", "__sgc_as_dict__",
     "__sgc_or_none__", "__sgc_always__", "__sgc_own__", "__sgc_unchanged__",
-    "__sgc_keyed_parts__", "__sgc_is_whole_of__", "__sgc_formatted__",
+    "__sgc_keyed_parts__", "__sgc_class_parts__", "__sgc_formatted__",
     "__sgc_read_of__", "__sgc_attribute__", "__sgc_in_python__", "__sgc_as_value__",
     "__sgc_matches__", "__sgc_filled__", "__sgc_owner__",
     "__sgc_chosen__", "__sgc_identical__", "__sgc_generates__", "__sgc_cell__",
@@ -21,7 +21,7 @@ TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, OVER, I
 OPERATORS = frozenset({
     TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, OVER, ITEM,
     SAME, PIECE, IS_RUN_TIME, SLICE, PARTS, AS_SET, AS_DICT, OR_NONE, ALWAYS, OWN, UNCHANGED,
-    KEYED_PARTS, IS_WHOLE_OF, FORMATTED, READ_OF, ATTRIBUTE, IN_PYTHON, AS_VALUE,
+    KEYED_PARTS, CLASS_PARTS, FORMATTED, READ_OF, ATTRIBUTE, IN_PYTHON, AS_VALUE,
     MATCHES, FILLED, OWNER, CHOSEN, IDENTICAL, GENERATES, CELL, REST, SPREAD,
 })  # fmt: skip
 

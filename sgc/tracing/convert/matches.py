@@ -1,7 +1,7 @@
 """Rewrites `match` statements that look into a value, or test by `is`, as `if` statements.
 
 Python takes a sequence's length and items itself, without asking a list known only at run time, and
-so the values of a dict.
+so the values of a dict, and an object's class.
 
     match text.split():                   subject = text.split()
         case ["go", where] if where:      if ((parts := PARTS(subject, 2)) and parts[0][0] == "go"
@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import IS_WHOLE_OF, KEYED_PARTS, PARTS
+from sgc.tracing.code.operator_names import CLASS_PARTS, KEYED_PARTS, PARTS
 
 _PATTERNS = (ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchStar, ast.MatchAs,
              ast.MatchOr, ast.MatchMapping, ast.MatchClass)  # fmt: skip
@@ -117,55 +117,56 @@ class _Matches(ast.NodeTransformer):
     def _sequence(
         self, pattern: ast.MatchSequence, value: ast.expr, bound: dict[str, ast.expr]
     ) -> list[ast.expr]:
-        inner, parts = pattern.patterns, self._fresh()
+        inner = pattern.patterns
         star = next((n for n, each in enumerate(inner) if isinstance(each, ast.MatchStar)), None)
         counts = (len(inner),) if star is None else (star, len(inner) - star - 1)
-        given = [_at(ast.Constant(count), pattern) for count in counts]
-        args = [copy.deepcopy(value), *given]
-        asked = _at(ast.Call(_loaded(PARTS, pattern), args, []), pattern)
-        tests: list[ast.expr] = [_at(ast.NamedExpr(_stored(parts, pattern), asked), pattern)]
-        for n, each in enumerate(inner):
-            if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name is None and (
-                isinstance(each, ast.MatchStar) or each.pattern is None
-            ):  # fmt: skip
-                continue
-            found = _item(_item(_loaded(parts, each), 0, each), n, each)
-            tests += self._tests(each, found, bound)
-        return tests
+        args = [copy.deepcopy(value), *(_at(ast.Constant(count), pattern) for count in counts)]
+        return self._parts(PARTS, args, pattern, inner, bound)
 
     def _mapping(
         self, pattern: ast.MatchMapping, value: ast.expr, bound: dict[str, ast.expr]
     ) -> list[ast.expr]:
-        parts = self._fresh()
         args = [copy.deepcopy(value), *pattern.keys]
-        asked = _at(ast.Call(_loaded(KEYED_PARTS, pattern), args, []), pattern)
-        tests: list[ast.expr] = [_at(ast.NamedExpr(_stored(parts, pattern), asked), pattern)]
-        for n, each in enumerate(pattern.patterns):
-            found = _item(_item(_loaded(parts, each), 0, each), n, each)
-            tests += self._tests(each, found, bound)
-        return tests
+        return self._parts(KEYED_PARTS, args, pattern, pattern.patterns, bound)
 
     def _class(
         self, pattern: ast.MatchClass, value: ast.expr, bound: dict[str, ast.expr]
     ) -> list[ast.expr]:
-        args = [copy.deepcopy(value), pattern.cls]
-        tests: list[ast.expr] = [_at(ast.Call(_loaded(IS_WHOLE_OF, pattern), args, []), pattern)]
-        for each in pattern.patterns:
-            tests += self._tests(each, copy.deepcopy(value), bound)
+        told = (len(pattern.patterns), *pattern.kwd_attrs)
+        constants = (_at(ast.Constant(each), pattern) for each in told)
+        args = [copy.deepcopy(value), pattern.cls, *constants]
+        inner = [*pattern.patterns, *pattern.kwd_patterns]
+        return self._parts(CLASS_PARTS, args, pattern, inner, bound)
+
+    def _parts(
+        self,
+        operator: str,
+        args: list[ast.expr],
+        pattern: ast.pattern,
+        inner: list[ast.pattern],
+        bound: dict[str, ast.expr],
+    ) -> list[ast.expr]:
+        """The tests of what an operator gives, which is false or has a part for each pattern."""
+        parts = self._fresh()
+        asked = _at(ast.Call(_loaded(operator, pattern), args, []), pattern)
+        tests: list[ast.expr] = [_at(ast.NamedExpr(_stored(parts, pattern), asked), pattern)]
+        for n, each in enumerate(inner):
+            if not _is_free(each):
+                found = _item(_item(_loaded(parts, each), 0, each), n, each)
+                tests += self._tests(each, found, bound)
         return tests
+
+
+def _is_free(pattern: ast.pattern) -> bool:
+    """Whether it matches everything and names nothing."""
+    is_as = isinstance(pattern, ast.MatchAs) and pattern.pattern is None
+    return (is_as or isinstance(pattern, ast.MatchStar)) and pattern.name is None
 
 
 def _is_rewritten(pattern: ast.pattern) -> bool:
     if isinstance(pattern, ast.MatchMapping):
         return pattern.rest is None
-    if isinstance(pattern, ast.MatchClass):
-        is_name = isinstance(pattern.cls, ast.Name) and pattern.cls.id in _WHOLE
-        return is_name and len(pattern.patterns) < 2 and not pattern.kwd_patterns
     return isinstance(pattern, _PATTERNS)
-
-
-# Classes whose pattern has at most one part, the value itself.
-_WHOLE = frozenset({"bool", "dict", "float", "int", "list", "str", "tuple"})
 
 
 def _item(whole: ast.expr, index: int, at: ast.pattern) -> ast.expr:

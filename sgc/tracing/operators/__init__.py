@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     CELL,
     CHOSEN,
+    CLASS_PARTS,
     COMPARED,
     CONTAINS,
     FILLED,
@@ -25,7 +26,6 @@ from sgc.tracing.code.operator_names import (
     IDENTICAL,
     IN_PYTHON,
     IS_RUN_TIME,
-    IS_WHOLE_OF,
     ITEM,
     KEYED_PARTS,
     LOOPS,
@@ -58,7 +58,7 @@ from sgc.tracing.operators.collected import as_dict, as_set
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
-from sgc.tracing.operators.patterns import is_whole_of, keyed_parts
+from sgc.tracing.operators.patterns import class_parts, keyed_parts
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.surroundings import read_of
 from sgc.tracing.operators.texts import (
@@ -91,7 +91,7 @@ OPERATORS: dict[str, Any] = {
     SLICE: sliced_by,
     PARTS: parts,
     KEYED_PARTS: keyed_parts,
-    IS_WHOLE_OF: is_whole_of,
+    CLASS_PARTS: class_parts,
     AS_SET: as_set,
     AS_DICT: as_dict,
     LOOPS: loops,

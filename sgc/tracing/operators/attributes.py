@@ -13,11 +13,14 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.json.abstract_object import AbstractObject
 
 
 def attribute(value: Any, name: str) -> Any:
-    """An attribute of a value by a name that abstract values have too, for themselves."""
+    """An attribute of a value, also by a name that abstract values have for themselves."""
+    if isinstance(value, AbstractRecord):
+        return value.attribute(name)
     if isinstance(value, AbstractObject):  # it may be an object of the user's, with any attributes
         value.needs_type()
     return getattr(value, name)

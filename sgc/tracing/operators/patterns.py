@@ -1,4 +1,4 @@
-"""What `match` asks of a dict or of one of Python's own types, also of a value out of JSON."""
+"""What `match` asks of a dict or an object, also of a value out of JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.operators.attributes import attribute
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson
 
@@ -31,11 +32,30 @@ def keyed_parts(value: Any, *keys: Any) -> tuple[list[Any], ...]:
     return () if any(each is _MISSING for each in found) else (found,)
 
 
-def is_whole_of(value: Any, kind: Any) -> Any:
-    """Whether a value is of one of Python's types whose pattern's one part is the value itself."""
-    if not any(kind in (each, KNOWING.get(each)) for each in _WHOLE):
+def class_parts(value: Any, kind: Any, count: int, *names: str) -> tuple[list[Any], ...]:
+    """What the parts of a class pattern are of a value, in a tuple; an empty one for what is of
+    another class, or lacks an attribute. count: of the parts without names.
+
+    Raises TypeError, as Python does, if the class has fewer `__match_args__`.
+    """
+    is_whole = any(kind in (each, KNOWING.get(each)) for each in _WHOLE)
+    if not is_whole and not isinstance(kind, type):
         stop(
             f"`case {getattr(kind, '__name__', kind)}(…)` looks into a value by its class",
             hint="write `if isinstance(v, …): …`; or " + INTERPRET,
         )
-    return KNOWING[isinstance](value, kind)
+    if not KNOWING[isinstance](value, kind):
+        return ()
+    if is_whole and count == 1:
+        return ([value],)
+    positional = () if is_whole else getattr(kind, "__match_args__", ())
+    if count > len(positional):
+        plural = "" if len(positional) == 1 else "s"
+        raise TypeError(
+            f"{kind.__name__}() accepts {len(positional)} positional sub-pattern{plural} "
+            f"({count} given)"
+        )
+    try:
+        return ([attribute(value, name) for name in (*positional[:count], *names)],)
+    except AttributeError:
+        return ()

@@ -43,9 +43,10 @@ class AbstractRecord(AbstractObject):
         """The program's own attributes come before those of this class."""
         if name.startswith("__") or is_ours(1):
             return object.__getattribute__(self, name)
-        return AbstractRecord._attribute(self, name)
+        return AbstractRecord.attribute(self, name)
 
-    def _attribute(self, name: str) -> Any:
+    def attribute(self, name: str) -> Any:
+        """What the program's `x.name` is."""
         kind = self.kind
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         if name not in self._type.keys and is_model(kind) and _is_pydantics(kind, name):

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import pytest
 from control_flow import outcome, replying
 
+import sgc
 from sgc.runtime.executor.run.options import RunOptions
 
 POOL = ("go north", "go", "take the big lamp", "", "look", "a=1", "a=b=c", "look at me")
 HEAD = """
 import json
+from dataclasses import dataclass
 import sgc
 
 NORTH = "north"
 
 class Names:
     go = "go"
+
+@dataclass
+class Order:
+    kind: str
+    amount: int
+
+    @property
+    def is_large(self):
+        return self.amount > 1
 
 @sgc.function
 def program(s, q: str):
@@ -70,9 +84,11 @@ def run_both(name: str, subject: str, cases: str, pool: Sequence[str]) -> None:
     source = HEAD.replace("{subject}", subject).replace("{cases}", textwrap.indent(cases, " " * 8))
     file = f"match_{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    names: dict[str, Any] = {"__name__": "matches"}
-    exec(compile(source, file, "exec"), names)
-    program = names["program"]
+    module: Any = ModuleType("matches")
+    module.__file__ = file
+    sys.modules["matches"] = module  # where `dataclass` looks for a class's names
+    exec(compile(source, file, "exec"), vars(module))
+    program = module.program
     compiled = program.compile(check=False)
     for seed in range(16):
         runs = [
@@ -104,3 +120,51 @@ DICTS = ("json.loads(s['a'])", "{'role': s['a'], 'text': [q, 'x'], 'n': {'role':
 @pytest.mark.parametrize("cases", OF_DICTS)
 def test_a_match_that_looks_into_a_dict(subject: str, cases: str) -> None:
     run_both(f"dict_{DICTS.index(subject)}_{OF_DICTS.index(cases)}", subject, cases, JSONS)
+
+
+OF_OBJECTS = (
+    "case Order('go' | 'look' as x, amount=y) if y:\n    found = f'{x}{y}'\n"
+    "case Order(kind='') | Order(kind='take'):\n    found = 'none'\n"
+    "case Order(is_large=True, kind=x):\n    found = f'large {x}'\n"
+    "case Order(missing=_):\n    found = 'never'\ncase Order(_, y):\n    found = y",
+    "case Names() | [Order()]:\n    found = 'names'\ncase Order(x):\n    found = 'one'\n"
+    "case _:\n    found = 'other'",
+)
+OBJECTS = (
+    "Order(s['a'], 2)",
+    "[Order(word, n) for n, word in enumerate(s['a'].split())][-1]",
+    "max([Order(word, len(word)) for word in s['a'].split()], key=lambda each: each.amount)",
+    "s['a']",
+)
+
+
+@pytest.mark.parametrize("subject", OBJECTS)
+@pytest.mark.parametrize("cases", OF_OBJECTS)
+def test_a_match_that_looks_into_an_object(subject: str, cases: str) -> None:
+    run_both(f"object_{OBJECTS.index(subject)}_{OF_OBJECTS.index(cases)}", subject, cases, POOL)
+
+
+def test_a_match_on_objects_that_are_given() -> None:
+    program = match_orders.compile()
+    orders = [Order("go", 3), Order("look", 0), Order("stay", 1)]
+    for each in (match_orders, program):
+        run = each.run_once({"orders": orders}, RunOptions(), replying(0, POOL))
+        assert run.streams[0].text == "3no looknone"
+
+
+@dataclass
+class Order:
+    kind: str
+    amount: int
+
+
+@sgc.function
+def match_orders(s: sgc.ProgramState, orders: list[Order]) -> None:
+    for each in orders:
+        match each:
+            case Order("go", amount=n):
+                s += str(n)
+            case Order(kind=kind) if kind.startswith("l"):
+                s += f"no {kind}"
+            case Order():
+                s += "none"
