@@ -191,7 +191,7 @@ def _runs(op: Any, arg: Any, flags: int) -> Runs:
         one = ((arg, arg + 1),)
         return one if op is sre.LITERAL else _others(one)
     is_negated = arg[0][0] is sre.NEGATE
-    found = _joined(run for item in arg[is_negated:] for run in _item_runs(*item, flags))
+    found = _joined(run for kind, each in arg[is_negated:] for run in _item_runs(kind, each, flags))
     return _others(found) if is_negated else found
 
 

@@ -132,7 +132,7 @@ class _Matches(ast.NodeTransformer):
     def _class(
         self, pattern: ast.MatchClass, value: ast.expr, bound: dict[str, ast.expr]
     ) -> list[ast.expr]:
-        told = (len(pattern.patterns), *pattern.kwd_attrs)
+        told: list[int | str] = [len(pattern.patterns), *pattern.kwd_attrs]
         constants = (_at(ast.Constant(each), pattern) for each in told)
         args = [copy.deepcopy(value), pattern.cls, *constants]
         inner = [*pattern.patterns, *pattern.kwd_patterns]
@@ -159,8 +159,9 @@ class _Matches(ast.NodeTransformer):
 
 def _is_free(pattern: ast.pattern) -> bool:
     """Whether it matches everything and names nothing."""
-    is_as = isinstance(pattern, ast.MatchAs) and pattern.pattern is None
-    return (is_as or isinstance(pattern, ast.MatchStar)) and pattern.name is None
+    if isinstance(pattern, ast.MatchAs):
+        return pattern.pattern is None and pattern.name is None
+    return isinstance(pattern, ast.MatchStar) and pattern.name is None
 
 
 def _is_rewritten(pattern: ast.pattern) -> bool:
