@@ -283,7 +283,7 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/operators/calls.py", READING,
-        ("return function if carries(function) else guarded(function)", "return function"),
+        ("if not carries(function):", "if False:"),
     ),
     *_of(
         "sgc/tracing/paths/assemble.py", TRACED,

@@ -70,7 +70,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     if pieces.has_references:
         tree = with_cells(with_keyed(tree, names), names)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
-    flat = with_flat(with_named_generators(mapped, names))
+    flat = with_flat(with_named_generators(mapped, names), names)
     converted: ast.Module = _Expressions(names, pieces.has_references).visit(
         with_loops(with_spilled(flat, names), names)
     )

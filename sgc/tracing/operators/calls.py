@@ -28,7 +28,7 @@ from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting, member_of
 from sgc.tracing.operators.models import of_pydantic
-from sgc.tracing.operators.reading import by_name, carries, guarded
+from sgc.tracing.operators.reading import by_name, carries, guarded, is_librarys, told_apart
 from sgc.tracing.operators.records import LOOKING
 from sgc.tracing.operators.surroundings import refuse_asking
 from sgc.tracing.operators.texts import compared, formatted, seeing, text
@@ -121,7 +121,9 @@ def _known(function: Any) -> Any:
         return found
     if any(function is each for each in _BY_NAME):
         return by_name(function)
-    return function if carries(function) else guarded(function)
+    if not carries(function):
+        return guarded(function)
+    return told_apart(function) if is_librarys(function) else function
 
 
 _BY_NAME = (getattr, hasattr, setattr, delattr)

@@ -225,9 +225,11 @@ def _at(items: Sequence[Any], index: Any) -> Any:
 
 
 def picked(items: Any, index: Any) -> Any:
-    """`items[index]` for an abstract index that is among them."""
+    """`items[index]` for an index that is among them."""
     if isinstance(items, AbstractList):
         return items.sure_item(index)
+    if type(index) is int:
+        return items[index]
     if type(items) is range:
         return items.start + index * items.step
     if isinstance(items, str):

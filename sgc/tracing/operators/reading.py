@@ -6,7 +6,7 @@ and types written in C get none, except those that only carry values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
@@ -84,10 +84,51 @@ def guarded(function: Any) -> FunctionType:
         given = (*args, *kwargs.values())
         if any(isinstance(each, AbstractList) or _holds_text(each) for each in given):
             refuse(function)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            _refuse_ours(error, function, given)
+            raise
 
     assert isinstance(call, FunctionType)
     return call
+
+
+def is_librarys(function: Any) -> bool:
+    """Whether a function or type is of a module that carries values."""
+    return getattr(function, "__module__", None) in _CARRYING_MODULES
+
+
+def told_apart(function: Any) -> Callable[..., Any]:
+    """A wrapper of what carries values, whose errors about a value known only at run time are no
+    errors of the program."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            _refuse_ours(error, function, (*args, *kwargs.values()))
+            raise
+
+    return call
+
+
+def _refuse_ours(error: Exception, function: Any, given: Iterable[Any]) -> None:
+    """Stops the trace at an error that C code raises itself if it was given an abstract value: it
+    may look for a type of Python's own, of which the value is none while tracing."""
+    at = error.__traceback__
+    if at is not None and at.tb_next is None and any(map(holds_abstract, given)):
+        refuse(function)
+
+
+def holds_abstract(value: Any, n_left: int = _MAX_NESTED) -> bool:
+    """Whether a value is abstract, or a list, tuple or dict with such a part."""
+    if is_abstract(value):
+        return True
+    if not n_left or type(value) not in (list, tuple, dict):
+        return False
+    items = value.values() if type(value) is dict else value
+    return any(holds_abstract(each, n_left - 1) for each in items)
 
 
 GUARDED = guarded(None).__code__  # calls in this code count as the program's

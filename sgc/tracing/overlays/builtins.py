@@ -21,6 +21,7 @@ from sgc.tracing.operators.collected import listed_in
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.reading import guarded
 from sgc.tracing.operators.texts import as_ascii, text
+from sgc.tracing.overlays.endless import numbered, zipped
 from sgc.tracing.overlays.running import ambient, opened, running
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
@@ -110,6 +111,8 @@ def _enumerate(items: Any, start: Any = 0) -> Any:
     items = _listed(items)
     if isinstance(items, (AbstractList, OpenFork)):
         return Numbered(items.session, Items(items.iterated()), whole(start))
+    if (found := numbered(items, start)) is not None:
+        return found
     if isinstance(items, Loop):
         return Numbered(items._session, items, whole(start))
     session: Any = current_session()
@@ -130,6 +133,9 @@ def _is_known(items: Any) -> bool:
 
 def _zip(*iterables: Any, strict: Any = False) -> Any:
     lists = [*map(_listed, iterables)]
+    found = zipped(lists) if strict is False else None
+    if found is not None:
+        return found
     listed = [each for each in lists if isinstance(each, _LISTED)]
     are_lists = all(isinstance(each, _LISTED) or _is_known(each) for each in lists)
     if not listed or not are_lists or type(strict) is not bool:

@@ -15,6 +15,7 @@ from sgc.ir import types
 from sgc.tracing.kinds.row_types import joined_item, row_of
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.operators.lookups import sliced_by
+from sgc.tracing.overlays.endless import limited
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 from sgc.tracing.values.abstract_loops import Items, Loop
 from sgc.tracing.values.abstract_number import AbstractNumber
@@ -48,12 +49,15 @@ def _pairwise(*args: Any) -> Any:
 
 
 def _islice(items: Any, *ends: Any) -> Any:
+    found = limited(items, ends)
+    if found is not None:
+        return found
     is_told = 1 <= len(ends) <= 3 and all(map(_is_end, ends))
     is_late = any(isinstance(each, AbstractNumber) for each in ends)
     if is_late and not (is_told and (_is_abstract(items) or type(items) in (list, tuple))):
         stop(
             "islice up to a number known only at run time, of what is no list or tuple",
-            hint="write `for i in range(n): x = xs[i % len(xs)]` for cycle(xs); or " + INTERPRET,
+            hint="give it a list, islice(list(xs), n); or " + INTERPRET,
         )
     if not is_told or not (is_late or _is_abstract(items)):
         return itertools.islice(items, *ends)

@@ -25,8 +25,11 @@ class AbstractRange:
     def __iter__(self) -> Iterator[Any]:
         if not is_for_of(sys._getframe(1)):
             self._needs_numbers()
-        counted = Counted(self._session, self._start, self._end, self._step, self._is_up)
-        return self._session.looped(counted)
+        return self._session.looped(self.counted())
+
+    def counted(self) -> Counted:
+        """Its numbers, for a loop or what takes one in each of its turns."""
+        return Counted(self._session, self._start, self._end, self._step, self._is_up)
 
     def __reversed__(self) -> AbstractRange:
         step = self._step

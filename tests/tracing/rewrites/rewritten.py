@@ -46,10 +46,17 @@ SAME: list[Pair] = [
     ("finditer with a position", "search in text[start:end]",
      "for m in re.compile('a').finditer(x, 1):  # here\n    s += m.group() + sgc.gen('g')",
      "for m in re.compile('a').finditer(x[1:]):\n    s += m.group() + sgc.gen('g')"),
-    ("islice up to a number", "for i in range(n): x = xs[i % len(xs)]",
-     "from itertools import cycle, islice\n---\n"
-     "for c in islice(cycle('ab'), n):  # here\n    s += c + sgc.gen('g', max_tokens=4)",
-     "for i in range(n):\n    s += 'ab'[i % 2] + sgc.gen('g', max_tokens=4)"),
+    ("a list is changed after cycle() of it was made", "cycle(list(xs))",
+     "from itertools import cycle\n---\n"
+     "xs = ['a']\nws = cycle(xs)\ns += next(ws)\nxs.append(x)\n"
+     "s += next(ws) + sgc.gen('g', max_tokens=4)  # here",
+     "xs = ['a']\nws = cycle(list(xs))\ns += next(ws)\nxs.append(x)\n"
+     "s += next(ws) + sgc.gen('g', max_tokens=4)"),
+    ("islice up to a number", "give it a list, islice(list(xs), n)",
+     "from itertools import islice\n---\n"
+     "for c in islice({'a': 1}, n):  # here\n    s += c + sgc.gen('g', max_tokens=4)",
+     "from itertools import islice\n---\n"
+     "for c in islice(list({'a': 1}), n):\n    s += c + sgc.gen('g', max_tokens=4)"),
     ("zip()", "for … in zip(xs):",
      "z = iter(zip(xs, xs))  # here\nreturn next(z, None)",
      "for z in zip(xs, xs):\n    return z\nreturn None"),

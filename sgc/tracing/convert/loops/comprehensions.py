@@ -109,6 +109,8 @@ def _hoisted(stmt: ast.stmt, names: _Names) -> list[ast.stmt]:
     if isinstance(stmt, (ast.Assign, ast.AugAssign)) and not _targets_wait(stmt, names):
         return made
     finder = _First(names)
+    if isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
+        finder.read.add(stmt.target.id)
     is_whole = not isinstance(stmt, (ast.AugAssign, ast.If, ast.For, ast.Assert, ast.Match))
     setattr(stmt, field, finder.visit(value, is_whole))  # type: ignore[arg-type]
     return finder.made
@@ -145,12 +147,14 @@ class _First:
         self._names = names
         self.made: list[ast.stmt] = []
         self._before = _Before.NOTHING
+        self.read: set[str] = set()  # names that the parts before read, which stay in their place
 
     def visit(self, node: ast.expr, is_whole: bool = False) -> ast.expr:
         """Visits an expression. is_whole: the statement evaluates nothing else."""
         if self._before is _Before.EFFECTS or isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.Name):
+            self.read.add(node.id)
             self._saw(_Before.READS if node.id in self._names.rebound else _Before.NOTHING)
             return node
         made = _decided(node) or _listed(node)
@@ -165,6 +169,7 @@ class _First:
             self._saw(_Before.READS)
             return node
         if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+            self.read.add(node.value.id)
             self._saw(_Before.READS if node.format_spec is None else _Before.EFFECTS)
             return node
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
@@ -186,7 +191,7 @@ class _First:
 
     def _taken(self, node: ast.expr, made: Made) -> ast.expr | None:
         """Takes a comprehension out; None if it has to stay."""
-        if not is_simple(made):
+        if not is_simple(made) or not self.read.isdisjoint(named_in(made)):
             return None
         if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(node)):
             return self._take(node, made)
@@ -370,6 +375,11 @@ def _listed(node: ast.expr) -> ast.ListComp | None:
         item = placed(ast.Tuple([node.key, node.value], ast.Load()), node.key)
         return placed(ast.ListComp(item, node.generators), node)
     return None
+
+
+def named_in(made: ast.AST) -> set[str]:
+    """The names that walruses of a comprehension set in its function."""
+    return {each.target.id for each in ast.walk(made) if isinstance(each, ast.NamedExpr)}
 
 
 def is_simple(node: Made) -> bool:

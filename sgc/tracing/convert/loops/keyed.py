@@ -95,7 +95,9 @@ def _chosen(
         arguments = key.args
         is_one = len(arguments.args) == 1 and not arguments.defaults and not arguments.kwonlyargs
         is_one = is_one and not (arguments.vararg or arguments.kwarg or arguments.posonlyargs)
-        if not is_one or any(isinstance(each, SCOPES) for each in ast.walk(key.body)):
+        if not is_one or any(
+            isinstance(each, (*SCOPES, ast.NamedExpr)) for each in ast.walk(key.body)
+        ):
             return None
         value = _Renamed(arguments.args[0].arg).visit(copy.deepcopy(key.body))
     elif _is_dotted(key):

@@ -12,7 +12,7 @@ from sgc.tracing.code.operator_names import AS_DICT, AS_SET, LOOPS
 Made = ast.ListComp | ast.GeneratorExp
 SCOPES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
-    ast.YieldFrom, ast.NamedExpr,
+    ast.YieldFrom,
 )  # fmt: skip
 MAY_BE_USERS = "may_be_users"  # of a call, `str(x)`: a class's own method may do it
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it

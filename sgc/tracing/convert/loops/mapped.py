@@ -64,7 +64,7 @@ class _Mapped(ast.NodeTransformer):
         self.generic_visit(node)
         call = self._call(node.iter)
         if call is None:
-            return node
+            return [*self._beside(node), node]
         before: list[ast.stmt] = []
         function = call.function
         if not self._is_kept(function, node):
@@ -87,6 +87,38 @@ class _Mapped(ast.NodeTransformer):
         node.body = [*head, *node.body]
         return [*before, node]
 
+    def _beside(self, loop: ast.For) -> list[ast.stmt]:
+        """Makes what `enumerate` or `zip` goes over last a generator expression, if it is `map` or
+        `filter` of a function that is the same at each turn; returns what is set before."""
+        over = loop.iter
+        called = over.func if isinstance(over, ast.Call) else None
+        name = called.id if isinstance(called, ast.Name) else ""
+        if name not in ("enumerate", "zip") or not over.args:  # type: ignore[attr-defined]
+            return []
+        place = 0 if name == "enumerate" else -1
+        call = self._call(over.args[place])  # type: ignore[attr-defined]
+        if call is None or not self._is_kept(call.function, loop):
+            return []
+        before: list[ast.stmt] = []
+        if isinstance(call.function, ast.Lambda):  # it stays in the code once
+            name = self._fresh("function")
+            before.append(_at(ast.Assign([_stored(name, over)], call.function), over))
+            call = call._replace(function=_loaded(name, over))
+        over.args[place] = self._made(call, over.args[place])  # type: ignore[attr-defined]
+        return before
+
+    def _made(self, call: _Call, at: ast.expr) -> ast.GeneratorExp:
+        """What a call of `map` or `filter` gives, as a generator expression."""
+        name = self._fresh("item")
+
+        def item() -> ast.expr:
+            return _loaded(name, at)
+
+        given = call.given(item, call.function)
+        elt, tests = (given, []) if call.is_map else (item(), [given])
+        over = ast.comprehension(_stored(name, at), call.items, tests, 0)
+        return _at(ast.GeneratorExp(elt, [over]), at)
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -98,15 +130,7 @@ class _Mapped(ast.NodeTransformer):
             node.args = [self._over(node.args[0])]
         if call is None or not self._is_users(call.function):
             return node
-        at, name = node.args[0], self._fresh("item")
-
-        def item() -> ast.expr:
-            return _loaded(name, at)
-
-        given = call.given(item, call.function)
-        elt, tests = (given, []) if call.is_map else (item(), [given])
-        over = ast.comprehension(_stored(name, at), call.items, tests, 0)
-        node.args = [_at(ast.GeneratorExp(elt, [over]), at)]
+        node.args = [self._made(call, node.args[0])]
         return node
 
     def _is_generator(self, node: ast.expr) -> bool:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS
 from sgc.tracing.code.using_up import Place, places_in
-from sgc.tracing.convert.loops.comprehensions import is_simple
+from sgc.tracing.convert.loops.comprehensions import is_simple, named_in
 from sgc.tracing.convert.loops.looping import SCOPES
 from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
@@ -154,6 +154,7 @@ def _named(stmt: ast.stmt) -> str | None:
         return None
     over = value.generators[0].iter
     is_plain = is_simple(value) and not any(isinstance(each, SCOPES) for each in ast.walk(over))
+    is_plain = is_plain and not named_in(value)
     return target.id if is_plain else None
 
 

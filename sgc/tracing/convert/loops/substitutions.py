@@ -80,7 +80,7 @@ def _body(function: ast.Lambda, match: str) -> ast.expr | None:
     is_other = given.vararg or given.kwonlyargs or given.kwarg
     if is_other or not are_plain or len(names) != len(defaults) + 1:
         return None
-    if any(isinstance(each, SCOPES) for each in ast.walk(function.body)):
+    if any(isinstance(each, (*SCOPES, ast.NamedExpr)) for each in ast.walk(function.body)):
         return None
     values: dict[str, ast.expr] = dict(zip(names[1:], defaults, strict=True))
     values[names[0]] = ast.Name(match, ast.Load())
