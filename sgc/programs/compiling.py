@@ -204,14 +204,16 @@ def compile_function(
         is_full = is_full or function.full_graph
 
         def traced(bound: Mapping[str, Any], how: How) -> Traced:
+            def checked(graph: Graph) -> None:
+                with failing(graph):
+                    check_trace(function, graph, bound, how.in_python)
+
             with met_tools() as met:
                 graph = trace(
                     function, bound, types_of, is_strict, is_full=is_full, schemas=schemas,
                     leaves=how.leaves, in_python=how.in_python, no_code_at=how.no_code_at,
+                    checked=checked if check else None,
                 )  # fmt: skip
-            if check:
-                with failing(graph):
-                    check_trace(function, graph, bound, how.in_python)
             pieces = () if how.in_python is None else how.in_python.impls
             return Traced(graph, bound, (*(tool.impl for tool in met.values()), *pieces))
 

@@ -96,6 +96,7 @@ class TraceSession(Deciding):
         self.max_turns: int | None = None
         self.held = Holdings()
         self.copies: set[str] = set()
+        self.new: set[str] = set()
         self.numbers: set[str] = set()
         self.defaulting: set[str] = set()
         self.views: dict[str, str] = {}

@@ -65,6 +65,7 @@ class Trace:
     _last: TraceSession | None = None  # of the last run
     _unnamed: TraceError | None = None  # why names must be known
     _may_guess = True
+    is_taken = False  # whether its graph, with references, is the program's
     _unguessed: Sites | None = None  # what was known before the first guess
 
     def __init__(

@@ -6,8 +6,9 @@ different markers must give the same graph; then `check.py` compares it with the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -44,6 +45,7 @@ def trace(
     leaves: bool = False,
     in_python: PiecesInPython | None = None,
     no_code_at: frozenset[str] = frozenset(),
+    checked: Callable[[Graph], None] | None = None,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
@@ -52,7 +54,8 @@ def trace(
     an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
     leaves: what follows a line that cannot be traced is left to the interpreter too. in_python: is
     filled in with the pieces of the program that run in Python; without it there are none.
-    no_code_at: lines of which nothing becomes code.
+    no_code_at: lines of which nothing becomes code. checked: compares the graph with the program;
+    if it finds that runs would fail, the graph with references is taken if that is right.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -63,29 +66,95 @@ def trace(
         if parameter.name not in known:
             bound.setdefault(parameter.name, parameter.default)
 
-    def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
-        each = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
-        try:
-            return _traced(each, budget or Budget(), is_full, Report()), each.gathers
-        except TraceError as error:
-            error.needs = frozenset()  # these are the mapped function's arguments
-            raise
-
-    callees = Callees(function, traced)
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
+    tracing = _Tracing(
+        wanted, is_strict, leaves, in_python, no_code_at, budget or Budget(), is_full,
+        report or Report(),
+    )  # fmt: skip
     try:
-        with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
-            trace = Trace(wanted, is_strict, callees, in_place, leaves, in_python, no_code_at)
-            apart = Trace(wanted, is_strict, callees, in_place, False, None, no_code_at)
-            found = _with_references(trace, apart, budget or Budget(), is_full, report or Report())
-            graph = narrowed(found)
-            del trace, apart  # its objects are gone before the next collection
+        graph = tracing.first()
+        return graph if checked is None else _checked(graph, checked, tracing.another)
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise
-    verify(graph)
-    refuse_addresses(graph, own_texts(function.python))
+
+
+def _checked(
+    graph: Graph, checked: Callable[[Graph], None], another: Callable[[], Graph | None]
+) -> Graph:
+    """A graph whose runs do what the program's do; another one, if runs of the first would fail."""
+    try:
+        checked(graph)
+    except TraceError as error:
+        if not error.fails_at:
+            raise
+        with suppress(TraceError, VerifyError):  # the first error is told
+            found = another()
+            if found is not None:
+                checked(found)
+                return found
+        raise
     return graph
+
+
+@dataclass(slots=True)
+class _Tracing:
+    """How one program is traced. classes: those whose objects may be references in another graph
+    than the first."""
+
+    wanted: Wanted
+    is_strict: bool
+    leaves: bool
+    in_python: PiecesInPython | None
+    no_code_at: frozenset[str]
+    budget: Budget
+    is_full: bool
+    report: Report
+    classes: Mapping[str, type] = field(default_factory=dict)
+
+    def first(self) -> Graph:
+        """The graph of a program."""
+        with self._begun() as (trace, apart):
+            found = _with_references(trace, apart, self.budget, self.is_full, self.report)
+            self.classes = {} if apart.is_taken else trace.sites.classes_met()
+            graph = narrowed(found)
+        return self._verified(graph)
+
+    def another(self) -> Graph | None:
+        """The graph with references; None if the first has them, or the program has no classes."""
+        if not self.classes:
+            return None
+        with self._begun() as (_, apart):
+            graph = narrowed(_of_references(apart, self.classes, self.budget, self.report))
+        return self._verified(graph)
+
+    def _verified(self, graph: Graph) -> Graph:
+        verify(graph)
+        refuse_addresses(graph, own_texts(self.wanted.function.python))
+        return graph
+
+    @contextmanager
+    def _begun(self) -> Iterator[tuple[Trace, Trace]]:
+        """A trace, and one that may have references."""
+
+        def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
+            each = begun(wanted)
+            try:
+                return _traced(each, self.budget, self.is_full, Report()), each.gathers
+            except TraceError as error:
+                error.needs = frozenset()  # these are the mapped function's arguments
+                raise
+
+        def begun(wanted: Wanted, is_apart: bool = False) -> Trace:
+            leaves, in_python = self.leaves and not is_apart, None if is_apart else self.in_python
+            return Trace(
+                wanted, self.is_strict, callees, in_place, leaves, in_python, self.no_code_at
+            )
+
+        callees = Callees(self.wanted.function, traced)
+        with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
+            # Nothing else keeps them: their objects are gone before the next collection.
+            yield begun(self.wanted), begun(self.wanted, is_apart=True)
 
 
 def _with_references(
@@ -99,21 +168,27 @@ def _with_references(
         found = _traced(trace, budget, is_full, report)
     except TraceError as error:
         found = error
-    layout = apart.sites.layout
-    layout.classes, layout.is_used = trace.sites.classes_met(), True
-    if layout.classes and (isinstance(found, TraceError) or report.deopt):
-        own = Report()
-        try:
-            graph = _traced(apart, replace(budget, work=min(budget.work, WORK_KEPT)), True, own)
-        except (TraceError, VerifyError):
-            pass  # what was found without references stands
-        else:
-            for each in fields(own):
-                setattr(report, each.name, getattr(own, each.name))
-            return graph
+    classes = trace.sites.classes_met()
+    if classes and (isinstance(found, TraceError) or report.deopt):
+        with suppress(TraceError, VerifyError):  # what was found without references stands
+            return _of_references(apart, classes, budget, report)
     if isinstance(found, TraceError):
         raise found
     return found
+
+
+def _of_references(
+    apart: Trace, classes: Mapping[str, type], budget: Budget, report: Report
+) -> Graph:
+    """The graph with references in the place of the objects of some classes, if all of the program
+    can be in it."""
+    layout, own = apart.sites.layout, Report()
+    layout.classes, layout.is_used = dict(classes), True
+    graph = _traced(apart, budget, True, own)
+    for each in fields(own):
+        setattr(report, each.name, getattr(own, each.name))
+    apart.is_taken = True
+    return graph
 
 
 def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:

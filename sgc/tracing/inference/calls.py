@@ -145,7 +145,9 @@ class Calls(Records):
         for each in (receiver, *given, *keywords):
             self.cells.spoil(each)
         if row is not None:
-            return self._given(result(row), {}, node)
+            given_by = self._given(result(row), {}, node)
+            self.loose.append(given_by)  # a method of the user's may give what it has
+            return given_by
         self.cells.make_any(found)
         return found
 

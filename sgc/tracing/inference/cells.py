@@ -157,6 +157,11 @@ class Cells:
             found |= inner
         return found
 
+    def items_of(self, cells: Iterable[Cell]) -> set[Cell]:
+        """The cells of the items of the containers in some cells, not of those inside."""
+        parts = (each for cell in cells for each in self.found(cell).parts.values())
+        return {self.found(item) for items in parts for item in items}
+
     def record(self, name: str, keys: tuple[str, ...], form: str, parts: Iterable[Cell]) -> Cell:
         """An object of a class of the user's: all objects of a class share the cells of their
         attributes; any object, if another one of the class has other attributes."""

@@ -16,6 +16,7 @@ from sgc.ir.types import Type
 from sgc.tracing.inference.cells import DICTS, Cell
 from sgc.tracing.inference.expressions import Expressions
 from sgc.tracing.inference.places import Function, Known, Scope
+from sgc.tracing.inference.records import has_values
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.pieces.names import names_of, parameters
 
@@ -28,7 +29,8 @@ class Inferred:
     the code returns a list display; shared: the arguments of which the result may be or hold a
     list, dict or set, by number; may_share: whether there is one, or one of the code's constants;
     has_iterator: whether the result or one of the items may be an iterator, which is no data;
-    is_set: whether the result is a set.
+    is_set: whether the result is a set; may_be: the arguments that a list may be if the code has
+    not made it, by number, for the result and each of the items; None if it may be another's.
     """
 
     type: Type
@@ -37,6 +39,7 @@ class Inferred:
     may_share: bool
     has_iterator: bool
     is_set: bool = False
+    may_be: tuple[frozenset[int] | None, ...] = ()
 
 
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
@@ -49,7 +52,8 @@ def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
     whole = inference.returned(given)
     if whole is None:
         every = frozenset(range(len(given)))
-        return Inferred(OBJECT, (OBJECT,) * len(items), every, may_share=True, has_iterator=False)
+        may_be = (None,) * (1 + len(items))
+        return Inferred(OBJECT, (OBJECT,) * len(items), every, True, False, may_be=may_be)
     cells = inference.cells
     found = [inference.of(each, inference.entry_scope) for each in items]
     held = cells.parts_of([whole])
@@ -66,7 +70,13 @@ def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
         may_share=bool(shared) or may_hold(inference.module.cells.values()),
         has_iterator=any("iter" in cells.found(each).parts for each in (whole, *found)),
         is_set=cells.found(whole).names == {"set"} and not cells.found(whole).is_any,
+        may_be=(inference.may_be(whole, ()), *_may_be_each(inference, found)),
     )
+
+
+def _may_be_each(inference: Inference, items: list[Cell]) -> Iterator[frozenset[int] | None]:
+    for n, each in enumerate(items):
+        yield inference.may_be(each, [*items[:n], *items[n + 1 :]])
 
 
 class Inference(Expressions):
@@ -106,6 +116,20 @@ class Inference(Expressions):
                 return entry.gives
         return None
 
+    def may_be(self, value: Cell, others: Iterable[Cell]) -> frozenset[int] | None:
+        """The arguments of which a list may be one, if the code has not made it; None if it may be
+        in them, a constant, or one of other values. A list has the cells of its items alone.
+        """
+        cells = self.cells
+        own, found = cells.items_of([value]), cells.found(value)
+        kept = [*cells.items_of(self.given), *self.module.cells.values(), *self.loose, *others]
+        if found.is_any or not own or not own.isdisjoint(cells.parts_of(kept)):
+            return None
+        if any(isinstance(each, ast.ClassDef) and has_values(each) for each in self.code.body):
+            return None
+        of = (n for n, each in enumerate(self.given) if own & cells.items_of([each]))
+        return frozenset(of)
+
     def known(self, node: Function, outer: Scope) -> Known:
         known = self._known.get(id(node))
         if known is None:
@@ -129,7 +153,9 @@ class Inference(Expressions):
         ):
             if default is not None:
                 assert scope.outer is not None
-                self.cells.flow(self.of(default, scope.outer), scope.cells[parameter.arg])
+                found = self.of(default, scope.outer)
+                self.loose.append(found)  # all calls have it
+                self.cells.flow(found, scope.cells[parameter.arg])
         for rest in filter(None, (args.vararg, args.kwarg)):
             self.cells.make_any(scope.cells[rest.arg])
         if isinstance(node, ast.Lambda):

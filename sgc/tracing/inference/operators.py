@@ -32,7 +32,7 @@ class Operators(Places):
             if name == "str":
                 self.add(found, "str")
             elif name == "list" and is_slice:
-                self.cells.flow(self.cells.holding("list", *cells), found)
+                self._copied("list", whole, found)
             elif name in ("list", "deque", "range"):
                 self.cells.flow(cells[0], found)
             elif name in DICTS:
@@ -104,10 +104,15 @@ class Operators(Places):
             self.cells.make_any(found)
 
     def _copied(self, name: str, of: Cell, found: Cell) -> None:
+        """A new container has the items of one."""
         if name == "str":
             self.add(found, "str")
-        else:
-            self.cells.flow(self.cells.holding(name, *of.parts[name]), found)
+            return
+        if not self.parts(found, name):
+            new = (self.cells.new() for _ in of.parts[name])
+            self.cells.flow(self.cells.holding(name, *new), found)
+        for item, into in zip(of.parts[name], self.parts(found, name), strict=True):
+            self.cells.flow(item, into)
 
 
 def _number(op: ast.operator, one: str, two: str) -> str:

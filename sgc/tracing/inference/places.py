@@ -50,12 +50,13 @@ class Known:
 
 
 class Places(ABC):
-    """The cells of all places in some code."""
+    """The cells of all places in some code. loose: those of values that may be anybody's."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self.cells = Cells()
         self._at: dict[tuple[int, str], Cell] = {}
+        self.loose: list[Cell] = []
         found = (enumeration(each) for each in code.body if isinstance(each, ast.ClassDef))
         self.enumerations = {each.name: each for each in found if each is not None}
 

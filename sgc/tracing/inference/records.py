@@ -312,6 +312,22 @@ def _model_code(
     return ClassCode(node.name, methods, keys, keys, {}, "", True, model, is_checked)
 
 
+def has_values(node: ast.ClassDef) -> bool:
+    """Whether a class has attributes that all its objects share, and that may be changed."""
+    values = [
+        each.value
+        for each in node.body
+        if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
+    ]
+    return not all(isinstance(each, ast.Constant) or _is_field(each) for each in values)
+
+
+def _is_field(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "field"
+    )
+
+
 def _is_frozen(decorator: ast.expr) -> bool:
     named = decorator.keywords if isinstance(decorator, ast.Call) else []
     return any(

@@ -64,15 +64,17 @@ class Coding(Merging):
     """A tracer's session that puts code into its graph.
 
     sites: the pieces of the program that are code. handed: the program's own lists that were passed
-    to code; copies: results of code that may share parts with other values; defaulting: those that
-    are `defaultdict`s, so that reading a key may add it. max_turns: of the program. given: objects
-    that stand for those that a caller gives.
+    to code; copies: results of code that may share parts with other values; new: lists that code
+    has made, or changed, and nothing else has; defaulting: results that are `defaultdict`s, so that
+    reading a key may add it. max_turns: of the program. given: objects that stand for those that a
+    caller gives.
     """
 
     sites: Sites
     _types: dict[str, types.Type]
     handed: set[str]
     copies: set[str]
+    new: set[str]
     defaulting: set[str]
     events: Events
     max_turns: int | None
@@ -228,7 +230,7 @@ class Coding(Merging):
             return False
         fn = fields.get("fn")
         is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
-        return op in (WIDENED, "list", "tool") or is_one
+        return op in (WIDENED, "list", "tool") or is_one or symbol.name in self.new
 
     def is_given(self, symbol: Symbol) -> bool:
         """Whether code may change a value: nothing else holds it, as far as tracing knows."""
@@ -239,13 +241,19 @@ class Coding(Merging):
 
     def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
         """The code that gave a value, and its arguments; None if it cannot run once more."""
-        op, fields = self.made.get(symbol.name, ("", {}))
-        code, args = fields.get("code"), fields.get("args")
-        if op != "evaluate" or not isinstance(code, Lit) or not isinstance(args, tuple):
+        _, fields = self.made.get(symbol.name, ("", {}))
+        code, args = self.source_of(symbol), fields.get("args")
+        if not code or not isinstance(args, tuple):
             return None
         if fields.get("changed") or any(isinstance(each, tuple) for each in args):
             return None
-        return str(code.value), tuple(map(self._read_again, args))
+        return code, tuple(map(self._read_again, args))
+
+    def source_of(self, symbol: Symbol) -> str:
+        """The code that gave a value; else empty."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        code = fields.get("code")
+        return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
 
     def _read_again(self, operand: Operand) -> Any:
         if isinstance(operand, Ref):

@@ -85,6 +85,10 @@ class Recorder(Session):
         """The code that gave a value, and its arguments; None if it cannot run once more."""
 
     @abstractmethod
+    def source_of(self, symbol: Symbol) -> str:
+        """The code that gave a value; else empty."""
+
+    @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
 
     @abstractmethod

@@ -179,7 +179,7 @@ def _raise(
         "value": session.read(failed), "session": session,
         "is_code": session.is_code(failed),
     }  # fmt: skip
-    raise _made(told, _matched(session, told["classes"], code))
+    raise _made(told, _matched(session, told["classes"], session.source_of(value)))
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
@@ -196,8 +196,8 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
 
 
 def _matched(session: Recorder, names: Any, code: str) -> tuple[type, ...]:
-    """The handlers' classes that the failure belongs to, by a decision for each. code: what failed;
-    it raises no class of the program's that it does not name."""
+    """The handlers' classes that the failure belongs to, by a decision for each. code: what failed,
+    if that is code; it raises no class of the program's that it does not name."""
     found: list[type] = []
     others: list[type] = []
     for each in handled_classes():

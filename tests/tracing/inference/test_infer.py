@@ -246,11 +246,39 @@ def test_what_may_be_the_list_that_it_was_given(expression: str, wanted: bool) -
 @pytest.mark.parametrize(
     ("expression", "wanted"),
     [("x", {0}), ("len(x)", set()), ("[y]", {1}), ("x[0]", set()), ("y[0]", {1}),
-     ("x or y", {0, 1}), ("json.loads(x[0])", {0, 1}), ("x + [z for z in y[0]]", {0})],
+     ("x or y", {0, 1}), ("json.loads(x[0])", {0, 1}), ("x + [z for z in y[0]]", set()),
+     ("y[:1]", {1})],
 )  # fmt: skip
 def test_which_arguments_it_may_hold(expression: str, wanted: set[int]) -> None:
     code = parse_code(f"import json\ndef piece(x, y):\n    return {expression}")
     assert known_of(code, (TEXTS, types.list_of(TEXTS))).shared == wanted
+
+
+NEW: frozenset[int] = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [("x", {0}), ("x[:1]", NEW), ("x or ['a']", {0}), ("x + ['a']", NEW), ("sorted(x)", NEW),
+     ("y[0]", None), ("y[:1]", NEW), ("[*y]", NEW), ("[x]", NEW), ("VALUES", None),
+     ("max(y, key=len)", None), ("same(x)", {0}), ("noted('a')", None), ("o.split()", None),
+     ("o['a']", None), ("[z for z in o]", NEW), ("same(x if x else VALUES)", None)],
+)  # fmt: skip
+def test_which_lists_are_new(expression: str, wanted: set[int] | None) -> None:
+    source = (
+        "VALUES = ['a']\ndef same(x):\n    x.append('b')\n    return x\n"
+        "def noted(x, seen=['a']):\n    return seen\n"
+        f"def piece(x, y, o):\n    return {expression}"
+    )
+    known = known_of(parse_code(source), (TEXTS, types.list_of(TEXTS), OBJECT))
+    assert known.may_be == (wanted, *known.may_be[1:])
+
+
+def test_which_lists_of_several_are_new() -> None:
+    code = parse_code("def piece(x):\n    a = sorted(x)\n    return [a, len(x)]")
+    assert known_of(code, (TEXTS,)).may_be[1:] == (NEW, None)
+    code = parse_code("def piece(x):\n    a = b = sorted(x)\n    return [a, b]")
+    assert known_of(code, (TEXTS,)).may_be[1:] == (None, None)
 
 
 @pytest.mark.parametrize(

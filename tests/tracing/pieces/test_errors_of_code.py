@@ -275,3 +275,30 @@ def raises_its_own(text: str) -> Any:
 
 def test_an_error_of_the_programs_own_that_a_helper_raises() -> None:
     assert equal_or_refused(raised_in_a_helper, REPLIES, n=16) == "equal"
+
+
+class Missing(ValueError):
+    def __init__(self, keys: list[str]) -> None:
+        super().__init__(", ".join(keys))
+        self.keys = keys
+
+
+@sgc.function
+def raised_beside_a_change(s, q: str):
+    s += q + sgc.gen("x", max_tokens=4)
+    try:
+        data = json.loads(s["x"])
+        data.setdefault("k", q)
+        keys = [key for key in ("k", "a") if key not in data]
+        if keys:
+            raise Missing(keys)
+    except Missing as error:  # which no code raises that only changes data
+        return error.keys
+    except (ValueError, AttributeError):
+        return "none"
+    return data
+
+
+def test_an_error_of_the_programs_own_beside_code_that_changes_data() -> None:
+    replies = ("{}", '{"a": 1}', "7", "x", '{"k": 0}')
+    assert equal_or_refused(raised_beside_a_change, replies, n=10) == "equal"

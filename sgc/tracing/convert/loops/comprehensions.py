@@ -303,6 +303,13 @@ class _First:
             node.test = self.visit(node.test)
 
     def _in_order(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Dict):
+            for n, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+                node.keys[n] = key and self.visit(key)
+                node.values[n] = self.visit(value)
+                if key is None:  # its items are read
+                    self._saw(_Before.EFFECTS)
+            return
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
                 setattr(node, name, self.visit(value))
@@ -317,7 +324,7 @@ class _First:
 
 _IN_ORDER = (
     ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
-    ast.Subscript, ast.List, ast.Tuple, ast.Starred,
+    ast.Subscript, ast.List, ast.Tuple, ast.Starred, ast.Dict,
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -179,11 +179,12 @@ def _outputs(
     known = inferred(parse_code(code.code), tuple(code_type(given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")
-    session.handed |= {
-        arg.symbol.name
+    own = {
+        n: arg.symbol.name
         for n, arg in enumerate(code.args)
-        if n in known.shared and isinstance(arg, AbstractList) and session.is_made(arg.symbol)
+        if isinstance(arg, AbstractList) and session.is_made(arg.symbol)
     }
+    session.handed |= {name for n, name in own.items() if n in known.shared}
     changed = [
         n for n, (arg, name) in enumerate(zip(code.args, code.inputs, strict=True))
         if is_changeable(arg) and name in found.changes
@@ -198,6 +199,7 @@ def _outputs(
         value = without_none(abstract(symbol, session), type_)
         if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
+        _note_new(session, symbol, known.may_be[0], own.keys() & {*changed})
         if isinstance(value, AbstractList) and found.grouped is not None:
             of = given[found.grouped]
             value = (
@@ -216,10 +218,23 @@ def _outputs(
     whole = abstract(symbol, session)
     _hold(session, symbol, kept, code)
     taken = [computed(session, "item", whole, n, type_=type_) for n, type_ in enumerate(each)]
+    for value, may_be in zip(taken, known.may_be[1:], strict=True):
+        if isinstance(value, AbstractList):
+            _note_new(session, value.symbol, may_be, own.keys() & {*changed})
     return tuple(
         _taken(session, found, name, without_none(value, type_), given)
         for name, value, type_ in zip(found.targets, taken, each, strict=True)
     )
+
+
+def _note_new(
+    session: Any, symbol: Symbol, may_be: frozenset[int] | None, changed: Set[int]
+) -> None:
+    """Notes a list that nothing else has: code has made it, or it is the program's own, which code
+    has changed. may_be: the arguments that it may be; changed: the program's own lists of these."""
+    is_one = symbol.type.item is not None and symbol.name not in session.copies
+    if is_one and may_be is not None and may_be <= changed:
+        session.new.add(symbol.name)
 
 
 def _gives_of(each: Sequence[Type]) -> str:

@@ -38,6 +38,10 @@ def looked_for(fn: str, items: Any, one: Any) -> Any:
 
 # The list, with the object itself in the place of each that is equal to it.
 _ALIKE = (
+    "def same(a, b):\n"
+    "    if a != a and b != b:\n"
+    "        raise ValueError('two objects with nan are compared, which may be one nan')\n"
+    "    return a == b\n"
     "def piece(items, n, {names}):\n"
     "    return [n if k == n or ({test}) else k for k in items]"
 )  # fmt: skip
@@ -70,6 +74,8 @@ def _compared(heap: Any, of: type) -> list[tuple[str, list[Symbol]]]:
 def _test(heap: Any, name: str, key: str, type_: Type, n: int) -> tuple[str, list[Symbol]]:
     column = heap.columns[name, key]
     plain = type_.of if isinstance(type_, OptionalType) else type_
+    if plain == types.FLOAT:  # Python finds one nan equal to itself, and no other
+        return f"same(c{n}[k], c{n}[n])", [column]
     if plain in _SCALARS or isinstance(plain, RefType):
         if isinstance(plain, RefType):
             _refuse_equal(heap, plain)
