@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import sys
 from collections.abc import Iterator
 from contextlib import _GeneratorContextManager, nullcontext, suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
@@ -17,7 +18,7 @@ from typing import Any
 from sgc.core.places import COMPREHENSIONS, is_users, program_frames
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
-from sgc.tracing.code.frames import called
+from sgc.tracing.code.frames import called, is_generator
 from sgc.tracing.code.opcodes import locals_of
 from sgc.tracing.code.operator_names import OR_NONE
 
@@ -211,3 +212,22 @@ def _computed() -> Any:
         "an `except*`, or a `with` block of others",
         hint="write try: … except (ValueError, KeyError):, inside the block; or " + INTERPRET,
     )
+
+
+MAX_ERRORS = 64  # each raised while another was handled
+
+
+def forget_ended() -> None:
+    """Drops what the functions that an error has ended still refer to, while it is handled: its
+    traceback keeps them, and they would count as holders."""
+    error = sys.exc_info()[1]
+    for _ in range(MAX_ERRORS):
+        if error is None:
+            return
+        place = error.__traceback__
+        while place is not None:
+            if not is_generator(place.tb_frame):
+                with suppress(RuntimeError):  # it is running
+                    place.tb_frame.clear()
+            place = place.tb_next
+        error = error.__context__

@@ -6,40 +6,28 @@ import types as pytypes
 from abc import abstractmethod
 from collections import defaultdict
 from enum import Enum
-from itertools import takewhile
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.ir.graph import Lit
 from sgc.tracing.code.frames import (
     Opaque,
 )
-from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
-from sgc.tracing.kinds.members import is_member
-from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import (
     NOTHING,
     OBJECT,
-    MemberType,
-    RecordType,
-    StateType,
     is_unchangeable,
-    row_of,
 )
+from sgc.tracing.snapshots.data_reader import DataReader
 from sgc.tracing.snapshots.leaves import (
     TYPES,
-    Data,
     Items,
     Leaf,
     Parts,
     Place,
-    Text,
-    item_type,
-    type_of,
 )
 from sgc.tracing.snapshots.objects import (
     CONSTANTS,
@@ -47,7 +35,6 @@ from sgc.tracing.snapshots.objects import (
 from sgc.tracing.snapshots.snapshot import Part, Variable
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
-from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.items import type_of as type_of_item
@@ -62,10 +49,6 @@ if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
 
 MAX_VALUES = 20_000
-MAX_NESTED = 20
-_ABSTRACT = frozenset({
-    AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject, AbstractRecord,
-})  # fmt: skip
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({
     str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
@@ -73,20 +56,18 @@ _LEAVES = frozenset({
 _SAME_EVERYWHERE = (
     type, pytypes.ModuleType, pytypes.MethodDescriptorType, pytypes.WrapperDescriptorType,
 )  # fmt: skip
-_NO_ITEMS = "def piece():\n    return ()"
 _JSONS = frozenset({AbstractJson, AbstractObject})
 
 
-class ValueReader:
+class ValueReader(DataReader):
     """What is read so far, and how a value is read; `object_reader.py` reads what it holds."""
 
     def __init__(self, session: Recorder) -> None:
-        self._session = session
+        super().__init__(session)
         self._tokens: list[object] = []
         self._slots: list[Symbol] = []
         self._seen: dict[int, tuple[int, ...]] = {}
         self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
-        self._around: list[int] = []  # ids of the objects around the one that is read as data
         self._n_leaves: dict[int, int] = {}  # of leaves beside each other, likewise
         self._keep: list[Any] = []
         self._known: list[Any] = []
@@ -272,12 +253,6 @@ class ValueReader:
         if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
             self._tokens.append(self._session.view_state(value.symbol))
 
-    def _pieces(self, text: str) -> Parts:
-        return tuple(
-            self._session.symbol_of(piece) if isinstance(piece, int) else piece
-            for piece in pieces_of(str.__str__(text))
-        )
-
     def _list(self, value: Any, place: Place, is_own: bool) -> None:
         """Reads a list that may be widened: a Python list with its items, or an abstract one."""
         number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
@@ -307,63 +282,6 @@ class ValueReader:
             is_own=is_own,
         )  # fmt: skip
 
-    def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
-        """A value as an item of a list in the graph; None if it cannot be one."""
-        kind = type(value)
-        if is_member(value):
-            code = self._session.record_code(value)
-            return Items((), (), MemberType.of(kind.__name__), code) if code else None
-        if isinstance(value, str):
-            if kind is not str and not isinstance(value, AbstractText):
-                return None
-            return Text(self._pieces(value)) if has_marker(str.__str__(value)) else Lit(value)
-        if value is None or kind in TYPES:
-            return Lit(value)
-        if is_reference(value) and is_young(value):
-            return None
-        if kind in _ABSTRACT or is_reference(value) or kind in CELLS:
-            found: Symbol = value.number if kind in CELLS else value.symbol
-            return found
-        if is_record(value):
-            return self._record(value, n_left - 1) if n_left else None
-        if kind is EndedState:
-            return self._ended(value, n_left - 1) if n_left else None
-        if kind not in (list, dict, tuple) or not n_left or (kind is dict and not value):
-            return None
-        if kind is tuple and not value:  # an op would make a dict
-            return Items((), (), row_of(()), _NO_ITEMS)
-        keys = None if kind is list else tuple(value) if kind is dict else ()
-        if keys is not None and not all(type(key) is str and not has_marker(key) for key in keys):
-            return None
-        items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
-        made = tuple(item for item in items if item is not None)
-        type_ = item_type(made) if keys is None else None
-        return Items(made, keys, type_) if len(made) == len(items) else None
-
-    def _ended(self, value: EndedState, n_left: int) -> Data | None:
-        """What is left of a stream, as an item of a list in the graph."""
-        found = [self._data(part, n_left) for part in value.parts.values()]
-        made = tuple(part for part in found if part is not None)
-        keys = tuple(value.parts)
-        type_ = StateType.of(map(type_of, made), keys)
-        return Items(made, keys, type_) if len(made) == len(found) else None
-
-    def _record(self, value: Any, n_left: int) -> Data | None:
-        """An object of a class of the user's, if code can make one."""
-        parts = parts_of(value)
-        if id(value) in self._around:  # objects that hold each other are no data
-            return None
-        self._around.append(id(value))
-        found = takewhile(_is_data, (self._data(item, n_left) for item in parts.values()))
-        made = tuple(item for item in found if item is not None)
-        self._around.pop()
-        code = self._session.record_code(value) if len(made) == len(parts) else ""
-        if not code:
-            return None
-        row = tuple(map(type_of, made))
-        type_ = RecordType.of(type(value).__name__, tuple(parts), row, form_of(value))
-        return Items(made, tuple(parts), type_, code)
-
     def _start(self, symbol: Symbol) -> None:
         """Reads the symbol where something open began, which cannot become a parameter."""
         self._tokens.append(("start", symbol.name))
@@ -387,10 +305,6 @@ class ValueReader:
             else:
                 self._value(self._session.symbol_of(piece))
         self._tokens.append("end")
-
-
-def _is_data(found: Data | None) -> bool:
-    return found is not None
 
 
 def _is_unset(value: Any, holder: Any) -> bool:

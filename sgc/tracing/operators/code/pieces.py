@@ -22,7 +22,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.code.frames import is_running
-from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.code.handlers import forget_ended, is_caught
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import frozen
 from sgc.tracing.kinds.row_types import (
@@ -95,6 +95,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     if not all(is_running(frame, name) for name in found.nonlocals):
         _refuse(session, key, "it changes what a function has that has ended")
     counts = bool(found.changes) or found.grouping is not None
+    if counts:
+        forget_ended()
     owned, are_shared = _owned(session, found, values, frame) if counts else ([], False)
     try:
         code = session.piece_code(found, values, frame.f_globals)
