@@ -71,7 +71,12 @@ class LogOptionsError(UsageError):
 
 
 class ArgumentError(UsageError):
-    """A missing, surplus or wrongly typed argument of a program."""
+    """A missing, surplus or wrongly typed argument of a program or a tool.
+
+    is_of_run: found while tracing, for what is known only at run time: runs may end otherwise.
+    """
+
+    is_of_run = False
 
 
 class WordError(UsageError, TypeError):

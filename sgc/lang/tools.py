@@ -71,7 +71,7 @@ class Tool:
         is_async = inspect.iscoroutinefunction(self.python)
         return ToolImpl(self.name, self.signature, self.python, is_async, self.effect)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Inside a program, calls the tool as part of the run; else calls the plain function."""
         session = current_session()
         if session is None:
@@ -100,15 +100,17 @@ class Tool:
             session.raise_failed(symbol)
         return session.read(symbol)
 
+    def unfit(self, why: str) -> str:
+        """What is told of arguments that the tool does not take."""
+        return f"the tool {self.name!r} is {self.signature}: {why}"
+
     def _check_arguments(
         self, session: Session, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         try:
             self._parameters.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(
-                f"the tool {self.name!r} is {self.signature}: {error}", where=here()
-            ) from error
+            raise ArgumentError(self.unfit(str(error)), where=here()) from error
         for value in (*args, *kwargs.values()):
             if (found := _unfit(value, session)) is not None:
                 raise ArgumentError(

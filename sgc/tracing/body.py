@@ -9,6 +9,7 @@ from sgc.core.places import innermost_user_line, innermost_user_loc, is_raised_i
 from sgc.core.stops import told_at
 from sgc.errors import (
     AppendError,
+    ArgumentError,
     ForkError,
     ProgramError,
     RaisedInTrace,
@@ -44,6 +45,10 @@ def run_traced(
             session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, message_of(error))
+    except ArgumentError as error:
+        if not error.is_of_run:
+            raise
+        _fail(session, error, error.message)
     except ForkError as error:
         _fail(session, error, error.message)
     except AppendError as error:

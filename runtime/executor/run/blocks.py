@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sgc.errors import AppendError, ForkError, ProgramError, TurnsExceeded, raised_as
+from sgc.errors import (
+    AppendError,
+    ArgumentError,
+    ForkError,
+    ProgramError,
+    TurnsExceeded,
+    raised_as,
+)
 from sgc.ir.analysis.dependencies import jump_target, successors
 from sgc.ir.analysis.host_calls import is_early
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref, Value, operand_refs
@@ -295,7 +302,7 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: i
 
 
 # Errors of the language, which programs raise by what they give it.
-_OF_LANGUAGE = {each.__name__: each for each in (AppendError, ForkError)}
+_OF_LANGUAGE = {each.__name__: each for each in (AppendError, ArgumentError, ForkError)}
 
 
 async def _decided(run: Walked, last: Node) -> str:

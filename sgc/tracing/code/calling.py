@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.core.session import Session, current_session
 from sgc.lang.definition import Definition
+from sgc.lang.tools import Tool
 
 
 class Calls:
@@ -21,17 +22,19 @@ class Calls:
 
     def __init__(self) -> None:
         self._found: dict[int, dict[int, FunctionType | None]] = {}
-        self._last: tuple[int, FunctionType | None] = (0, None)
+        self._last: tuple[int, Any] = (0, None)
 
     def note(self, frame: FrameType, function: Any) -> None:
         noted = self._found.setdefault(id(frame), {})
         noted.pop(frame.f_lasti, None)  # so that the latest is the last
         is_plain = type(function) is FunctionType
-        self._last = (id(frame), function if is_plain else None)
+        is_told = is_plain or isinstance(function, (type, Tool))
+        self._last = (id(frame), function if is_told else None)
         noted[frame.f_lasti] = function if is_plain else python_of(function)
 
-    def last(self, frame: FrameType) -> FunctionType | None:
-        """The plain function that a frame has looked at, if none has looked at another since."""
+    def last(self, frame: FrameType) -> Any:
+        """The plain function, class or tool that a frame has looked at, if none has looked at
+        another since."""
         of, function = self._last
         return function if of == id(frame) else None
 
@@ -55,8 +58,8 @@ def noted_at(frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType 
     return calls.at(frame, is_there) if isinstance(calls, Calls) else None
 
 
-def noted_last(frame: FrameType) -> FunctionType | None:
-    """The plain function that a frame of the current trace has just looked at."""
+def noted_last(frame: FrameType) -> Any:
+    """The plain function, class or tool that a frame of the current trace has just looked at."""
     calls = getattr(current_session(), "calls", None)
     return calls.last(frame) if isinstance(calls, Calls) else None
 

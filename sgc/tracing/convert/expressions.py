@@ -84,6 +84,7 @@ class _Expressions(ast.NodeTransformer):
         self._has_references = has_references
         self._of_process = names.of_process
         self._called: ast.expr | None = None  # the function of the call that is visited
+        self._n_scopes = self._n_held = 0
 
     # -- what is evaluated -----------------------------------------------------------------
 
@@ -194,15 +195,38 @@ class _Expressions(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self._called = node.func
         is_spread = _is_spread(node)
+        held = self._held(node) if is_spread else None
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node
+        if held is not None:
+            node.func = ast.copy_location(ast.NamedExpr(_stored(held, node), node.func), node)
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
         for keyword in node.keywords:
             value = _passed(keyword.value)
-            keyword.value = _call(SPREAD, value, value) if is_spread else value
+            given = [] if held is None else [ast.copy_location(ast.Name(held, ast.Load()), node)]
+            keyword.value = _call(SPREAD, value, value, *given) if is_spread else value
         return _call(TEXT, node, node)
+
+    def visit_scope(self, node: _Node) -> ast.AST:
+        self._n_scopes += 1
+        found = self.generic_visit(node)
+        self._n_scopes -= 1
+        return found
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_scope
+    visit_Lambda = visit_scope
+
+    def _held(self, node: ast.Call) -> str | None:
+        """A name for the function of `f(**g())`, which `g` must not hide; None where no name can be
+        set, and for `f(**data)`."""
+        (given,) = node.keywords
+        is_called = any(isinstance(each, ast.Call) for each in ast.walk(given))
+        if not is_called or self._n_scopes:
+            return None
+        self._n_held += 1
+        return f"__sgc_spread_{self._n_held}__"
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         self.generic_visit(node)
@@ -296,10 +320,18 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _is_spread(node: ast.Call) -> bool:
-    """Whether it is `f(**data)`, and nothing is called between `f` and `data`."""
+    """Whether it is `f(**data)`; of a method only if nothing is called between `f` and `data`, since
+    its object gets no other name."""
     if node.args or len(node.keywords) != 1 or node.keywords[0].arg is not None:
         return False
-    return not any(isinstance(each, (ast.Call, ast.Await)) for each in ast.walk(node.keywords[0]))
+    inner = [*ast.walk(node.keywords[0])]
+    if isinstance(node.func, (ast.Name, ast.Subscript)):
+        return not any(isinstance(each, (ast.Await, ast.Yield, ast.YieldFrom)) for each in inner)
+    return not any(isinstance(each, (ast.Call, ast.Await)) for each in inner)
+
+
+def _stored(name: str, at: ast.expr) -> ast.Name:
+    return ast.copy_location(ast.Name(name, ast.Store()), at)
 
 
 def _same(node: ast.expr, name: str) -> ast.expr:

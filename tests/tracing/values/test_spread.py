@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -89,3 +90,57 @@ def and_changed(s, q: str):
 @pytest.mark.parametrize("program", [with_another_default, and_changed])
 def test_others_are_left_to_python(program):
     equal_or_refused(program, POOL[:7])
+
+
+@sgc.tool(effect="pure")
+def look(word: str, n: int = 1) -> str:
+    return f"{word}*{n}"
+
+
+@sgc.tool(effect="pure")
+def add(a: float, b: float) -> str:
+    return str(a + b)
+
+
+@dataclass
+class Exercise:
+    prompt: str
+    n: int
+    topic: str = "sums"
+    tags: list[str] = field(default_factory=list)
+
+
+TOOLS = {"look": look, "add": add}
+CALLS = (
+    '{"args": {"word": "x"}}', '{"word": "y", "n": 3}', '{"n": 2}', '{"word": "x", "zz\\t": 1}',
+    '{"args": {"a": 1, "b": 2.5}}', '{"args": []}', '{"args": null}', "look", "add", "fly",
+    '{"prompt": "p", "n": 4}', '{"prompt": "p", "n": 4, "tags": ["a"], "topic": "t"}',
+    '{"prompt": "p"}', "{}", '{"prompt": "p", "n": 4, "self": 1}',
+)  # fmt: skip
+
+
+@sgc.function
+def tools_of_a_table(s, q: str):
+    s += q + sgc.gen("name", max_tokens=4) + sgc.gen("data", max_tokens=20)
+    if s["name"] not in TOOLS:
+        return "no such tool"
+    call = json.loads(s["data"])
+    try:
+        s += TOOLS[s["name"]](**call.get("args", call))
+    except Exception as error:
+        s += f"bad: {error}"
+    s += sgc.gen("end", max_tokens=2)
+    return look(**call)
+
+
+@sgc.function
+def objects(s, q: str):
+    s += q + sgc.gen("data", max_tokens=20)
+    data = json.loads(s["data"])
+    for i, each in enumerate(Exercise(**row) for row in [data]):
+        s += f"{i} {each.prompt} {each.n} {each.topic} {each.tags}" + sgc.gen("x", max_tokens=2)
+
+
+@pytest.mark.parametrize("program", [tools_of_a_table, objects])
+def test_tools_and_classes_take_data(program):
+    agree(program, CALLS, 16, tools=[look, add], q="x")

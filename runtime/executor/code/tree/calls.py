@@ -164,5 +164,5 @@ def _add_all(kwargs: dict[str, Any], more: Any, called: Any) -> None:
 
 def _add(kwargs: dict[str, Any], name: str, value: Any, called: Any) -> None:
     if name in kwargs:
-        raise TypeError(f"{_shown(called)} got multiple values for keyword argument {name!r}")
+        raise TypeError(f"{_shown(called)} got multiple values for keyword argument '{name}'")
     kwargs[name] = value

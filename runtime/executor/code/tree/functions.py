@@ -185,7 +185,7 @@ class Binding:
                     raise self._unexpected(name, kwargs)
                 more[name] = value
             elif name in values:
-                raise TypeError(f"{self._name}() got multiple values for argument {name!r}")
+                raise TypeError(f"{self._name}() got multiple values for argument '{name}'")
             else:
                 values[name] = value
         return more
@@ -198,7 +198,7 @@ class Binding:
                 f"{self._name}() got some positional-only arguments passed as keyword arguments: "
                 f"'{', '.join(wrong)}'"
             )
-        return TypeError(f"{self._name}() got an unexpected keyword argument {name!r}")
+        return TypeError(f"{self._name}() got an unexpected keyword argument '{name}'")
 
     def _too_many(self, n_given: int, values: dict[str, Any]) -> TypeError:
         own = self._parameters
