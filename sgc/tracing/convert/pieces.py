@@ -51,8 +51,10 @@ class _Rewriting(ast.NodeTransformer):
         if isinstance(node, ast.stmt):
             return _statement(found, node)
         assert isinstance(node, ast.expr)
-        made = ast.IfExp(_call(IS_RUN_TIME, _loads(found)), _call(PIECE, given), node)
-        return _placed(made, node)
+        names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
+        test = _call(IS_RUN_TIME, [_first(found, name) for name in names])
+        plain = _Hoisting(found).visit(node) if found.hoisted else node
+        return _placed(ast.IfExp(test, _call(PIECE, given), plain), node)
 
     def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function, which sets the variables around it whose values its pieces change."""
@@ -102,6 +104,8 @@ def _first(found: Piece, name: str) -> ast.expr:
     if name not in found.hoisted:
         return _load(found, name)
     part = copy.deepcopy(found.hoisted[name])  # each conversion changes its tree
+    if isinstance(part, ast.GeneratorExp):
+        part = ast.Call(ast.Name("list", ast.Load()), [part], [])
     return ast.NamedExpr(ast.Name(_own(name), ast.Store()), part)
 
 

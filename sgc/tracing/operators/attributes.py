@@ -44,8 +44,14 @@ def getting_attributes(getter: attrgetter[Any]) -> Callable[[Any], Any]:
     return get
 
 
+_HEAP_TYPE = 1 << 9
+
+
 def own(value: Any, name: str) -> Any:
-    """What an object itself, not its class, has under a name; None if nothing."""
+    """What an object itself, not its class, has under a name; None if nothing, and for a type of
+    Python's own, whose methods nothing replaces."""
+    if isinstance(value, type) and not value.__flags__ & _HEAP_TYPE:
+        return None
     slot = getattr(type(value), name, None)
     try:
         if type(slot) is MemberDescriptorType:

@@ -203,7 +203,11 @@ def _possible(
     changers = frozenset(_changers(session, node, frame).items())
     free = frozenset(code.co_freevars)
     outer = Outer(free, streams, frozenset(attributes), defaulting, changers)
+    may_take = "list" not in values and "list" not in frame.f_globals
+    may_take = may_take and not any(isinstance(each, _SCOPES) for each in tree.above(node))
     for hoisting in Hoisting:
+        if hoisting is Hoisting.COMPREHENSIONS and not may_take:
+            continue
         piece = piece_of(node, function, outer, tree, code.co_filename, hoisting)
         if piece is None or not piece.inputs:
             continue

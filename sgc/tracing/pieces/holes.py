@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 from sgc.tracing.code.trees import COMPREHENSIONS, surely
+from sgc.tracing.pieces.first import comprehensions_first
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.text.function_checks import Changer
 
@@ -152,6 +153,7 @@ class Hoisting(Enum):
     NOTHING = auto()
     VALUES = auto()
     KEYS = auto()  # too
+    COMPREHENSIONS = auto()  # those that come first, which may read streams or ask
 
 
 def hoisted_of(
@@ -167,6 +169,8 @@ def hoisted_of(
         return []
     if hoisting is Hoisting.KEYS:
         return _with_key(node)
+    if hoisting is Hoisting.COMPREHENSIONS:
+        return comprehensions_first(node)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     if isinstance(node, ast.Assign) and isinstance(node.value, COMPREHENSIONS):
