@@ -166,6 +166,7 @@ def _sub(pattern: re.Pattern[str], repl: Any, string: Any, count: int = 0) -> An
 
 def _computed(fn: str, pattern: re.Pattern[str], *args: Any, **kwargs: Any) -> Any:
     session: Any = current_session()
+    _shape(pattern)
     return computed(session, fn, pattern.pattern, pattern.flags, *args, **kwargs)
 
 

@@ -31,6 +31,7 @@ from sgc.tracing.pieces.effects.changes import may_change
 from sgc.tracing.pieces.holes import Hoisting, Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import made_again
+from sgc.tracing.pieces.owned import given_away, live_after
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.text.constants import LostOrder, NotData
 from sgc.tracing.pieces.text.function_checks import Changer
@@ -145,8 +146,12 @@ Fits = Callable[[Recorder, Piece, FrameType, list[Any]], bool]
 
 def _as_code(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]) -> bool:
     """Whether a piece can be code that is data."""
+    inputs = dict(zip(piece.inputs, given, strict=True))
+    live = live_after(frame.f_code, piece.place) if piece.changes else ()
+    away = given_away(piece, inputs, frame, live)
+    inputs.clear()  # who holds one is counted
     try:
-        made_again(session.sites, session.originals, piece, given, frame.f_globals)
+        made_again(session.sites, session.originals, piece, given, frame.f_globals, away)
     except LostOrder:
         session.sites.has_lost_order = True
         return False

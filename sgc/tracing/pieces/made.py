@@ -193,6 +193,7 @@ def made_again(
     piece: Piece,
     values: Sequence[Any],
     names: dict[str, Any],
+    away: frozenset[str] = frozenset(),
 ) -> Made:
     """`made`, computed once for values of the same forms, with why it raises NotData.
 
@@ -203,12 +204,12 @@ def made_again(
     own, classes = originals(names), sites.classes
     try:
         known = frozenset(classes)
-        key = (piece, id(own), known, tuple([form_of(value, args) for value in values]))
+        key = (piece, id(own), known, away, tuple([form_of(value, args) for value in values]))
     except NoForm:
-        return sites.note(made(originals, piece, values, names, classes))
+        return sites.note(made(originals, piece, values, names, classes, away))
     written = sites.written
     if key not in written:
-        written[key] = _made_or_not(originals, piece, values, names, classes), own
+        written[key] = _made_or_not(originals, piece, values, names, classes, away), own
     found = written[key][0]
     if not isinstance(found, Made):
         kind, why = found
@@ -222,10 +223,11 @@ def _made_or_not(
     values: Sequence[Any],
     names: dict[str, Any],
     classes: Mapping[str, UserClass],
+    away: frozenset[str],
 ) -> Made | Unmade:
     """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
-        return replace(made(originals, piece, values, names, classes), args=())
+        return replace(made(originals, piece, values, names, classes, away), args=())
     except LostOrder as error:
         return LostOrder, str(error)
     except (NotData, CodeError) as error:
@@ -238,9 +240,11 @@ def made(
     values: Sequence[Any],
     names: dict[str, Any],
     classes: Mapping[str, UserClass] | None = None,
+    away: frozenset[str] = frozenset(),
 ) -> Made:
     """A piece as code. names: the globals of its function; classes: the user's classes whose
-    objects may be in the graph. Raises NotData, CodeError.
+    objects may be in the graph; away: inputs that nothing has when the piece has run. Raises
+    NotData, CodeError.
     """
     classes = classes or {}
     found = names_of([piece.plain])
@@ -260,7 +264,7 @@ def made(
         maker.module.need(name, own)
     for each in _classes_met(piece, values, classes):
         maker.module.bind(each.kind.__name__, each.kind)
-    others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
+    others = {name for name in given.keys() - piece.changes - away if is_changeable(given[name])}
     flat = {name for name in others if is_flat(given[name]) and not is_record(given[name])}
     lists = {name for name in others - flat if holds_rows(given[name])}
     rows = {name for name in others - flat if is_row(given[name])}

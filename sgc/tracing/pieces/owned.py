@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 from itertools import repeat
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol, has_symbol
 from sgc.ir.types import Type
+from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import N_OF_LOOK, sharing
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.held import Holdings
@@ -177,6 +179,32 @@ def _counted() -> tuple[int, int, int]:
 
 _N_OF_VARIABLE, _N_OF_ATTRIBUTE, _N_OF_PART = _counted()
 _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
+
+
+_GIVEN = (dict, list, set, Counter, defaultdict, OrderedDict, deque)
+
+
+def live_after(code: CodeType, place: tuple[int, int, int, int]) -> Collection[str]:
+    """The variables that may be read after a statement, by its place in the source."""
+    first, _, last, _ = place
+    offsets = [
+        2 * n
+        for n, (begins, ends, *_) in enumerate(code.co_positions())
+        if begins is not None and ends is not None and first <= begins and ends <= last
+    ]
+    return info_of(code).after(offsets[-1]).live if offsets else code.co_varnames
+
+
+def given_away(found: Piece, given: Mapping[str, Any], frame: FrameType, live: Collection[str]) -> frozenset[str]:
+    """The inputs of a piece, lists and dicts of Python's own, whose variables are not read after
+    it. live: the variables that are."""
+    cells = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
+    return frozenset(
+        name
+        for name, value in given.items()
+        if type(value) in _GIVEN and name in frame.f_code.co_varnames
+        if name not in found.changes and name not in cells and name not in live
+    )
 
 
 def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) -> list[Any]:

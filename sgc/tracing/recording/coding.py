@@ -99,11 +99,18 @@ class Coding(Merging):
         if op == "evaluate" and here() in self.sites.no_code_at:
             stop("code of this line would end a run, as it changes what others hold", INTERPRET)
 
-    def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
+    def piece_code(
+        self,
+        piece: Piece,
+        values: Sequence[Any],
+        names: dict[str, Any],
+        away: frozenset[str] = frozenset(),
+    ) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""
         if self.is_outside_changed():
-            return self.sites.note(made(self.originals, piece, values, names, self.sites.classes))
-        return made_again(self.sites, self.originals, piece, values, names)
+            classes = self.sites.classes
+            return self.sites.note(made(self.originals, piece, values, names, classes, away))
+        return made_again(self.sites, self.originals, piece, values, names, away)
 
     def draw_late(self, generator: Random) -> None:
         """Traces the program anew with a generator's state as a value of the graph, if the program

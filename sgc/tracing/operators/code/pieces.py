@@ -21,6 +21,7 @@ from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import is_running
 from sgc.tracing.code.handlers import forget_ended, is_caught
 from sgc.tracing.kinds.generators import AbstractRandom
@@ -42,6 +43,7 @@ from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.effects.at_once import is_done_at_once
 from sgc.tracing.pieces.made import Made, Pieced, WrongGuess
 from sgc.tracing.pieces.owned import (
+    given_away,
     is_changeable,
     is_owned,
     kept_by,
@@ -98,11 +100,12 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     if counts:
         forget_ended()
     owned, are_shared = _owned(session, found, values, frame) if counts else ([], False)
+    given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
+    away = _away(found, given, frame) if found.changes and not are_shared else frozenset[str]()
     try:
-        code = session.piece_code(found, values, frame.f_globals)
+        code = session.piece_code(found, values, frame.f_globals, away)
     except (NotData, CodeError) as error:
         _refuse(session, key, str(error))
-    given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
     changes = any(is_changeable(given[name][0]) for name in found.changes)
     does = changes or bool(found.writes)
     changed = found.changes if changes else frozenset[str]()
@@ -131,7 +134,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         if type(value) in (list, dict, set) and not is_own:
             _refuse(session, key, "what is grouped may be changed by another name of it")
     try:
-        made = _outputs(session, found, code, inputs, are_shared)
+        made = _outputs(session, found, code, inputs, are_shared, away)
         for name in found.changes:
             session.held.note_changed(inputs[name], found.spares_parts)
         return made
@@ -154,6 +157,12 @@ def _owned(
     return [*map(is_owned, values, held, repeat(frame), repeat(session), repeat(True))], True
 
 
+def _away(found: Piece, given: Mapping[str, Any], frame: FrameType) -> frozenset[str]:
+    """The inputs that one variable alone has, which nothing reads any more."""
+    alone = {name: value for name, (value, is_owned) in given.items() if is_owned}
+    return given_away(found, alone, frame, info_of(frame.f_code).after(frame.f_lasti).live)
+
+
 def _refuse(session: Any, key: str, why: str) -> NoReturn:
     """Starts the trace anew without a piece."""
     if session.sites.is_guessed:
@@ -165,9 +174,15 @@ def _refuse(session: Any, key: str, why: str) -> NoReturn:
 
 
 def _outputs(
-    session: Any, found: Piece, code: Made, given: Mapping[str, Any], are_shared: bool
+    session: Any,
+    found: Piece,
+    code: Made,
+    given: Mapping[str, Any],
+    are_shared: bool,
+    away: frozenset[str],
 ) -> Any:
-    """The results of a piece. are_shared: whether others hold parts of the lists that it sorts."""
+    """The results of a piece. are_shared: whether others hold parts of the lists that it sorts;
+    away: the inputs that nothing has when it has run."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
     from sgc.tracing.inference.sure_keys import never_fails
 
@@ -176,7 +191,8 @@ def _outputs(
         found.is_sure or never_fails(call, lambda name: given_type(given.get(name)))
     ):
         _refuse(session, found.key, "a key may fail after other groups have been used")
-    kept = kept_by(found, given, session.sites.classes)
+    others = {name: value for name, value in given.items() if name not in away}
+    kept = kept_by(found, others, session.sites.classes)
     kept += spared_by(found, given) if are_shared else []
     known = inferred(parse_code(code.code), tuple(code_type(given_type(arg)) for arg in code.args))
     if known.has_iterator:

@@ -13,6 +13,8 @@ from typing import Any
 
 from sgc.ir.code_names import ADDED, BUILTINS, LIBRARY
 from sgc.runtime.executor.code.mutation import may_mutate
+from sgc.runtime.executor.patterns.linear_regex import shape_of
+from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
 from sgc.tracing.kinds.members import is_enumeration, is_member
@@ -140,6 +142,10 @@ class ModuleText:
         elif isinstance(value, (type, BuiltinFunctionType)):
             self._known(name, value)
         elif type(value) is re.Pattern:
+            try:
+                shape_of(value.pattern, value.flags)
+            except UnsupportedPattern as error:
+                raise NotData(error.message) from error
             self._need_import("re", re)
         else:
             self._constant(name, value, names or {})
