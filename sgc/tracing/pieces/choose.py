@@ -28,7 +28,7 @@ from sgc.tracing.code.trees import (
     tree_of,
 )
 from sgc.tracing.pieces.effects.changes import may_change
-from sgc.tracing.pieces.holes import Hoisting, Outer
+from sgc.tracing.pieces.holes import LAZY, Hoisting, Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
 from sgc.tracing.pieces.made import made_again
 from sgc.tracing.pieces.owned import given_away, live_after
@@ -49,7 +49,6 @@ _NO_PIECE = (
     ast.GeneratorExp,
 )
 _LOAD = ast.Load()
-_LAZY = frozenset({"zip", "map", "filter", "enumerate", "reversed", "iter", "range"})
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
 
@@ -232,7 +231,7 @@ def _changers(session: Recorder, node: ast.AST, frame: FrameType) -> dict[str, C
 def _is_no_piece(node: ast.AST) -> bool:
     """Whether a node has no value, or a lazy one, which is not data."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id in _LAZY
+        return node.func.id in LAZY
     return isinstance(node, _NO_PIECE)
 
 

@@ -175,7 +175,7 @@ def hoisted_of(
         return [] if len(node.targets) > 1 else [node.value]
     if isinstance(node, ast.Assign) and isinstance(node.value, COMPREHENSIONS):
         over = node.value.generators[0].iter
-        return [] if isinstance(over, (ast.Constant, ast.Name)) else [over]
+        return [] if isinstance(over, (ast.Constant, ast.Name)) or _is_lazy(over) else [over]
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return []
@@ -188,6 +188,15 @@ def hoisted_of(
     if not isinstance(whole, (ast.Name, ast.Attribute)):
         return []
     return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def _is_lazy(node: ast.expr) -> bool:
+    """Whether an expression gives an iterator, which is no data."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in LAZY
+
+
+LAZY = frozenset({"zip", "map", "filter", "enumerate", "reversed", "iter", "range"})
 
 
 def _with_key(node: ast.AST) -> list[ast.expr]:

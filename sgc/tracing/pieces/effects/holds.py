@@ -197,6 +197,11 @@ _VIEWS = frozenset({"items", "keys", "values"})
 ITERATING = frozenset({"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"})
 
 
+# Those that give items of some of their arguments one by one: which.
+_LAZY = {"enumerate": (0, 1), "reversed": (0, 1), "zip": (0, None), "map": (1, None),
+         "filter": (1, None)}  # fmt: skip
+
+
 def _iterated(node: ast.AST) -> Iterator[ast.expr]:
     """The expressions of which a node uses only the items; of `d.items()`, the method too."""
     found: list[ast.expr] = []
@@ -205,6 +210,7 @@ def _iterated(node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         # `max` of several lists gives one of them, and `sum` may give where it starts.
         found = node.args if node.func.id in ITERATING and len(node.args) == 1 else []
+        found = found or node.args[slice(*_LAZY.get(node.func.id, (0, 0)))]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         is_join = node.func.attr == "join" and isinstance(node.func.value, ast.Constant)
         found = node.args if is_join else []
