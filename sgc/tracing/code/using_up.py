@@ -9,8 +9,10 @@ from typing import NamedTuple
 from sgc.tracing.code.trees import COMPREHENSIONS
 
 # Functions that consume a generator at once, and treat it as a list.
-USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
-                      "Counter", "dict", "deque", "fromkeys", "fsum", "mean", "median"})  # fmt: skip
+USES_UP = frozenset({
+    "join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max", "Counter", "dict",
+    "deque", "fromkeys", "fsum", "mean", "median",
+})  # fmt: skip
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _GOING_OVER = USES_UP | {"any", "all"}
 # Statements whose blocks run at most once when they do.

@@ -320,7 +320,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _is_spread(node: ast.Call) -> bool:
-    """Whether it is `f(**data)`; of a method only if nothing is called between `f` and `data`, since
+    """Whether it is `f(**data)`; of a method only if nothing is called between `f` and `data`, as
     its object gets no other name."""
     if node.args or len(node.keywords) != 1 or node.keywords[0].arg is not None:
         return False

@@ -53,7 +53,7 @@ class _Rewriting(ast.NodeTransformer):
         assert isinstance(node, ast.expr)
         names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
         test = _call(IS_RUN_TIME, [_first(found, name) for name in names])
-        plain = _Hoisting(found).visit(node) if found.hoisted else node
+        plain: Any = _Hoisting(found).visit(node) if found.hoisted else node
         return _placed(ast.IfExp(test, _call(PIECE, given), plain), node)
 
     def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:

@@ -4,7 +4,7 @@ something: they can be evaluated before the rest of it, which may be code then."
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sgc.tracing.code.using_up import USES_UP
 
@@ -12,7 +12,6 @@ _SCOPES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
-
 
 
 def comprehensions_first(node: ast.AST) -> list[ast.expr]:
@@ -76,7 +75,7 @@ class _First:
         return True
 
 
-def _parts(node: ast.expr) -> Iterable[ast.expr]:
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
     """The part of an expression that it evaluates first, if it always does."""
     if isinstance(node, (ast.BinOp, ast.Compare)):
         yield node.left

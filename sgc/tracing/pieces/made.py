@@ -85,7 +85,10 @@ class Made:
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
 Unmade = tuple[type[NotData], str]  # the error that says why a piece is no code
-Written = dict[tuple[Piece, int, frozenset[str], tuple[Form, ...]], tuple[Made | Unmade, object]]
+Written = dict[
+    tuple[Piece, int, frozenset[str], frozenset[str], tuple[Form, ...]],
+    tuple[Made | Unmade, object],
+]
 
 
 @dataclass(slots=True)

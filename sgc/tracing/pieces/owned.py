@@ -195,7 +195,9 @@ def live_after(code: CodeType, place: tuple[int, int, int, int]) -> Collection[s
     return info_of(code).after(offsets[-1]).live if offsets else code.co_varnames
 
 
-def given_away(found: Piece, given: Mapping[str, Any], frame: FrameType, live: Collection[str]) -> frozenset[str]:
+def given_away(
+    found: Piece, given: Mapping[str, Any], frame: FrameType, live: Collection[str]
+) -> frozenset[str]:
     """The inputs of a piece, lists and dicts of Python's own, whose variables are not read after
     it. live: the variables that are."""
     cells = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}

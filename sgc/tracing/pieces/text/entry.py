@@ -58,7 +58,7 @@ class EntryWriter:
         is_changing = self.module.changes_outside(self.changing, changers) or changes_outside(
             function, parameters(function.args), self.changing, changers
         )
-        if self.module.has_changeable and is_changing:
+        if is_changing and self.module.may_be_changed(function, self.changing, changers):
             raise NotData("it may change what is outside of it")
         return self.module.text(ast.fix_missing_locations(function))
 

@@ -19,7 +19,14 @@ from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
 from sgc.tracing.kinds.members import is_enumeration, is_member
 from sgc.tracing.kinds.records import is_record
-from sgc.tracing.pieces.effects.changes import CHANGERS, DECIDING, changes_outside
+from sgc.tracing.pieces.effects.changes import (
+    CHANGERS,
+    DECIDING,
+    changed_roots,
+    changes_outside,
+    made_inside,
+)
+from sgc.tracing.pieces.effects.holds import taken_names
 from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.text.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.text.constants import (
@@ -316,9 +323,23 @@ class ModuleText:
         constants = (*self._constants, *self._made)
         return {name for name in constants if not is_fixed(self._bound[name])}
 
-    @property
-    def has_changeable(self) -> bool:
-        return bool(self.changeable)
+    def may_be_changed(
+        self, entry: ast.FunctionDef, changing: Collection[str], changers: Mapping[str, Changer]
+    ) -> bool:
+        """Whether code that changes something unknown may change such a list, dict or object: not
+        one that is only gone over or looked into by its name, and holds nothing that can be
+        changed."""
+        functions = [entry, *self._nodes]
+        changed = {
+            root
+            for each in functions
+            for root in changed_roots(each, made_inside(each), changing, changers)
+        }
+        reached = taken_names([entry, *self.nodes]) | {root for root in changed if root}
+        return any(
+            name in reached or is_record(self._bound[name]) or holds_changeable(self._bound[name])
+            for name in self.changeable
+        )
 
     @property
     def has_objects(self) -> bool:
