@@ -6,7 +6,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from types import GeneratorType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
@@ -84,6 +84,7 @@ class Items(Loop):
         self._lists, self._is_zipped, self._is_strict = lists, is_zipped, is_strict
         self._lengths = lengths
         self._begun = [] if self._is_live else [each.symbol for each in lists]
+        self._changed = (False,)  # in a tuple, it is never widened
         self._turns = Counted(session, 0, n, is_first_sure=is_sure)
 
     @property
@@ -96,11 +97,8 @@ class Items(Loop):
             if any(each.is_void for each in self._lists):
                 raise StopIteration
             self._turns.end = self._n_now()
-        elif [each.symbol for each in self._lists] != self._begun:
-            stop(
-                "a list known only at run time is changed while a loop goes over it",
-                hint="loop over a copy of it, list(xs); or " + INTERPRET,
-            )
+        elif self._is_changed():
+            self._turns.end = self._n_now()
         for each in self._lists:
             each.end_turn()
         try:
@@ -114,6 +112,15 @@ class Items(Loop):
         items = tuple(each.sure_item(index) for each in self._lists)
         return items if self._is_zipped else items[0]
 
+    def _is_changed(self) -> bool:
+        """Whether the list has changed since the loop began, which then sees it as it is."""
+        now = [each.symbol for each in self._lists]
+        if now != self._begun:
+            if len(now) > 1 or self._is_strict or now[0].type.item is None:
+                _refuse_changed()
+            self._begun, self._changed = now, (True,)
+        return self._changed[0]
+
     def _n_now(self) -> Any:
         """How many turns there would be, as the lists are now."""
         if self._is_strict:
@@ -122,6 +129,13 @@ class Items(Loop):
         if len(lengths) == 1:
             return lengths[0]
         return computed(self._session, "min", *lengths, type_=types.INT)
+
+
+def _refuse_changed() -> NoReturn:
+    stop(
+        "a list known only at run time is changed while a loop goes over it",
+        hint="loop over a copy of it, list(xs); or " + INTERPRET,
+    )
 
 
 class Iterated(Items):
@@ -188,6 +202,7 @@ class Backwards(Loop):
 
     def __init__(self, items: Listed) -> None:
         self._session, self._items = items.session, items
+        self._begun = None if items.is_live else items.symbol
         self._turns = Counted(self._session, 0, self._session.compute("len", items))
 
     @property
@@ -195,7 +210,15 @@ class Backwards(Loop):
         return self._turns.index
 
     def __next__(self) -> Any:
-        return self._items.sure_item(-1 - next(self._turns))
+        turn, items = next(self._turns), self._items
+        if self._begun is not None:
+            if items.symbol != self._begun:
+                _refuse_changed()
+            return items.sure_item(-1 - turn)
+        at = self._turns.end - 1 - turn  # from where the list ended when the loop began
+        if not at < items.n_items():
+            raise StopIteration
+        return items.sure_item(at)
 
 
 class Numbered(Loop):

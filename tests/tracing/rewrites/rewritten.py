@@ -84,10 +84,10 @@ SAME: list[Pair] = [
      "v = {'a': x}\nv[y] = 'b'\nk = v.items()\nv['a'] = 'c'\nreturn len(list(k))  # here",
      "v = {'a': x}\nv[y] = 'b'\nk = list(v.items())\nv['a'] = 'c'\nreturn len(k)"),
     ("changed while a loop goes over it", "a copy of it, list(xs)",
-     "ys = list(xs)\nfor y in ys:  # here\n    s += y\n    if y == '?':\n        ys.append(y)\n"
-     "return ys",
-     "ys = list(xs)\nfor y in list(ys):\n    s += y\n    if y == '?':\n        ys.append(y)\n"
-     "return ys"),
+     "ys = list(xs)\nfor y in reversed(ys):  # here\n    s += y\n"
+     "    if y == '?':\n        ys.append(y)\nreturn ys",
+     "ys = list(xs)\nfor y in reversed(list(ys)):\n    s += y\n"
+     "    if y == '?':\n        ys.append(y)\nreturn ys"),
     ("a list is changed in place by xs", "xs = xs + …",
      "a = ['k']\nb = a if n else [a]\na += xs  # here\nreturn a",
      "a = ['k']\nb = a if n else [a]\na = a + xs\nreturn a"),
