@@ -26,7 +26,7 @@ from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.kinds.held import Holdings
-from sgc.tracing.kinds.row_types import plain
+from sgc.tracing.kinds.row_types import DictType, plain
 from sgc.tracing.kinds.text_types import Known, known_text
 from sgc.tracing.paths.events import Events
 from sgc.tracing.paths.exploration import MustExplore
@@ -38,6 +38,7 @@ from sgc.tracing.paths.segments import Segment
 from sgc.tracing.pieces.choose import Places, now_at
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.recording.deciding import Deciding
+from sgc.tracing.recording.dict_types import DictTypes
 from sgc.tracing.snapshots.leaves import n_collections
 from sgc.tracing.values.abstract import (
     INTERPRET,
@@ -243,6 +244,10 @@ class TraceSession(Deciding):
         super().finish(ret_value)
 
     # -- nodes --------------------------------------------------------------------------
+
+    def dict_type(self, symbol: Symbol) -> DictType | None:
+        """The type of a dict that code has given."""
+        return DictTypes(self.made, self._types).of(symbol)
 
     @unhooked
     def emit(

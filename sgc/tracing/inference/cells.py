@@ -17,6 +17,7 @@ from sgc.tracing.inference.members import MEMBER
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RANDOM,
+    DictType,
     MemberType,
     OptionalType,
     RecordType,
@@ -29,6 +30,7 @@ MAX_DEPTH, MAX_PARTS = 6, 64  # of a type
 
 _SCALARS = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool"}
 _TYPES = {"str": types.TEXT, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL}
+FIXED = tuple(_TYPES.values())  # those of values without parts
 NUMBERS = frozenset({"int", "float", "bool"})
 DICTS = frozenset({"dict", "defaultdict", "Counter"})
 
@@ -196,6 +198,12 @@ class Cells:
             cell = self.of_type(type_.of)
             cell.kinds.add("None")
             return cell
+        if isinstance(type_, DictType) and type_.form == "dict":
+            held = (
+                self.new() if each is None else self.of_type(each)
+                for each in (type_.key, type_.value)
+            )
+            return self.holding("dict", *held)
         if isinstance(type_, MemberType):
             return self.new(MEMBER + type_.name)
         return self.holding("Random") if type_ == RANDOM else self.any()
@@ -222,3 +230,15 @@ class Cells:
             known = self.records[name.removeprefix(RECORD)]
             found = RecordType.of(known.name, known.keys, tuple(parts), known.form)
         return optional(found) if "None" in cell.kinds else found
+
+    def dict_type_of(self, cell: Cell) -> DictType | None:
+        """The type of a dict with keys and values that cannot be changed; None if it may be another
+        value, or hold others."""
+        cell = self.found(cell)
+        if cell.is_any or cell.names != {"dict"}:
+            return None
+        key, value = (self.found(each) for each in cell.parts["dict"])
+        is_empty = not key.names and not key.is_any
+        types_ = (None, None) if is_empty else (self.type_of(key), self.type_of(value))
+        is_plain = all(each is None or each in FIXED for each in types_)
+        return DictType.of(*types_, "dict") if is_plain else None

@@ -17,7 +17,7 @@ from sgc.tracing.inference.cells import DICTS, Cell
 from sgc.tracing.inference.expressions import Expressions
 from sgc.tracing.inference.places import Function, Known, Scope
 from sgc.tracing.inference.records import has_values
-from sgc.tracing.kinds.row_types import OBJECT
+from sgc.tracing.kinds.row_types import OBJECT, DictType
 from sgc.tracing.pieces.names import names_of, parameters
 
 MAX_ROUNDS = 16
@@ -30,7 +30,8 @@ class Inferred:
     list, dict or set, by number; may_share: whether there is one, or one of the code's constants;
     has_iterator: whether the result or one of the items may be an iterator, which is no data;
     is_set: whether the result is a set; may_be: the arguments that a list may be if the code has
-    not made it, by number, for the result and each of the items; None if it may be another's.
+    not made it, by number, for the result and each of the items; None if it may be another's;
+    dicts: the types of the result and of the items that are dicts of plain values.
     """
 
     type: Type
@@ -40,6 +41,7 @@ class Inferred:
     has_iterator: bool
     is_set: bool = False
     may_be: tuple[frozenset[int] | None, ...] = ()
+    dicts: tuple[DictType | None, ...] = ()
 
 
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
@@ -71,6 +73,7 @@ def inferred(code: Code, given: tuple[Type, ...]) -> Inferred:
         has_iterator=any("iter" in cells.found(each).parts for each in (whole, *found)),
         is_set=cells.found(whole).names == {"set"} and not cells.found(whole).is_any,
         may_be=(inference.may_be(whole, ()), *_may_be_each(inference, found)),
+        dicts=tuple(map(cells.dict_type_of, (whole, *found))),
     )
 
 

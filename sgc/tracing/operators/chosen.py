@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from sgc.core.session import current_session
@@ -10,14 +11,15 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.graph import Ref
-from sgc.tracing.kinds.row_types import RowType, holds_references
+from sgc.tracing.kinds.row_types import RefType, RowType, holds_references
 from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.lists import keyed, ordered
-from sgc.tracing.values.abstract import AbstractList
+from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.references.reference import is_reference
 
 _NOTHING = object()
+FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 _PYTHONS = {"max": max, "min": min}
 _ORDER = (
     "def piece(p, r):\n"
@@ -87,14 +89,20 @@ def _in_graph(pairs: Any) -> AbstractList | None:
             stop("a key gives values of different types", INTERPRET)
         return pairs
     session: Any = current_session()
-    if len(pairs) < 2 or not all(is_reference(item) for _, item in pairs):
+    if len(pairs) < 2 or not any(is_abstract(part) or is_reference(part) for part in chain(*pairs)):
         return None
     rows = {type_of(pair) for pair in pairs}
-    if len(rows) > 1:
+    row = next(iter(rows))
+    is_plain = isinstance(row, RowType) and all(map(_is_plain, row.row))
+    if len(rows) > 1 or not is_plain:
         return None
     operand = session.operand(pairs)
     assert isinstance(operand, Ref)
     return AbstractList(Symbol(operand.name, types.list_of(rows.pop())), session)
+
+
+def _is_plain(type_: types.Type) -> bool:
+    return type_ in FIXED or isinstance(type_, RefType)
 
 
 def _extreme(name: str, pairs: AbstractList) -> Any:

@@ -49,9 +49,14 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         return True
     if type(over) is GeneratorType:
         return _is_of_run_time(over)
-    return type(over) in (list, tuple) and any(map(_is_run_time, over))
+    if type(over) in (list, tuple) and any(map(_is_run_time, over)):
+        return True
+    # Where objects are references, what a comprehension decides is not code: paths merge in a loop.
+    return session.heap.is_used and type(over) in _KNOWN and len(over) <= MAX_KNOWN
 
 
+_KNOWN = (list, tuple, range, dict, type({}.keys()), type({}.values()), type({}.items()))
+MAX_KNOWN = 32  # items that are known while tracing
 _LOOPING = (builtins.any, builtins.all, builtins.next)
 
 

@@ -324,7 +324,7 @@ class _First:
 
 _IN_ORDER = (
     ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
-    ast.Subscript, ast.List, ast.Tuple, ast.Starred, ast.Dict,
+    ast.Subscript, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred,
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from sgc.tracing.kinds.held import frozen
 from sgc.tracing.kinds.row_types import (
     OBJECT,
     RANDOM,
+    DictType,
     MemberType,
     OptionalType,
     RecordType,
@@ -353,7 +354,8 @@ def given_type(value: Any) -> Type:
     """The type of an argument of code."""
     if type(value) is list:
         return types.list_of(joined_item(map(given_type, value)) if value else OBJECT)
-    return type_of(value)
+    known = value.session.dict_type(value.symbol) if isinstance(value, AbstractObject) else None
+    return known or type_of(value)
 
 
 def code_type(of: Type) -> Type:
@@ -368,5 +370,6 @@ def code_type(of: Type) -> Type:
         return optional(code_type(of.of))
     if isinstance(of, RecordType):
         return of.with_row(map(code_type, of.row))
-    is_told = of in (types.INT, types.FLOAT, types.BOOL, RANDOM) or isinstance(of, MemberType)
+    is_told = of in (types.INT, types.FLOAT, types.BOOL, RANDOM)
+    is_told = is_told or isinstance(of, (MemberType, DictType))
     return of if is_told else OBJECT

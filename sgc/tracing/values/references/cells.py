@@ -7,7 +7,7 @@ The cells of an attribute have a name, `Class.attribute`; those that they hold, 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
@@ -31,15 +31,18 @@ from sgc.tracing.values.references.fields import (
     PLAIN_CELLS,
     cell_part,
     cells,
+    code_type,
     field_type,
+    fit,
     inner,
     is_cell,
     is_cell_type,
     item_type,
+    joined,
     joined_inside,
 )
 from sgc.tracing.values.references.holders import held_by, is_held
-from sgc.tracing.values.references.reference import Layout, refuse
+from sgc.tracing.values.references.reference import INSIDE, Layout, refuse
 
 
 class Cells:
@@ -55,8 +58,15 @@ class Cells:
         (symbol,) = self._session.emit("list", [("v", types.list_of(type_))], items=())
         self.columns[name, key] = symbol
 
+    def one(self, name: str) -> str:
+        """The name that stands for a name of cells: where a list goes from one attribute to
+        another, both have one column."""
+        return self._layout.one(name)
+
     def _begin_cells(self, name: str, type_: Type) -> None:
         """Makes the column of the cells of a name, and of those that they hold."""
+        if self.one(name) != name:
+            return
         type_ = cell_part(type_) or type_
         self._begin(name, "", self._content(name, type_))
         held = type_.value if isinstance(type_, DictType) else type_.item
@@ -67,8 +77,8 @@ class Cells:
         """The type of what a column has for values of a type: numbers for lists and dicts."""
         if not is_cell_type(type_):
             return type_
-        is_optional = isinstance(type_, OptionalType)
-        return optional(RefType.to(name)) if is_optional else RefType.to(name)
+        to = RefType.to(self.one(name))
+        return optional(to) if isinstance(type_, OptionalType) else to
 
     def _content(self, name: str, type_: Type) -> Type:
         """The type of a cell's value."""
@@ -102,13 +112,13 @@ class Cells:
         """A new dict or set of a variable, which is made at a place; itself if it is no cell."""
         if not self._layout.is_used or place in self._layout.plain:
             return value
-        name, type_ = cells(LOCAL, place), field_type(value)
+        name, type_ = self.one(cells(LOCAL, place)), field_type(value)
         self._note(LOCAL, {place: type_})
         return self.local_of(self._made(name, self.type_at(name), value), type_, place)
 
     def local_of(self, made: Symbol, type_: Type, place: str) -> Any:
         """The same of a value of the graph."""
-        name = cells(LOCAL, place)
+        name = self.one(cells(LOCAL, place))
         self._note(LOCAL, {place: type_})
         number = self._number(name, "", RefType.to(name))
         self._push(name, "", made)
@@ -120,8 +130,13 @@ class Cells:
 
     def give_up(self, name: str) -> None:
         """Traces the program anew without cells at a place."""
-        self._layout.plain.add(_parsed(name)[1])
-        self._layout.fields[LOCAL].pop(_parsed(name)[1], None)
+        place = _parsed(name)[1]
+        self._layout.plain.add(place)
+        self._layout.fields[LOCAL].pop(place, None)
+        own = cells(LOCAL, place)
+        self._layout.same = {
+            a: b for a, b in self._layout.same.items() if own not in (_root(a), _root(b))
+        }
         self._session.begin_anew("a dict is used as no cell can be")
 
     # -- values -----------------------------------------------------------------------------
@@ -144,9 +159,10 @@ class Cells:
     def _cell(self, name: str, value: Any, n_more: int) -> Symbol:
         """The number of a list or dict that becomes one of a name. n_more: how many others refer to
         it."""
+        name = self.one(name)
         if is_cell(value):
             if value.name != name:
-                refuse("two attributes have the same list", "give each a copy; or " + INTERPRET)
+                self._unite(value.name, name)
             found: Symbol = value.number
             return found
         if not self._is_own(value) or is_held(value, n_more):
@@ -159,6 +175,27 @@ class Cells:
         self._push(name, "", made)
         return number
 
+    def _unite(self, name: str, other: str) -> NoReturn:
+        """Traces the program anew with one column for two names, or refuses what has no type."""
+        is_inside = name.startswith(other) or other.startswith(name)
+        if is_inside or not fit(self.type_at(name), self.type_at(other)):
+            refuse("two attributes have the same list", "give each a copy; or " + INTERPRET)
+        kept = other if name.startswith(LOCAL) else name
+        self._layout.same[name if kept == other else other] = kept
+        self._settle()
+        self._session.begin_anew("a list goes from one attribute to another")
+
+    def _settle(self) -> None:
+        """Gives the names of one column one type."""
+        for name in (*self._layout.same,) * len(self._layout.same):
+            kept = self.one(name)
+            type_ = joined(kept, name, self.type_at(kept), self.type_at(name))
+            for each in (name, kept):
+                of, key, depth = _parsed(each)
+                fields = self._layout.fields[of]
+                wider = joined_inside(fields[key], depth, type_)
+                fields[key] = joined(of, key, fields[key], wider)
+
     def _is_own(self, value: Any) -> bool:
         """Whether a list or dict is the program's own, and new as far as the graph knows."""
         if type(value) in PLAIN_CELLS:
@@ -169,6 +206,8 @@ class Cells:
 
     def _made(self, name: str, type_: Type, value: Any) -> Any:
         """The value of a new cell in the graph."""
+        if code_type(value) is not None:
+            return self.computed(_SAME, (value,), self._content(name, type_))
         if isinstance(type_, DictType):
             keys = sorted(value, key=repr) if type_.form == "set" else [*value]
             given = [argument(self._session, key) for key in keys]
@@ -218,12 +257,13 @@ class Cells:
     def filled(self, name: str, value: AbstractList) -> AbstractList:
         """The value of a list of lists or dicts, with what these are now; itself if that cannot be
         in the graph."""
-        within = self._content(inner(name), self.type_at(inner(name)))
+        held = self.one(inner(name))
+        within = self._content(held, self.type_at(held))
         is_dict = isinstance(within, DictType)
         if holds_references(within) or (isinstance(within, DictType) and within.form != "dict"):
             return value
         type_ = types.list_of(OBJECT if is_dict else within)
-        made = self.computed(_FILLED, (value, self.columns[inner(name), ""]), type_)
+        made = self.computed(_FILLED, (value, self.columns[held, ""]), type_)
         return AbstractList(made, self._session)
 
     def set_value(self, name: str, number: Symbol, value: Symbol) -> None:
@@ -261,10 +301,17 @@ def _joined_dict(known: DictType, key: Type | None, value: Type) -> DictType:
 def _parsed(name: str) -> tuple[str, str, int]:
     """The class of a cell, its attribute, and how deep in it the cell is."""
     of, _, key = name.partition(".")
-    depth = key.count("[]")
-    return of, key.removesuffix("[]" * depth), depth
+    depth = key.count(INSIDE)
+    return of, key.removesuffix(INSIDE * depth), depth
 
 
+def _root(name: str) -> str:
+    """The name of the cells that hold, at last, those of a name."""
+    of, key, _ = _parsed(name)
+    return cells(of, key)
+
+
+_SAME = "def piece(a):\n    return a"
 _OF_PAIRS = "def piece(a, b):\n    return dict(zip(a, b))"
 _FILLED = "def piece(a, b):\n    return [b[k] for k in a]"
 _OF_KEYS = "def piece(a):\n    return dict.fromkeys(a)"

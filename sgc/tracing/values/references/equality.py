@@ -83,7 +83,7 @@ def _test(heap: Any, name: str, key: str, type_: Type, n: int) -> tuple[str, lis
     if type_.item is None or type_.item not in _SCALARS:
         refuse(f"objects of {name} are looked for, whose attribute {key} is compared")
     held = f"c{n + 1}[c{n}[k]] == c{n + 1}[c{n}[n]]"
-    return held, [column, heap.columns[cells(name, key), ""]]
+    return held, [column, heap.columns[heap.one(cells(name, key)), ""]]
 
 
 def _refuse_equal(heap: Any, of: RefType) -> None:

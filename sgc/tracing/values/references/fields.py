@@ -26,7 +26,14 @@ from sgc.tracing.kinds.row_types import (
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.reference import class_of, is_its_own, is_reference, refuse
+from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.references.reference import (
+    INSIDE,
+    class_of,
+    is_its_own,
+    is_reference,
+    refuse,
+)
 
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 _FORMS: dict[Any, str] = {dict: "dict", Counter: "Counter", set: "set"}
@@ -44,7 +51,7 @@ def cells(name: str, key: str) -> str:
 
 def inner(name: str) -> str:
     """The name of the lists and dicts that those of a name hold."""
-    return f"{name}[]"
+    return name + INSIDE
 
 
 def cell_part(type_: Type | None) -> Type | None:
@@ -72,7 +79,15 @@ def field_type(value: Any, name: str = "") -> Type:
         return found_type
     if type(value) is AbstractList:
         return types.list_of(allowed(value.item_type))
-    return _plain_type(value)
+    return code_type(value) or _plain_type(value)
+
+
+def code_type(value: Any) -> DictType | None:
+    """The type of a dict that code has given."""
+    if not isinstance(value, AbstractObject):
+        return None
+    found: DictType | None = value.session.dict_type(value.symbol)
+    return found
 
 
 def _dict_type(value: Any, name: str) -> Type:
@@ -113,10 +128,11 @@ def item_type(value: Any, name: str) -> Type:
     """The type of what is put into a list or dict of a name."""
     if is_cell(value):
         found_type: Type = value.layout_type
-        return found_type if value.name == inner(name) else RefType.to(value.name)
+        is_there = value.name == value.session.heap.one(inner(name))
+        return found_type if is_there else RefType.to(value.name)
     if type(value) in PLAIN_CELLS:
         return field_type(value, inner(name))
-    return _plain_type(value)
+    return code_type(value) or _plain_type(value)
 
 
 def _plain_type(value: Any) -> Type:

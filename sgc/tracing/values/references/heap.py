@@ -148,6 +148,7 @@ class Heap(Cells):
         wider = {key: joined(name, key, known.get(key), each) for key, each in found.items()}
         if wider != {key: known.get(key) for key in wider}:
             self._layout.fields[name] = {**known, **wider}
+            self._settle()
             self._session.begin_anew(f"the attributes of {name} have other types")
 
     @unhooked

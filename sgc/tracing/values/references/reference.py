@@ -209,18 +209,29 @@ def may_refer(of: type) -> bool:
     return not any(name in vars(base) for base in bases for name in RESERVED)
 
 
+INSIDE = "[]"  # after the name of cells: the cells that they hold
+
+
 @dataclass
 class Layout:
     """What traces have found of the classes whose objects are references: one that begins anew
     knows it from its start. met: classes whose objects may be references; classes: those whose
     objects are, by name, if it is used; fields: the types of their attributes, where the type of a
-    list is that of what it holds; plain: places of dicts and sets that are no cells."""
+    list is that of what it holds; plain: places of dicts and sets that are no cells; same: names of
+    cells of which some are in the place of others, each with the name that stands for it."""
 
     is_used: bool = False
     met: dict[str, type] = field(default_factory=dict)
     classes: dict[str, type] = field(default_factory=dict)
     fields: dict[str, dict[str, Type]] = field(default_factory=dict)
     plain: set[str] = field(default_factory=set)
+    same: dict[str, str] = field(default_factory=dict)
+
+    def one(self, name: str) -> str:
+        """The name that stands for a name of cells."""
+        if name.endswith(INSIDE):
+            name = self.one(name.removesuffix(INSIDE)) + INSIDE
+        return self.one(self.same[name]) if name in self.same else name
 
 
 def type_to(of: type) -> RefType:
