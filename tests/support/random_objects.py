@@ -112,6 +112,13 @@ class Box:
         return len(self.things)
 
 
+def tally(text):
+    found = {}
+    for word in text.split(","):
+        found[word] = found.get(word, 0) + 1
+    return found
+
+
 def change(thing, by):
     thing.n += by
     if by > 1:
@@ -274,6 +281,14 @@ SIMPLE = (
     "if a.extra:\n    a.extra[0] += '?'",
     "box.marks['pair'] = (a, len(xs))\nbox.marks['pair'][0].n += 1",
     "xs.extend(a.kids)",
+    "if kept:\n    a.words = kept[-1]",
+    "own = {}\nfor word in s['g'].split(','):\n    own[word] = len(word)\na.marks = own",
+    "own = {}\nb.marks = own\nown[s['g']] = 5\ns += str(len(b.marks))",
+    "a.extra = b.words",
+    "b.words = a.extra or []",
+    "a.marks = tally(s['g'])\na.marks['t'] = 2",
+    "lowest = min(('a', 'b', 'x'), key=lambda key: a.marks.get(key, 0))\ns += lowest",
+    "s += str({'n': [each.n for each in xs], 'of': [each.label for each in box]})",
     "named = {each.name: each for each in xs}\nif s['g'] in named:\n    named[s['g']].n += 4",
     "sizes = {}\nfor word in s['g'].split(','):\n    sizes[word] = len(word)\ns += str(sizes)",
     "if a in xs:\n    s += str(xs.index(a))",

@@ -68,7 +68,7 @@ class _Matches(ast.NodeTransformer):
         if case.guard is not None:
             tests.append(case.guard)
         if not tests:
-            return case.body
+            return [_at(ast.Pass(), at), *case.body]  # which is a line that runs, too
         test = tests[0] if len(tests) == 1 else _at(ast.BoolOp(ast.And(), tests), at)
         return [_at(ast.If(test, case.body, orelse), at)]
 

@@ -239,6 +239,7 @@ class Cells:
             return None
         key, value = (self.found(each) for each in cell.parts["dict"])
         is_empty = not key.names and not key.is_any
-        types_ = (None, None) if is_empty else (self.type_of(key), self.type_of(value))
-        is_plain = all(each is None or each in FIXED for each in types_)
-        return DictType.of(*types_, "dict") if is_plain else None
+        if is_empty:
+            return DictType.of(None, None, "dict")
+        of_key, of_value = self.type_of(key), self.type_of(value)
+        return DictType.of(of_key, of_value, "dict") if {of_key, of_value} <= {*FIXED} else None

@@ -34,7 +34,7 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
     time. function: the called `any`, `all` or `next`, which may be a user's function of that name;
     called: what the generator of a `next` calls, which is code unless it asks something.
     """
-    session = current_session()
+    session: Any = current_session()
     if session is None or not session.is_tracing:
         return False
     if function is not None and function not in [
@@ -55,7 +55,9 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
     return session.heap.is_used and type(over) in _KNOWN and len(over) <= MAX_KNOWN
 
 
-_KNOWN = (list, tuple, range, dict, type({}.keys()), type({}.values()), type({}.items()))
+_EMPTY: dict[str, str] = {}
+_VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+_KNOWN: tuple[type, ...] = (list, tuple, range, dict, *_VIEWS)
 MAX_KNOWN = 32  # items that are known while tracing
 _LOOPING = (builtins.any, builtins.all, builtins.next)
 

@@ -29,7 +29,7 @@ class DictTypes:
         op, fields = self._made.get(symbol.name, ("", {}))
         if op == "evaluate":
             known = self._inferred(fields, n_left)
-            return known and known.dicts[0]
+            return None if known is None or not known.dicts else known.dicts[0]
         args = fields.get("args")
         if op != "compute" or fields["fn"] != Lit("item") or not isinstance(args, tuple):
             return None

@@ -11,6 +11,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.graph import Operand
 from sgc.tracing.kinds.held import Holdings
+from sgc.tracing.kinds.row_types import DictType
 
 
 class Recorder(Session):
@@ -55,6 +56,10 @@ class Recorder(Session):
     @abstractmethod
     def seen(self, value: Any) -> Any:
         """A value out of JSON as the program reads it."""
+
+    @abstractmethod
+    def dict_type(self, symbol: Symbol) -> DictType | None:
+        """The type of a dict that code has given; None if it may be another value."""
 
     @abstractmethod
     def is_outside(self, value: Any) -> bool:

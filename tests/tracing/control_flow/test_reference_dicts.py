@@ -267,3 +267,52 @@ def test_what_ends_a_trace_with_references(monkeypatch, program: Any, why: str):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     with pytest.raises(TraceError, match=why):
         tracer.trace(program, is_full=True)
+
+
+@dataclass
+class Version:
+    text: str
+    scores: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def total(self):
+        return sum(self.scores.values())
+
+
+def scored(text):
+    found = {}
+    for word in text.split(","):
+        found[word] = found.get(word, 0) + len(word)
+    return found
+
+
+@sgc.function
+def versions(s):
+    kept, own = [], {}
+    for _ in sgc.turns(3):
+        s += "q" + sgc.gen("g", stop="\n")
+        version = Version(s["g"].strip())
+        kept.append(version)
+        if "b" in version.text:
+            version.scores = scored(s["g"])  # what code has given
+        else:
+            own[s["g"]] = 1
+            version.scores = own  # what a variable goes on to have
+        version.scores["all"] = len(kept)
+        version.notes = kept[0].notes
+        version.notes.append(s["g"])
+        least = min(("a", "b", "all"), key=lambda name: version.scores.get(name, 0))
+        s += least
+    best = max(kept, key=lambda each: each.total)
+    return {
+        "best": best.text,
+        "all": [each.total for each in kept],
+        "notes": best.notes,
+        "own": len(own),
+    }
+
+
+def test_lists_and_dicts_go_from_one_place_to_another(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(versions, REPLIES, n=5)

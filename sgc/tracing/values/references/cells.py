@@ -7,7 +7,7 @@ The cells of an attribute have a name, `Class.attribute`; those that they hold, 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NoReturn
+from typing import Any
 
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
@@ -175,7 +175,7 @@ class Cells:
         self._push(name, "", made)
         return number
 
-    def _unite(self, name: str, other: str) -> NoReturn:
+    def _unite(self, name: str, other: str) -> None:
         """Traces the program anew with one column for two names, or refuses what has no type."""
         is_inside = name.startswith(other) or other.startswith(name)
         if is_inside or not fit(self.type_at(name), self.type_at(other)):
