@@ -73,9 +73,10 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
         tree = with_cells(with_keyed(tree, names), names)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     flat = with_flat(with_named_generators(mapped, names), names)
-    converted: ast.Module = _Expressions(names, pieces.has_references).visit(
-        with_loops(with_spilled(flat, names), names)
-    )
+    looped = with_loops(with_spilled(flat, names), names)
+    # What comprehensions have become are statements, too.
+    spilled = with_spilled(looped, names, "item")
+    converted: ast.Module = _Expressions(names, pieces.has_references).visit(spilled)
     return with_managers(converted)
 
 

@@ -21,7 +21,8 @@ class ModuleNames:
     mean a generator function of the module, everywhere in it; yields: whether any of its functions
     is a generator; of_process: those that it imports
     and that may mean a module with names of the process, or, with its name, such a name;
-    shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time.
+    shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time;
+    properties: those of its properties that branch, loop or call.
     """
 
     bound: frozenset[str]
@@ -31,6 +32,7 @@ class ModuleNames:
     yields: bool
     of_process: Mapping[str, tuple[str, str]]
     shows_in_loops: bool = False
+    properties: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -47,7 +49,7 @@ class ModuleNames:
         return cls(
             frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
             any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
-            dict(_of_process(nodes)), _shows_in_loops(nodes),
+            dict(_of_process(nodes)), _shows_in_loops(nodes), frozenset(_properties(nodes)),
         )  # fmt: skip
 
 
@@ -55,6 +57,27 @@ def _shows_in_loops(nodes: Iterable[ast.AST]) -> bool:
     shown = [each for each in nodes if isinstance(each, ast.FunctionDef) and each.name == "__str__"]
     loops = (ast.For, ast.ListComp, ast.GeneratorExp)
     return any(isinstance(each, loops) for one in shown for each in ast.walk(one))
+
+
+def _properties(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    functions = [each for each in nodes if isinstance(each, ast.FunctionDef)]
+    for each in functions:
+        inside = (inner for stmt in each.body for inner in ast.walk(stmt))
+        is_one = any(map(_is_property, each.decorator_list))
+        if is_one and any(isinstance(inner, _DECIDING) for inner in inside):
+            yield each.name
+
+
+_DECIDING = (
+    ast.If, ast.IfExp, ast.BoolOp, ast.Compare, ast.For, ast.While, ast.Match, ast.Try, ast.Call,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Subscript,
+)  # fmt: skip
+
+
+def _is_property(decorator: ast.expr) -> bool:
+    name = decorator.attr if isinstance(decorator, ast.Attribute) else decorator
+    name = name.id if isinstance(name, ast.Name) else name
+    return name in ("property", "cached_property")
 
 
 def bound_in(tree: ast.AST) -> Iterator[str]:

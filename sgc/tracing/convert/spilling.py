@@ -48,11 +48,15 @@ _WORDS = frozenset({
 })  # fmt: skip
 
 
-def with_spilled(tree: ast.Module, names: ModuleNames) -> ast.Module:
-    """Rewrites the functions of a tree in place."""
+def with_spilled(tree: ast.Module, names: ModuleNames, kind: str = "part") -> ast.Module:
+    """Rewrites the functions of a tree in place. A property is a call, too. kind: in the names of
+    the variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in names.properties:
+            setattr(node, MAY_BE_USERS, isinstance(node.ctx, ast.Load))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            spiller = _Function(node, names)
+            spiller = _Function(node, names, kind)
             node.body = spiller.body(node.body)
     return tree
 
@@ -77,8 +81,9 @@ class _Part(NamedTuple):
 class _Function:
     """One function's statements."""
 
-    def __init__(self, node: ast.FunctionDef, names: ModuleNames) -> None:
-        self._rebound, self._n = names.rebound, count(1)
+    def __init__(self, node: ast.FunctionDef, names: ModuleNames, kind: str) -> None:
+        self._rebound, self._replaced = names.rebound, names.replaced
+        self._kind, self._n = kind, count(1)
         walrus = (each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr))
         self._rebound |= frozenset(walrus)
 
@@ -155,7 +160,7 @@ class _Function:
         ]  # fmt: skip
 
     def fresh(self) -> str:
-        return f"__sgc_part_{next(self._n)}__"
+        return f"__sgc_{self._kind}_{next(self._n)}__"
 
     def is_kept(self, node: ast.expr) -> bool:
         """Whether a part is the same whenever it is evaluated in its statement."""
@@ -185,9 +190,21 @@ class _Function:
         last = _last(parts)
         if last is None:
             return False
-        if not all(self.is_kept(each.node) for each in parts[:last]):
+        if self.is_looked_up(node) or not all(self.is_kept(each.node) for each in parts[:last]):
             return True
         return self.is_disordered(parts[last].node, False)
+
+    def is_looked_up(self, node: ast.expr) -> bool:
+        """Whether a method is on the stack while a property of its arguments is evaluated, which
+        cannot put another in its place."""
+        method = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(method, ast.Attribute) or not self.is_kept(method.value):
+            return False
+        last = _parts(node)[-1].node
+        inside = [*ast.walk(last)]
+        is_read = any(isinstance(each, ast.Attribute) and _is_property(each) for each in inside)
+        is_plain = not any(isinstance(each, (*_OPAQUE, ast.Starred)) for each in inside)
+        return is_read and is_plain and method.attr in _METHODS - self._replaced
 
 
 class _Spilled:
@@ -218,7 +235,10 @@ class _Spilled:
             return self._joined(node, last)
         for each in parts[:last]:
             each.put(self.held(each.node))
-        parts[last].put(self.visit(parts[last].node))
+        # The texts of a formatted string's parts are on the stack, which no variable tells.
+        is_text = last > 0 and isinstance(node, ast.JoinedStr)
+        is_held = is_text or self._function.is_looked_up(node)
+        parts[last].put(self.held(parts[last].node) if is_held else self.visit(parts[last].node))
         return node
 
     def held(self, node: ast.expr) -> ast.expr:
@@ -358,7 +378,13 @@ def _has_call(node: ast.AST) -> bool:
         return any(_has_call(each.node) for each in _parts(node))
     if isinstance(node, ast.Call) and (_is_users(node) or _goes_over(node)):
         return True
+    if isinstance(node, ast.Attribute) and _is_property(node):
+        return True
     return any(map(_has_call, ast.iter_child_nodes(node)))
+
+
+def _is_property(node: ast.Attribute) -> bool:
+    return getattr(node, MAY_BE_USERS, False)
 
 
 def _is_users(node: ast.Call) -> bool:
