@@ -33,10 +33,11 @@ def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = Tru
 
 
 def n_held(value: Any, frame: FrameType) -> int:
-    """How many references there are to a value, one by the dict of the frame's variables."""
+    """How many references there are to a value, one by the dict of the frame's variables, without
+    those of names that converted code gave to parts of earlier statements."""
     local = frame.f_locals  # in Python 3.11 and 3.12 a dict that is kept, now or since earlier
-    assert local is not None
-    return sys.getrefcount(value)
+    n_own = sum(name.startswith(_OWN) and local[name] is value for name in local)
+    return sys.getrefcount(value) - n_own * _N_OF_NAME
 
 
 def _operation(code: CodeType, offset: int) -> tuple[int | None, str]:
@@ -84,4 +85,15 @@ def _held_alone() -> int:
     return int(alone)
 
 
+def _held_by_own() -> int:
+    """The number of references more that such a name has."""
+    __sgc_part: Any = []
+    alone = __sgc_part
+    alone += _Counted()
+    return int(alone) - _N_HELD_ALONE
+
+
+_OWN = "__sgc_"
+_N_OF_NAME = 0
 _N_HELD_ALONE = _held_alone()
+_N_OF_NAME = _held_by_own()

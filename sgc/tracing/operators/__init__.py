@@ -23,6 +23,7 @@ from sgc.tracing.code.operator_names import (
     FILLED,
     FORMATTED,
     GENERATES,
+    HASHED,
     IDENTICAL,
     IN_PYTHON,
     IS_RUN_TIME,
@@ -54,7 +55,7 @@ from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.code.spread import spread
-from sgc.tracing.operators.collected import as_dict, as_set
+from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
@@ -94,6 +95,7 @@ OPERATORS: dict[str, Any] = {
     CLASS_PARTS: class_parts,
     AS_SET: as_set,
     AS_DICT: as_dict,
+    HASHED: hashed,
     LOOPS: loops,
     GENERATES: generates,
     OVER: gone_over,

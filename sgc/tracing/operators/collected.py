@@ -9,15 +9,15 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
-from sgc.ir.types import Kind, Type
-from sgc.tracing.kinds.row_types import OBJECT, RowType
+from sgc.ir.types import BOOL, Kind, Type
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.local import dict_of_objects
+from sgc.tracing.values.references.reference import is_reference
 
-_UNKNOWN = object()
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
 
@@ -58,7 +58,7 @@ _SETS = (Lit(_code_of(set)), Lit(_code_of(frozenset)))
 
 def as_set(items: Any) -> Any:
     """The set that a comprehension makes of these items."""
-    return _made(set, items)
+    return KNOWING[set](items)
 
 
 def as_dict(items: Any) -> Any:
@@ -66,17 +66,26 @@ def as_dict(items: Any) -> Any:
     found = dict_of_objects(items)
     if found is not None:
         return found
-    return _made(dict, items)
+    return KNOWING[dict](items)
 
 
-def _made(of: type, items: Any) -> Any:
-    """Python tells at each item that it cannot be hashed; here, only the end would tell."""
-    if not all(map(_is_hashable, _keys(of, items))):
+def hashed(item: Any, is_pair: bool) -> Any:
+    """An item of a set, or a dict's key with its value. A key whose type is known only at run time
+    is hashed by code, which fails as Python does."""
+    key = item[0] if is_pair else item
+    if type(key) in (AbstractJson, AbstractObject):
+        session: Any = current_session()
+        session.coded(_OF_DICT if is_pair else _OF_SET, (key,), BOOL)
+    elif not is_reference(key) and not _is_hashable(key):
         stop(
-            f"a {of.__name__} with keys whose type is known only at run time",
+            f"a {'dict' if is_pair else 'set'} with keys whose type is known only at run time",
             hint="make the keys texts, str(key); or " + INTERPRET,
         )
-    return KNOWING[of](items)
+    return item
+
+
+_OF_DICT = "def piece(key):\n    return {key: True}[key]"
+_OF_SET = "def piece(key):\n    return len({key}) == 1"
 
 
 def _is_run_time(of: type, items: Any) -> bool:
@@ -86,26 +95,19 @@ def _is_run_time(of: type, items: Any) -> bool:
 
 
 def _keys(of: type, items: Any) -> list[Any]:
-    """The keys of a set's or dict's items; of an abstract list, the type of all its keys."""
-    if isinstance(items, AbstractList):
-        item = items.symbol.type.item
-        is_pair = isinstance(item, RowType) and item.keys is None and len(item.row) == 2
-        key = item if of is not dict else item.row[0] if is_pair else None  # type: ignore[union-attr]
-        return [key or _UNKNOWN]
+    """The keys of a set's or dict's items."""
     if of is not dict:
         return [*items]
     return [each[0] for each in items if type(each) is tuple and len(each) == 2]
 
 
 def _is_hashable(key: Any) -> bool:
-    """Whether a key is known to be hashable; or any key of a type."""
-    if isinstance(key, Type):
-        return key.kind in _HASHABLE
+    """Whether a key is known to be hashable."""
     if is_abstract(key):
         return type_of(key).kind in _HASHABLE
     if isinstance(key, tuple):
         return all(map(_is_hashable, key))
-    return key is not _UNKNOWN and type(key).__hash__ is not None
+    return type(key).__hash__ is not None
 
 
 KNOWING.update({of: collected(of) for of in (dict, set, frozenset)})

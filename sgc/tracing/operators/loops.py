@@ -49,16 +49,23 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         return True
     if type(over) is GeneratorType:
         return _is_of_run_time(over)
-    if type(over) in (list, tuple) and any(map(_is_run_time, over)):
+    if type(over) in _OF_SEVERAL:
+        return any(_is_looped(each.container) for each in walked(over))
+    if _is_looped(over):
         return True
     # Where objects are references, what a comprehension decides is not code: paths merge in a loop.
     return session.heap.is_used and type(over) in _KNOWN and len(over) <= MAX_KNOWN
+
+
+def _is_looped(over: Any) -> bool:
+    return type(over) in (list, tuple) and any(map(_is_run_time, over))
 
 
 _EMPTY: dict[str, str] = {}
 _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _KNOWN: tuple[type, ...] = (list, tuple, range, dict, *_VIEWS)
 MAX_KNOWN = 32  # items that are known while tracing
+_OF_SEVERAL = (builtins.zip, builtins.enumerate)
 _LOOPING = (builtins.any, builtins.all, builtins.next)
 
 

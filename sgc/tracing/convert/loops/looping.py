@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from sgc.tracing.code.operator_names import AS_DICT, AS_SET, LOOPS
+from sgc.tracing.code.operator_names import AS_DICT, AS_SET, HASHED, LOOPS
 
 Made = ast.ListComp | ast.GeneratorExp
 SCOPES = (
@@ -41,6 +41,7 @@ def statements(
     default = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
     yield assigned(it, first.iter, first.iter)
     loop = _Loop(made, it, result, decides, names, default)
+    loop.of = node
     asked: list[ast.expr] = [loaded(it, first.iter)]
     if isinstance(node, ast.Call):
         asked.append(node.func)
@@ -78,6 +79,7 @@ class _Loop:
         names: Names,
         default: ast.expr | None = None,
     ) -> None:
+        self.of: ast.expr = made
         made = copy.deepcopy(made)
         bound = {
             name.id
@@ -128,10 +130,19 @@ class _Loop:
             return [assigned(self._result, item, item), placed(ast.Break(), item)]
         if self._decides is None:
             append = placed(ast.Attribute(loaded(self._result, item), "append", ast.Load()), item)
-            return [placed(ast.Expr(placed(ast.Call(append, [item], []), item)), item)]
+            return [
+                placed(ast.Expr(placed(ast.Call(append, [self._hashed(item)], []), item)), item)
+            ]
         test = item if self._decides else placed(ast.UnaryOp(ast.Not(), item), item)
         found = assigned(self._result, placed(ast.Constant(self._decides), item), item)
         return [placed(ast.If(test, [found, placed(ast.Break(), item)], []), item)]
+
+    def _hashed(self, item: ast.expr) -> ast.expr:
+        """An item of a set, or a dict's key with its value, which Python hashes at once."""
+        if not isinstance(self.of, (ast.SetComp, ast.DictComp)):
+            return item
+        is_pair = placed(ast.Constant(isinstance(self.of, ast.DictComp)), item)
+        return placed(ast.Call(loaded(HASHED, item), [item, is_pair], []), item)
 
 
 def loaded(name: str, at: ast.AST) -> ast.expr:
