@@ -22,6 +22,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import stop
+from sgc.ir.types import TEXT
 from sgc.tracing.code.calling import made_by, note_call, start_of
 from sgc.tracing.operators.attributes import getting_attributes
 from sgc.tracing.operators.cached import caching
@@ -32,7 +33,14 @@ from sgc.tracing.operators.reading import by_name, carries, guarded, is_librarys
 from sgc.tracing.operators.records import LOOKING
 from sgc.tracing.operators.surroundings import refuse_asking
 from sgc.tracing.operators.texts import compared, formatted, seeing, text
-from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractText,
+    is_abstract,
+    marked,
+)
+from sgc.tracing.values.computing import computed
 
 # Python's builtins, with replacements that handle abstract values; see `overlays/builtins.py`.
 KNOWING: dict[Any, Any] = {}
@@ -154,9 +162,18 @@ class _Unbound:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], AbstractJson) and not args[0].is_cell:
+            args = (self._as_text(args[0]), *args[1:])
         if args and isinstance(args[0], str):
             return callee(getattr(text(args[0]), self._function.__name__))(*args[1:], **kwargs)
         return self._function(*args, **kwargs)
+
+    def _as_text(self, value: AbstractJson) -> Any:
+        """A value out of JSON as a text, if it is one; else code raises Python's own error."""
+        if value.is_a(str):
+            return computed(value.session, "as", value, "str", "", type_=TEXT)
+        code = f"def piece(value):\n    return str.{self._function.__name__}(value)"
+        return value.session.coded(code, (value,), TEXT)
 
 
 def _unbound(function: Any) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -110,4 +111,17 @@ def _is_hashable(key: Any) -> bool:
     return type(key).__hash__ is not None
 
 
+def counted(*args: Any, **kwargs: Any) -> Any:
+    """A `Counter`, also of a list of values that are known only at run time: else Python would
+    compare them with each other."""
+    (items,) = args if len(args) == 1 and not kwargs else (None,)
+    is_one = type(items) in (list, tuple) and all(map(_is_hashable, items))
+    if not is_one or not any(map(is_abstract, items)):
+        return Counter(*args, **kwargs)
+    session: Any = current_session()
+    return session.coded(_COUNTED, (items,), OBJECT)
+
+
+_COUNTED = "from collections import Counter\ndef piece(items):\n    return Counter(items)"
 KNOWING.update({of: collected(of) for of in (dict, set, frozenset)})
+KNOWING[Counter] = counted

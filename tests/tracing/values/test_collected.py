@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -144,3 +145,37 @@ def test_keys_that_may_not_be_hashable_end_it_where_python_ends(data):
     for program in (by_keys_of_any_type, of_any_type):
         graph = traced(program)
         agree(program, REPLIES, n=4, graph=graph, q="x", data=data)
+
+
+@sgc.function
+def votes(s, q: str):
+    forks = s.fork(3)
+    for f in forks:
+        f += q + sgc.select("vote", choices=["a", "b"])
+    counts = Counter(f["vote"] for f in forks)
+    names = [name for f, name in zip(forks, "xyz", strict=False) if f["vote"] != "a"]
+    if counts["a"] * 2 > len(forks):
+        s += "mostly a"
+    return counts.most_common(1)[0], counts["c"], names
+
+
+def test_votes_of_streams_are_counted_by_code():
+    graph = agree(votes, REPLIES, q="x")
+    assert len(graph.blocks) < 40
+
+
+@sgc.function
+def stripped(s, q: str, data: list):
+    s += q + sgc.gen("a", max_tokens=4)
+    found = []
+    for each in data:
+        clean = {"strip": str.strip, "upper": str.upper}["strip"]
+        try:
+            found.append(clean(each) + s["a"])
+        except TypeError as error:
+            found.append(str(error))
+    return found, [*map(str.upper, data[:1])]
+
+
+def test_methods_of_texts_take_texts_out_of_json():
+    agree(stripped, REPLIES, n=4, q="x", data=[" a ", 1, None, ["x"], "b"])

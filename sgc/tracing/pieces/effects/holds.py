@@ -214,6 +214,9 @@ def _iterated(node: ast.AST) -> Iterator[ast.expr]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         is_join = node.func.attr == "join" and isinstance(node.func.value, ast.Constant)
         found = node.args if is_join else []
+    elif isinstance(node, ast.Compare):
+        pairs = zip(node.ops, node.comparators, strict=True)
+        found = [each for op, each in pairs if isinstance(op, (ast.In, ast.NotIn))]
     for each in found:
         yield each
         if isinstance(each, ast.Call) and not each.args:
