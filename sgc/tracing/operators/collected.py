@@ -114,7 +114,7 @@ def _is_hashable(key: Any) -> bool:
 def counted(*args: Any, **kwargs: Any) -> Any:
     """A `Counter`, also of a list of values that are known only at run time: else Python would
     compare them with each other."""
-    (items,) = args if len(args) == 1 and not kwargs else (None,)
+    items: Any = args[0] if len(args) == 1 and not kwargs else None
     is_one = type(items) in (list, tuple) and all(map(_is_hashable, items))
     if not is_one or not any(map(is_abstract, items)):
         return Counter(*args, **kwargs)
