@@ -49,12 +49,36 @@ class _Rewriting(ast.NodeTransformer):
         if found in self._in_python:
             return _placed(_in_python(found, given, node), found.node)
         if isinstance(node, ast.stmt):
-            return _statement(found, node)
+            return self._statement(found, node)
         assert isinstance(node, ast.expr)
         names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
-        test = _call(IS_RUN_TIME, [_first(found, name) for name in names])
+        test = _call(IS_RUN_TIME, [self._first(found, name) for name in names])
         plain: Any = _Hoisting(found).visit(node) if found.hoisted else node
         return _placed(ast.IfExp(test, _call(PIECE, given), plain), node)
+
+    def _statement(self, found: Piece, node: ast.stmt) -> ast.stmt:
+        """A statement as an `if`: its test evaluates the hoisted parts once, under names that both
+        arms use."""
+        call = _call(PIECE, [ast.Constant(found.key), *_loads(found)])
+        targets = [_target(found, name) for name in found.targets]
+        done: ast.stmt = ast.Expr(call)
+        if len(targets) == 1:
+            done = ast.Assign(targets, call)
+        elif targets:
+            done = ast.Assign([ast.Tuple(targets, ast.Store())], call)
+        names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
+        test = _call(IS_RUN_TIME, [self._first(found, name) for name in names])
+        plain: Any = _Hoisting(found).visit(node)
+        return _placed(ast.If(test, [done], [plain]), node)
+
+    def _first(self, found: Piece, name: str) -> ast.expr:
+        """An input where it is evaluated first; a hoisted part may have pieces of its own."""
+        if name not in found.hoisted:
+            return _load(found, name)
+        part = self.visit(copy.deepcopy(found.hoisted[name]))  # each conversion changes its tree
+        if isinstance(part, ast.GeneratorExp):
+            part = ast.Call(ast.Name("list", ast.Load()), [part], [])
+        return ast.NamedExpr(ast.Name(_own(name), ast.Store()), part)
 
     def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function, which sets the variables around it whose values its pieces change."""
@@ -76,37 +100,6 @@ def _in_python(found: Piece, given: list[ast.expr], node: ast.AST) -> ast.expr |
     targets = [_target(found, name) for name in found.writes]
     done = ast.Assign(targets, call) if targets else ast.Expr(call)
     return ast.If(always, [done], [node])  # type: ignore[list-item]
-
-
-def _statement(found: Piece, node: ast.stmt) -> ast.stmt:
-    """A statement as an `if`: its test evaluates the hoisted parts once, under names that both arms
-    use."""
-    call = _call(PIECE, [ast.Constant(found.key), *_loads(found)])
-    targets = [_target(found, name) for name in found.targets]
-    done: ast.stmt = ast.Expr(call)
-    if len(targets) == 1:
-        done = ast.Assign(targets, call)
-    elif targets:
-        done = ast.Assign([ast.Tuple(targets, ast.Store())], call)
-    names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
-    test = _call(IS_RUN_TIME, [_first(found, name) for name in names])
-    return _placed(
-        ast.If(
-            test,
-            [done],
-            [_Hoisting(found).visit(node)],  # type: ignore[list-item]
-        ),
-        node,
-    )
-
-
-def _first(found: Piece, name: str) -> ast.expr:
-    if name not in found.hoisted:
-        return _load(found, name)
-    part = copy.deepcopy(found.hoisted[name])  # each conversion changes its tree
-    if isinstance(part, ast.GeneratorExp):
-        part = ast.Call(ast.Name("list", ast.Load()), [part], [])
-    return ast.NamedExpr(ast.Name(_own(name), ast.Store()), part)
 
 
 class _Hoisting(ast.NodeTransformer):

@@ -69,3 +69,23 @@ def test_a_pattern_of_code_is_looked_at_before_a_run() -> None:
 
     with pytest.raises(TraceError, match="look ahead or behind"):
         trace(program, is_full=True)
+
+
+def chunks(text: str, size: int) -> list[str]:
+    piece: list[str] = []
+    found = []
+    for word in text.split():
+        piece.append(word)
+        if len(piece) >= size:
+            found.append(" ".join(piece))
+            piece = []
+    return found
+
+
+def test_a_variable_may_have_the_name_of_the_codes_entry() -> None:
+    @sgc.function
+    def program(s, q: str):
+        s += "|".join(chunks(q, 2)) + sgc.gen("x", max_tokens=3)
+        return [*map(len, chunks(s["x"], 1))]
+
+    agree(program, ("a b", "b", ""), n=4, q="x y z")

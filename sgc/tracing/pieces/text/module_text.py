@@ -98,7 +98,8 @@ class ModuleText:
     def _refuse_attributes(self, parts: list[ast.FunctionDef | ast.ClassDef]) -> None:
         """Refuses attributes of functions: code has their bodies alone."""
         nodes = [node for part in parts for node in ast.walk(part)]
-        inner = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        # Of those themselves, what a name is bound to tells; a variable may be named as the entry.
+        inner = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and n not in parts}
         for name in filter(None, map(_asked_of, nodes)):
             if name in inner or isinstance(self._bound.get(name), FunctionType):
                 raise NotData(f"an attribute of the function {name} is used")
