@@ -72,10 +72,10 @@ class _Rewriting(ast.NodeTransformer):
         return _placed(ast.If(test, [done], [plain]), node)
 
     def _first(self, found: Piece, name: str) -> ast.expr:
-        """An input where it is evaluated first; a hoisted part may have pieces of its own."""
+        """An input where it is evaluated first."""
         if name not in found.hoisted:
             return _load(found, name)
-        part = self.visit(copy.deepcopy(found.hoisted[name]))  # each conversion changes its tree
+        part = copy.deepcopy(found.hoisted[name])  # each conversion changes its tree
         if isinstance(part, ast.GeneratorExp):
             part = ast.Call(ast.Name("list", ast.Load()), [part], [])
         return ast.NamedExpr(ast.Name(_own(name), ast.Store()), part)

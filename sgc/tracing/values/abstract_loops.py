@@ -116,7 +116,7 @@ class Items(Loop):
         """Whether the list has changed since the loop began, which then sees it as it is."""
         now = [each.symbol for each in self._lists]
         if now != self._begun:
-            if len(now) > 1 or self._is_strict:
+            if len(now) > 1 or self._is_strict or now[0].type.item is None:
                 _refuse_changed()
             self._begun, self._changed = now, (True,)
         return self._changed[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -146,23 +145,3 @@ def test_keys_that_are_asked_for(body: Any) -> None:
         return found
 
     agree(program, REPLIES, n=6, q="x")
-
-
-@dataclass(frozen=True)
-class Item:
-    name: str
-    n: int = 0
-
-
-@sgc.function
-def replaced_in_place(s, q: str):
-    items = [Item(x) for x in q.split()]
-    for i, item in enumerate(items):
-        s += item.name + sgc.gen("swap", max_tokens=4)
-        if s["swap"] and s["swap"] != item.name:
-            items[i] = replace(item, name=s["swap"])
-    return [each.name for each in items]
-
-
-def test_what_is_put_somewhere_may_be_code_itself() -> None:
-    agree(replaced_in_place, ("x=1", "a", ""), n=4, q="a b")
