@@ -15,6 +15,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit, Ref
+from sgc.runtime.executor.code.classes.making import MODULE
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.kinds.row_types import OBJECT, plain
@@ -188,9 +189,8 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
     for each in of:
         if each in (*_ALWAYS, object) or issubclass(type(error), each):
             return True
-        if issubclass(each, Exception) and computed(
-            told["session"], "has", told["classes"], class_name(each)
-        ):
+        name = _name_of(each, told["session"] if told["is_code"] else None)
+        if issubclass(each, Exception) and computed(told["session"], "has", told["classes"], name):
             return True
     return False
 
@@ -200,6 +200,7 @@ def _matched(session: Recorder, names: Any, code: str) -> tuple[type, ...]:
     if that is code; it raises no class of the program's that it does not name."""
     found: list[type] = []
     others: list[type] = []
+    of = session if code else None
     for each in handled_classes():
         if each in _ALWAYS or not issubclass(each, Exception):
             continue
@@ -211,11 +212,19 @@ def _matched(session: Recorder, names: Any, code: str) -> tuple[type, ...]:
         is_possible = is_possible and not (
             code and _is_programs(each) and each.__name__ not in code
         )
-        if is_possible and computed(session, "has", names, class_name(each)):
+        if is_possible and computed(session, "has", names, _name_of(each, of)):
             found.append(each)
         else:
             others.append(each)
     return lowest(found)
+
+
+def _name_of(kind: type, session: Recorder | None) -> str:
+    """A class's name among those of a failure. session: if code failed, which has its own classes
+    in the place of the program's."""
+    own = None if session is None else session.sites.classes.get(kind.__name__)
+    is_its = own is not None and own.kind is kind
+    return f"{MODULE}:{kind.__name__}" if is_its else class_name(kind)
 
 
 def _is_programs(kind: type) -> bool:

@@ -101,3 +101,48 @@ def place_in_json(s):
 
 def test_where_text_stops_being_json_is_a_number():
     agree(place_in_json, ('{"a": 1}', '{"a":\n x}', "", "[1,]", "{'a'}"), n=8)
+
+
+class PlanError(Exception):
+    """A plan that cannot be run."""
+
+
+class TooMany(PlanError): ...
+
+
+def parsed(text: str, most: int = 2) -> list[Any]:
+    try:
+        plan = json.loads(text)
+    except ValueError as error:
+        raise PlanError("no list") from error
+    if not isinstance(plan, list):
+        raise PlanError(type(plan).__name__)
+    if len(plan) > most:
+        raise TooMany(f"at most {most} steps")
+    for step in plan:
+        args = step.setdefault("args", [])
+        if len(args) > 1:
+            raise PlanError("too many arguments")
+    return plan
+
+
+@sgc.function
+def plans(s):
+    plan = []
+    for _ in range(3):
+        s += "q" + sgc.gen("plan", max_tokens=9)
+        try:
+            plan = parsed(s["plan"])
+        except TooMany as error:
+            s += f"{type(error).__name__}: {error}"
+        except PlanError as error:
+            s += str(error) or "?"
+        else:
+            break
+    s += "last" + sgc.gen("last", max_tokens=9)
+    return [step["args"] for step in plan + parsed(s["last"], 1)]
+
+
+def test_code_that_changes_data_may_raise_errors_of_the_programs_own():
+    assert plans.compile().graph.n_nodes < 160
+    agree(plans, ("[]", '[{"args": [1, 2]}]', '[{"args": [1]}, {}]', "[{}, {}, {}]", "[", "7", "{}", "[{}]"), n=16)

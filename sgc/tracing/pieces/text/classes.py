@@ -79,8 +79,8 @@ class NoClass(Exception):
 
 def user_class(kind: type) -> UserClass:
     """A class of the user's, by its source. Raises NoClass."""
-    if issubclass(kind, BaseException):  # a handler outside of the code would not know it
-        raise NoClass(f"{kind.__name__} is an error of the program's own")
+    if issubclass(kind, BaseException):
+        return _error(kind)
     called = None if _statements_of(kind) or not _is_of_module(kind) else made_by_call(kind)
     if called is not None:
         return UserClass(kind, called, (), frozenset(), USES)
@@ -93,6 +93,19 @@ def user_class(kind: type) -> UserClass:
         raise NoClass(f"{kind.__name__} has {name}")
     methods = tuple(_methods(kind, node))
     return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+
+
+def _error(kind: type) -> UserClass:
+    """An error of the user's, of which handlers outside of the code know its name and message."""
+    node = _source_of(kind)
+    is_plain = all(isinstance(each, ast.Pass) or _is_text(each) for each in node.body)
+    if not is_plain or node.decorator_list or not issubclass(kind, Exception):
+        raise NoClass(f"{kind.__name__} is an error of the program's own, and more than a name")
+    return UserClass(kind, node, (), frozenset())
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _enumeration(kind: type, node: ast.ClassDef) -> UserClass:
