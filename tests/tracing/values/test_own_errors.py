@@ -116,7 +116,7 @@ def parsed(text: str, most: int = 2) -> list[Any]:
     except ValueError as error:
         raise PlanError("no list") from error
     if not isinstance(plan, list):
-        raise PlanError(type(plan).__name__)
+        raise PlanError(f"no list but {plan}")
     if len(plan) > most:
         raise TooMany(f"at most {most} steps")
     for step in plan:
@@ -140,7 +140,8 @@ def plans(s):
         else:
             break
     s += "last" + sgc.gen("last", max_tokens=9)
-    return [step["args"] for step in plan + parsed(s["last"], 1)]
+    rest = parsed(s["last"], 1)
+    return [step["args"] for step in plan + rest]
 
 
 def test_code_that_changes_data_may_raise_errors_of_the_programs_own():

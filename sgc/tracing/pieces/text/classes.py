@@ -101,7 +101,9 @@ def _error(kind: type) -> UserClass:
     is_plain = all(isinstance(each, ast.Pass) or _is_text(each) for each in node.body)
     if not is_plain or node.decorator_list or not issubclass(kind, Exception):
         raise NoClass(f"{kind.__name__} is an error of the program's own, and more than a name")
-    return UserClass(kind, node, (), frozenset())
+    bare = copy.copy(node)
+    bare.body = [ast.Pass()]
+    return UserClass(kind, bare, (), frozenset())
 
 
 def _is_text(node: ast.stmt) -> bool:
