@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sgc.tracing.code.operator_names import OPERATORS
 from sgc.tracing.code.using_up import USES_UP
+from sgc.tracing.convert.evaluated import COMPREHENSIONS, OPAQUE, Part, parts_of
 from sgc.tracing.convert.loops.looping import DECIDES, FIRST, MAY_BE_USERS, assigned, loaded, placed
 from sgc.tracing.convert.module_names import ModuleNames
 
@@ -38,8 +38,6 @@ _FIELDS: dict[type[ast.stmt], str] = {
     ast.Expr: "value", ast.If: "test", ast.For: "iter", ast.Raise: "exc", ast.Assert: "test",
     ast.Match: "subject",
 }  # fmt: skip
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
-_OPAQUE = (ast.Lambda, ast.GeneratorExp, *_COMPREHENSIONS)
 _METHODS = frozenset(name for each in (str, list, dict, set, int) for name in dir(each))
 # Of the language: they run none of the user's code.
 _WORDS = frozenset({
@@ -69,13 +67,6 @@ class _Kept(NamedTuple):
 
 
 _TRUTH = _Kept(False, False)
-
-
-class _Part(NamedTuple):
-    """A part of an expression, and how another takes its place."""
-
-    node: ast.expr
-    put: Callable[[ast.expr], None]
 
 
 class _Function:
@@ -167,7 +158,7 @@ class _Function:
         if isinstance(node, ast.Starred):
             return False
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
-            return all(self.is_kept(each.node) for each in _parts(node))
+            return all(self.is_kept(each.node) for each in parts_of(node))
         is_name = isinstance(node, ast.Name) and node.id not in self._rebound
         return is_name or isinstance(node, ast.Constant)
 
@@ -181,12 +172,12 @@ class _Function:
                 return True
             called = [each for each in rest if _has_call(each)]
             is_made = any(
-                isinstance(each, _COMPREHENSIONS) for arm in called for each in ast.walk(arm)
+                isinstance(each, COMPREHENSIONS) for arm in called for each in ast.walk(arm)
             )
             return is_made or any(
                 not is_whole or self.is_disordered(each, is_whole) for each in called
             )
-        parts = _parts(node)
+        parts = parts_of(node)
         last = _last(parts)
         if last is None:
             return False
@@ -200,10 +191,10 @@ class _Function:
         method = node.func if isinstance(node, ast.Call) else None
         if not isinstance(method, ast.Attribute) or not self.is_kept(method.value):
             return False
-        last = _parts(node)[-1].node
+        last = parts_of(node)[-1].node
         inside = [*ast.walk(last)]
         is_read = any(isinstance(each, ast.Attribute) and _is_property(each) for each in inside)
-        is_plain = not any(isinstance(each, (*_OPAQUE, ast.Starred)) for each in inside)
+        is_plain = not any(isinstance(each, (*OPAQUE, ast.Starred)) for each in inside)
         return is_read and is_plain and method.attr in _METHODS - self._replaced
 
 
@@ -228,7 +219,7 @@ class _Spilled:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             node.operand = self.visit(node.operand, kept=_TRUTH)
             return node
-        parts = _parts(node)
+        parts = parts_of(node)
         last = _last(parts)
         assert last is not None
         if isinstance(node, ast.List) and _is_starred(node.elts[:last]):
@@ -309,7 +300,7 @@ def _is_starred(nodes: list[ast.expr]) -> bool:
     return any(isinstance(each, ast.Starred) for each in nodes)
 
 
-def _last(parts: list[_Part]) -> int | None:
+def _last(parts: list[Part]) -> int | None:
     """The last of the parts with a call."""
     found = [n for n, each in enumerate(parts) if _has_call(each.node)]
     return found[-1] if found else None
@@ -319,63 +310,12 @@ def _branches(node: ast.IfExp | ast.BoolOp) -> list[ast.expr]:
     return [node.test, node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values
 
 
-def _parts(node: ast.expr) -> list[_Part]:
-    """The parts that an expression always evaluates, in this order."""
-    if isinstance(node, ast.Dict):
-        return [*_of_dict(node)]
-    if isinstance(node, ast.Call):
-        return [*_of_call(node)]
-    if isinstance(node, ast.NamedExpr):
-        return [_of(node, "value")]
-    if isinstance(node, ast.Compare):
-        return [_of(node, "left"), _at(node.comparators, 0)]
-    if isinstance(node, ast.Lambda):
-        given = node.args
-        nodes: list[Any] = [given.defaults, given.kw_defaults]
-        return [_at(each, n) for each in nodes for n in range(len(each)) if each[n] is not None]
-    if isinstance(node, (ast.GeneratorExp, *_COMPREHENSIONS)):
-        over = node.generators[0].iter
-        is_plain = not any(isinstance(each, _OPAQUE) for each in ast.walk(over))
-        return [_of(node.generators[0], "iter")] if is_plain else []
-    found: list[_Part] = []
-    for name, value in ast.iter_fields(node):
-        if isinstance(value, ast.expr):
-            found.append(_of(node, name))
-        elif isinstance(value, list):
-            found += [_at(value, n) for n, each in enumerate(value) if isinstance(each, ast.expr)]
-    return found
-
-
-def _of_dict(node: ast.Dict) -> Iterator[_Part]:
-    for n, key in enumerate(node.keys):
-        if key is not None:
-            yield _at(node.keys, n)  # type: ignore[arg-type]
-        yield _at(node.values, n)
-
-
-def _of_call(node: ast.Call) -> Iterator[_Part]:
-    if isinstance(node.func, ast.Attribute):
-        yield _of(node.func, "value")
-    else:
-        yield _of(node, "func")
-    yield from (_at(node.args, n) for n in range(len(node.args)))
-    yield from (_of(each, "value") for each in node.keywords)
-
-
-def _of(node: ast.AST, field: str) -> _Part:
-    return _Part(getattr(node, field), lambda made: setattr(node, field, made))
-
-
-def _at(nodes: list[ast.expr], n: int) -> _Part:
-    return _Part(nodes[n], lambda made: nodes.__setitem__(n, made))
-
-
 def _has_call(node: ast.AST) -> bool:
     """Whether an expression calls what may be the user's, or goes over items, at least at times."""
-    if isinstance(node, _COMPREHENSIONS):
+    if isinstance(node, COMPREHENSIONS):
         return True
-    if isinstance(node, _OPAQUE):
-        return any(_has_call(each.node) for each in _parts(node))
+    if isinstance(node, OPAQUE):
+        return any(_has_call(each.node) for each in parts_of(node))
     if isinstance(node, ast.Call) and (_is_users(node) or _goes_over(node)):
         return True
     if isinstance(node, ast.Attribute) and _is_property(node):

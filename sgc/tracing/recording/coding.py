@@ -14,13 +14,11 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.code import CodeError
-from sgc.ir.functions import FUNCTION_TABLE
 from sgc.ir.graph import Lit, Operand, Ref
-from sgc.ir.types import Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of, restored
-from sgc.tracing.kinds.row_types import OBJECT, MemberType
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.forms import is_operand, plain_key
@@ -37,7 +35,7 @@ from sgc.tracing.pieces.made import (
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import NotData
-from sgc.tracing.recording.merging import WIDENED, Merging
+from sgc.tracing.recording.origins import Origins
 from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractList,
@@ -51,30 +49,20 @@ from sgc.tracing.values.items import as_data, type_of
 from sgc.tracing.values.references.heap import LIVE
 from sgc.tracing.values.references.reference import is_reference
 
-MAKES_LISTS = frozenset(
-    {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
-) | {"slice", "json_loads"}
-_READING = (Lit("item"), Lit("as"), Lit("slice"))
 # After this share of the budget's steps, the trace notes pieces that can become code, in case the
 # budget is spent.
 LOOKED = 0.05
 
 
-class Coding(Merging):
+class Coding(Origins):
     """A tracer's session that puts code into its graph.
 
-    sites: the pieces of the program that are code. handed: the program's own lists that were passed
-    to code; copies: results of code that may share parts with other values; new: lists that code
-    has made, or changed, and nothing else has; defaulting: results that are `defaultdict`s, so that
-    reading a key may add it. max_turns: of the program. given: objects that stand for those that a
-    caller gives.
+    sites: the pieces of the program that are code. defaulting: results that are `defaultdict`s, so
+    that reading a key may add it. max_turns: of the program. given: objects that stand for those
+    that a caller gives.
     """
 
     sites: Sites
-    _types: dict[str, types.Type]
-    handed: set[str]
-    copies: set[str]
-    new: set[str]
     defaulting: set[str]
     events: Events
     max_turns: int | None
@@ -228,81 +216,6 @@ class Coding(Merging):
         if symbol.name in self.views:
             self.views[wide.name] = self.views[symbol.name]
         self.views |= {view: wide.name for view, of in self.views.items() if of == symbol.name}
-
-    # -- which lists, dicts and objects are not shared --------------------------------------
-
-    def is_made(self, symbol: Symbol) -> bool:
-        op, fields = self.made.get(symbol.name, ("", {}))
-        if symbol.name in self.handed:
-            return False
-        fn = fields.get("fn")
-        is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
-        return op in (WIDENED, "list", "tool") or is_one or symbol.name in self.new
-
-    def is_given(self, symbol: Symbol) -> bool:
-        """Whether code may change a value: nothing else holds it, as far as tracing knows."""
-        code = self._code_of(symbol)
-        if code:
-            return code not in self.copies
-        return self.is_made(symbol) or symbol.name in self.handed
-
-    def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
-        """The code that gave a value, and its arguments; None if it cannot run once more."""
-        _, fields = self.made.get(symbol.name, ("", {}))
-        code, args = self.source_of(symbol), fields.get("args")
-        if not code or not isinstance(args, tuple):
-            return None
-        if fields.get("changed") or any(isinstance(each, tuple) for each in args):
-            return None
-        return code, tuple(map(self._read_again, args))
-
-    def source_of(self, symbol: Symbol) -> str:
-        """The code that gave a value; else empty."""
-        op, fields = self.made.get(symbol.name, ("", {}))
-        code = fields.get("code")
-        return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
-
-    def _read_again(self, operand: Operand) -> Any:
-        if isinstance(operand, Ref):
-            symbol = Symbol(operand.name, self._types[operand.name])
-            # To read a member is to decide which it is.
-            return symbol if isinstance(symbol.type, MemberType) else self.read(symbol)
-        assert isinstance(operand, Lit)
-        return operand.value
-
-    def is_code(self, symbol: Symbol) -> bool:
-        return bool(self._code_of(symbol))
-
-    def is_put(self, symbol: Symbol) -> bool:
-        """Whether a value is read out of a list or dict of the graph in which the program may have
-        put it."""
-        is_read, (op, fields) = False, self.made.get(symbol.name, ("", {}))
-        while op == "compute" and fields["fn"] in _READING:
-            args = fields["args"]
-            whole = args[0] if isinstance(args, tuple) and args else None
-            if not isinstance(whole, Ref):
-                return True
-            is_read, (op, fields) = True, self.made.get(whole.name, ("", {}))
-        if not is_read or op == "tool":
-            return False
-        # What is made of no op is an argument of the program, or has a name if it was widened.
-        return bool(fields) and fields.get("fn") != Lit("json_loads")
-
-    def _code_of(self, symbol: Symbol) -> str:
-        """The name of the code's result that a value is or is taken from; else empty."""
-        op, fields = self.made.get(symbol.name, ("", {}))
-        if op == "evaluate":
-            return symbol.name
-        args = fields.get("args")
-        fn = fields.get("fn")
-        if fn not in (Lit("item"), Lit("as")) or not isinstance(args, tuple):
-            return ""
-        whole = args[0].name if isinstance(args[0], Ref) else ""
-        if fn == Lit("as"):
-            return self._code_of(Symbol(whole, symbol.type))
-        op, fields = self.made.get(whole, ("", {}))
-        is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
-        return whole if is_several else ""
 
     # -- where exploring takes too long ---------------------------------------------------
 

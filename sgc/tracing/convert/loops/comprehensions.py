@@ -25,11 +25,7 @@ import ast
 import builtins
 from enum import IntEnum
 
-from sgc.tracing.code.operator_names import (
-    ALWAYS,
-    OWN,
-    UNCHANGED,
-)
+from sgc.tracing.code.operator_names import ALWAYS, OWN, UNCHANGED
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.loops.looping import (
     DECIDES,

@@ -1,0 +1,104 @@
+"""The tracer's session: what has made a value, and whether anything else holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.functions import FUNCTION_TABLE
+from sgc.ir.graph import Lit, Operand, Ref
+from sgc.ir.types import Kind
+from sgc.tracing.kinds.row_types import MemberType
+from sgc.tracing.recording.merging import WIDENED, Merging
+
+MAKES_LISTS = frozenset(
+    {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
+) | {"slice", "json_loads"}
+_READING = (Lit("item"), Lit("as"), Lit("slice"))
+
+
+class Origins(Merging):
+    """A tracer's session that knows where its values come from.
+
+    handed: the program's own lists that were passed to code; copies: results of code that may share
+    parts with other values; new: lists that code has made, or changed, and nothing else has.
+    """
+
+    _types: dict[str, types.Type]
+    handed: set[str]
+    copies: set[str]
+    new: set[str]
+
+    def is_made(self, symbol: Symbol) -> bool:
+        op, fields = self.made.get(symbol.name, ("", {}))
+        if symbol.name in self.handed:
+            return False
+        fn = fields.get("fn")
+        is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
+        return op in (WIDENED, "list", "tool") or is_one or symbol.name in self.new
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether code may change a value: nothing else holds it, as far as tracing knows."""
+        code = self._code_of(symbol)
+        if code:
+            return code not in self.copies
+        return self.is_made(symbol) or symbol.name in self.handed
+
+    def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
+        """The code that gave a value, and its arguments; None if it cannot run once more."""
+        _, fields = self.made.get(symbol.name, ("", {}))
+        code, args = self.source_of(symbol), fields.get("args")
+        if not code or not isinstance(args, tuple):
+            return None
+        if fields.get("changed") or any(isinstance(each, tuple) for each in args):
+            return None
+        return code, tuple(map(self._read_again, args))
+
+    def source_of(self, symbol: Symbol) -> str:
+        """The code that gave a value; else empty."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        code = fields.get("code")
+        return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
+
+    def _read_again(self, operand: Operand) -> Any:
+        if isinstance(operand, Ref):
+            symbol = Symbol(operand.name, self._types[operand.name])
+            # To read a member is to decide which it is.
+            return symbol if isinstance(symbol.type, MemberType) else self.read(symbol)
+        assert isinstance(operand, Lit)
+        return operand.value
+
+    def is_code(self, symbol: Symbol) -> bool:
+        return bool(self._code_of(symbol))
+
+    def is_put(self, symbol: Symbol) -> bool:
+        """Whether a value is read out of a list or dict of the graph in which the program may have
+        put it."""
+        is_read, (op, fields) = False, self.made.get(symbol.name, ("", {}))
+        while op == "compute" and fields["fn"] in _READING:
+            args = fields["args"]
+            whole = args[0] if isinstance(args, tuple) and args else None
+            if not isinstance(whole, Ref):
+                return True
+            is_read, (op, fields) = True, self.made.get(whole.name, ("", {}))
+        if not is_read or op == "tool":
+            return False
+        # What is made of no op is an argument of the program, or has a name if it was widened.
+        return bool(fields) and fields.get("fn") != Lit("json_loads")
+
+    def _code_of(self, symbol: Symbol) -> str:
+        """The name of the code's result that a value is or is taken from; else empty."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        if op == "evaluate":
+            return symbol.name
+        args = fields.get("args")
+        fn = fields.get("fn")
+        if fn not in (Lit("item"), Lit("as")) or not isinstance(args, tuple):
+            return ""
+        whole = args[0].name if isinstance(args[0], Ref) else ""
+        if fn == Lit("as"):
+            return self._code_of(Symbol(whole, symbol.type))
+        op, fields = self.made.get(whole, ("", {}))
+        is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
+        return whole if is_several else ""
