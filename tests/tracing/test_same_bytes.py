@@ -12,6 +12,7 @@ import pytest
 from tracing.same_bytes import digests, digests_elsewhere
 
 
+@pytest.mark.slow
 def test_files_are_the_same_with_another_hash_seed() -> None:
     assert digests_elsewhere(sys.executable, hash_seed=1) == digests()
 

@@ -43,6 +43,7 @@ def test_the_interpreter_goes_on_and_asks_nothing_twice(place: str, line: str) -
         assert found == wanted, seed
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("line", LINES)
 def test_paths_without_such_a_line_are_compiled(line: str) -> None:
     function = program_at("arm", line, LINES)

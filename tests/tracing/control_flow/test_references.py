@@ -212,5 +212,6 @@ def stocks(s, q):
     return best.symbol, [each.n for each in found]
 
 
+@pytest.mark.slow
 def test_an_attribute_may_have_the_name_that_abstract_values_have():
     assert equal_or_refused(stocks, REPLIES)

@@ -135,6 +135,7 @@ def test_a_shared_dict_is_not_changed():
     assert "was changed after it was put into a list" in refused(program)
 
 
+@pytest.mark.slow
 def test_a_shared_list_is_not_changed_through_another_list():
     @sgc.function
     def program(s, words: list[str]):

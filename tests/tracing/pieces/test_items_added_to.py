@@ -137,6 +137,7 @@ def held_by_another_name(s, data):
     return left
 
 
+@pytest.mark.slow
 def test_an_item_that_another_name_has_ends_the_run() -> None:
     held = program(held_by_another_name)
     agree_or_refuse(held, Program(optimize(trace(held, is_full=True), 0)), POOL, n=24)

@@ -73,6 +73,7 @@ def program(s, q):
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("now", [True, False])
 @pytest.mark.parametrize("line", KEEPS)
 def test_a_row_that_a_dict_keeps_is_never_another_one(line: str, now: bool, tmp_path: Path):

@@ -189,6 +189,7 @@ def test_the_order_is_that_of_the_interpreter(body: Callable[..., Any]) -> None:
     assert equal_or_refused(around(body), POOL, n=12) == "equal"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("body", REFUSED)
 def test_another_order_is_refused(body: Callable[..., Any]) -> None:
     assert equal_or_refused(around(body), POOL) == "refused"
@@ -264,6 +265,7 @@ def test_members_of_a_display_are_code() -> None:
     assert equal_or_refused(around(show_members, gets_text=True), ("ab no", "x b", "")) == "equal"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("code", "is_seen"),
     [

@@ -92,6 +92,7 @@ def test_as_interpreted_or_refused(function):
         agree_or_refuse(function, Program(optimize(program.graph, level)), POOL, 24)
 
 
+@pytest.mark.slow
 def test_numbers_are_added():
     pool = ('{"n": 3}', '{"n": 2.5}', '{"n": -1}')
     agree(sums, pool, n=8, levels=(0, 2), q="x")

@@ -246,6 +246,7 @@ def code_of(described: Any) -> str:
     return MODEL.replace("{described}", repr(described).replace(repr(len), "len"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", DESCRIBED)
 def test_other_descriptions_are_refused(case):
     described, message = DESCRIBED[case]
@@ -337,6 +338,7 @@ NO_CODE = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", NO_CODE, ids=lambda each: each.__name__)
 def test_models_that_are_more_than_their_fields_are_no_code(kind):
     with pytest.raises(NoClass, match=NO_CODE[kind]):

@@ -163,6 +163,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_objects_are_refused(case):
     given, message = OTHERS[case]
@@ -221,6 +222,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.name)
 def test_what_the_caller_would_see_is_refused(program):
     with pytest.raises(TraceError, match=REFUSED[program]) as refused:

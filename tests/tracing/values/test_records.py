@@ -243,6 +243,7 @@ def test_an_attribute_of_an_item_of_a_list_is_not_set():
     assert "the attribute points of" in refused(program)
 
 
+@pytest.mark.slow
 def test_a_list_of_an_object_of_a_list_is_not_changed():
     def program(s, xs: list[str]):
         notes = [Note(x) for x in xs]
@@ -353,6 +354,7 @@ def calls_methods_by_name(s, q: str):
     return tally.n
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("program", "given"),
     [
@@ -387,6 +389,7 @@ def rated(s, q: str):
     return max(found, key=lambda each: len(each.text)).shown()
 
 
+@pytest.mark.slow
 def test_attributes_of_a_class_have_their_present_values(monkeypatch):
     agree(rated, REPLIES, n=8, q="x")
     monkeypatch.setattr(Rated, "scale", 7)
