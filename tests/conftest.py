@@ -36,7 +36,7 @@ ENGINES = {"engine", "fake_engine", "default_engine"}
 
 
 # Of how many cases of a sweep the quick tests run one.
-SWEEP = 1 if os.environ.get("SWEEPS") == "all" else 10
+SWEEP = 1 if os.environ.get("SWEEPS") == "all" else 20
 
 
 def pytest_collection() -> None:
