@@ -82,7 +82,7 @@ def guarded(function: Any) -> FunctionType:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        if any(isinstance(each, AbstractList) or _holds_text(each) for each in given):
+        if any(isinstance(each, AbstractList) or _holds(each, is_text) for each in given):
             refuse(function)
         try:
             return function(*args, **kwargs)
@@ -121,14 +121,19 @@ def _refuse_ours(error: Exception, function: Any, given: Iterable[Any]) -> None:
         refuse(function)
 
 
-def holds_abstract(value: Any, n_left: int = _MAX_NESTED) -> bool:
+def holds_abstract(value: Any) -> bool:
     """Whether a value is abstract, or a list, tuple or dict with such a part."""
-    if is_abstract(value):
+    return _holds(value, is_abstract)
+
+
+def _holds(value: Any, is_one: Callable[[Any], bool], n_left: int = _MAX_NESTED) -> bool:
+    """Whether a value, or a part of a list, tuple or dict, is one of some."""
+    if is_one(value):
         return True
     if not n_left or type(value) not in (list, tuple, dict):
         return False
     items = value.values() if type(value) is dict else value
-    return any(holds_abstract(each, n_left - 1) for each in items)
+    return any(_holds(each, is_one, n_left - 1) for each in items)
 
 
 GUARDED = guarded(None).__code__  # calls in this code count as the program's
@@ -166,12 +171,3 @@ def refuse(function: Any) -> None:
 
 def is_text(value: Any) -> bool:
     return isinstance(value, AbstractText) or marked(value)
-
-
-def _holds_text(value: Any, n_left: int = _MAX_NESTED) -> bool:
-    if is_text(value):
-        return True
-    if not n_left or type(value) not in (list, tuple, dict):
-        return False
-    items = value.values() if type(value) is dict else value
-    return any(_holds_text(each, n_left - 1) for each in items)
