@@ -14,7 +14,7 @@ from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.runtime.executor.log.run_log import header_of
-from sgc.runtime.executor.run.context import Context, OnText
+from sgc.runtime.executor.run.context import Context, OnBlock, OnText
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
@@ -29,11 +29,13 @@ async def run_graph(
     row: str | None = None,
     tools: Iterable[ToolImpl] = (),
     python: contextvars.Context | None = None,
+    on_block: OnBlock | None = None,
 ) -> RunResult:
     """Runs a verified program once.
 
     row: the key of its row, in place of `options.row`; tools: the program's own; python: the
-    context of the caller, in which pieces of its source run. Raises
+    context of the caller, in which pieces of its source run; on_block: told of each block that
+    comes, of those of mapped calls too. Raises
     ArgumentError, or ToolError for a tool that is not allowed, before any request; later the first
     error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
@@ -46,7 +48,7 @@ async def run_graph(
     has_code = any(node.op == "evaluate" for node in graph.all_nodes())
     context = Context.of(
         graph.name, backend, capabilities, options, on_text, row, called,
-        Sharing(graph) if has_code else None,
+        Sharing(graph) if has_code else None, on_block,
     )  # fmt: skip
     run = Instance(context, values)
     try:

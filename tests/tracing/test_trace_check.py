@@ -22,7 +22,7 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking import check
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.deadline import Deadline, Overdue
-from sgc.tracing.checking.rounds import LENGTHS, rounds
+from sgc.tracing.checking.rounds import LENGTHS, Draw, rounds
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.tracer import trace
 
@@ -203,7 +203,7 @@ NESTED = Type(Kind.LIST, item=Type(Kind.LIST, item=types.INT))
 )
 def test_a_scripted_tool_gives_what_its_type_says(type_, is_of):
     node = Node("tool", (Value("v", type_),), (("name", Lit("look")), ("signature", Lit(""))))
-    call = ScriptedTools(3, ("a", "b c", "")).find(node).call
+    call = ScriptedTools(Draw(3, ("a", "b c", ""))).find(node).call
     results = [asyncio.run(call(n)) for n in range(60)]
     assert all(map(is_of, results))
     assert len({repr(each) for each in results}) > 1

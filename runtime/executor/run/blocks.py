@@ -231,8 +231,11 @@ async def _walk(run: Walked, flow: Flow) -> None:
     names: dict[str, Ref] = {}
     turns: Counter[str] = Counter()
     taken: Counter[int] = Counter()
-    shape = flow.blocks[flow.entry]
+    shape, before, on_block = flow.blocks[flow.entry], "", run.context.on_block
     for number in range(MAX_BLOCKS):
+        if on_block is not None:
+            on_block(run.context.program, before, shape.block.name)
+        before = shape.block.name
         turn = turns[shape.block.name]
         turns[shape.block.name] += 1
         if turn:

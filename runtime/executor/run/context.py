@@ -21,6 +21,8 @@ _NUMBERS = itertools.count(int.from_bytes(os.urandom(7), "big"))
 
 # Called with (node, stream path, text) for new text of a stream, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
+# Called with (program, block, next block) as a run goes on; the first block follows "".
+OnBlock = Callable[[str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Context:
     special: re.Pattern[str] | None
     called: Called
     sharing: Sharing | None = None
+    on_block: OnBlock | None = None
     base: str = ""
     number: int = field(default_factory=lambda: next(_NUMBERS))
 
@@ -55,12 +58,22 @@ class Context:
         row: str | None = None,
         called: Called = Called(),  # noqa: B008  # it is frozen
         sharing: Sharing | None = None,
+        on_block: OnBlock | None = None,
     ) -> Context:
         """Returns a run's context. row: in place of `options.row`."""
         row = options.row if row is None else row
         special = special_pattern(capabilities.special_tokens)
         return Context(
-            program, row, backend, capabilities, options, on_text, special, called, sharing
+            program,
+            row,
+            backend,
+            capabilities,
+            options,
+            on_text,
+            special,
+            called,
+            sharing,
+            on_block,
         )
 
     def part(self, program: str, base: str) -> Context:

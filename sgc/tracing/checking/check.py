@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -51,10 +51,11 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
 from sgc.tracing.body import copied
 from sgc.tracing.checking.deadline import Deadline, Overdue
-from sgc.tracing.checking.rounds import rounds
+from sgc.tracing.checking.rounds import Draw, has_long, rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
+from sgc.tracing.checking.trials import Search, Trial, Walk
 from sgc.tracing.failing import message_of
 from sgc.tracing.object_arguments import as_objects, classes_of
 from sgc.tracing.operators.code.in_python import Scripted, scripting
@@ -64,6 +65,7 @@ from sgc.tracing.pieces.made import Sites
 
 NEW_OBJECTS = 200_000  # between two collections of garbage: a run keeps its values to its end
 MAX_ROUNDS = 72
+N_ROUNDS = 24  # before trials of what they have not reached
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
 # machine does not check less.
 MAX_WORK = 40_000
@@ -107,16 +109,20 @@ def _check(
     loop: Loop,
     deadline: Deadline,
 ) -> None:
-    n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     n_asked, given, is_one_by_one = 0, Arguments(graph), _asks_one_by_one(graph)
-    for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
+    own = _own_texts(function)
+    search = Search(graph, given, own)
+    for number, trial in enumerate(_trials(graph, given, own, search)):
         if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
             return
-        arguments = given.of(number, each)
-        backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
+        arguments, walk = trial.arguments, Walk()
+        backends = _Recorded(trial, walk.asked), _Recorded(trial)
         try:
             with deadline.run():
-                compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop)
+                compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop, walk)
+            n_asked += backends[0].asked.total()
+            if not search.note(trial, walk) and number >= N_ROUNDS:
+                continue
             with deadline.run():
                 interpreted = _attempt(
                     _run_interpreted, function, backends[1], bound, arguments, given.schemas,
@@ -125,7 +131,7 @@ def _check(
         except Overdue as overdue:
             raise _endless(function, arguments, overdue) from None
         n_asked += backends[1].asked.total()
-        is_too_long = isinstance(compiled, LimitExceeded) and each.has_long(arguments.values())
+        is_too_long = isinstance(compiled, LimitExceeded) and has_long(arguments.values())
         are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
         is_ended = isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)
         if is_ended or is_too_long:
@@ -134,6 +140,20 @@ def _check(
             _compare_asked(function, compiled, *backends)
         else:
             _compare(function, compiled, interpreted)
+
+
+def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) -> Iterator[Trial]:
+    """Rounds, then trials of what they have not reached; more rounds where all is reached."""
+    n_trials = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
+    more = enumerate(rounds(own))
+    for number in range(n_trials):
+        trial = search.next(number) if number >= N_ROUNDS else None
+        if trial is None:
+            of, each = next(more, (0, None))
+            if each is None or (search.left and number >= N_ROUNDS):
+                return
+            trial = Trial.of(of, each, given)
+        yield trial
 
 
 def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
@@ -183,25 +203,32 @@ class _Recorded(ScriptedBackend):
     asked: how often each request was made.
     """
 
-    def __init__(self, texts: Sequence[str], number: int) -> None:
+    def __init__(self, trial: Trial, noted: list[tuple[int, str]] | None = None) -> None:
         super().__init__(self._reply_to, self._preferred)
-        self.texts, self.number = texts, number
+        self.trial, self._noted = trial, noted
         self.asked: Counter[str] = Counter()
 
     def _reply_to(self, prompt: Prompt, sampling: Sampling) -> str:
-        self._note(prompt, sampling.max_tokens)
-        key = f"{self.number}/{_end(prompt)}/{sampling.seed}"
-        return obeying(sampling, _index(key), self.texts)
+        draw, n_chars = self._drawn(prompt, sampling.max_tokens)
+        key = f"{draw.number}/{_end(prompt)}/{sampling.seed}"
+        reply = obeying(sampling, _index(key), draw.texts)
+        if self._noted is not None:
+            self._noted.append((n_chars, reply))
+        return reply
 
     def _preferred(self, prompt: Prompt, choices: tuple[str, ...]) -> int:
-        self._note(prompt, choices)
-        return _index(f"{self.number}/{_end(prompt)}/{choices!r}") % len(choices)
+        draw, n_chars = self._drawn(prompt, choices)
+        if self._noted is not None:
+            self._noted.append((n_chars, ""))
+        return _index(f"{draw.number}/{_end(prompt)}/{choices!r}") % len(choices)
 
-    def _note(self, prompt: Prompt, what: object) -> None:
+    def _drawn(self, prompt: Prompt, what: object) -> tuple[Draw, int]:
+        """What the reply to a request is drawn from, and the characters of its prompt."""
         if self.asked.total() >= MAX_ASKED:
             raise _Ended(f"the check ends a run after {MAX_ASKED} requests")
         text = "".join(segment.text for segment in prompt)
         self.asked[f"{len(text)}/{_index(text)}/{what!r}"] += 1
+        return self.trial.draw_for(len(text)), len(text)
 
 
 def _end(prompt: Prompt) -> str:
@@ -214,23 +241,28 @@ def _index(key: str) -> int:
 
 
 def _run_compiled(
-    graph: Graph, backend: _Recorded, arguments: Mapping[str, Any], loop: Loop
+    graph: Graph, backend: _Recorded, arguments: Mapping[str, Any], loop: Loop, walk: Walk
 ) -> RunResult:
     pieces = {node.text("name"): node for node in pieces_in_python(graph)}
-    scripted = ScriptedTools(backend.number, backend.texts)
+    scripted = _tools(backend.trial)
     tools = [
         ToolImpl(name, node.text("source"), scripted.piece(name, node.results[0].type))
         for name, node in pieces.items()
     ]
-    return loop.run(run_graph(graph, backend, arguments, _options(backend), tools=tools))
+    options = _options(backend.trial)
+    return loop.run(run_graph(graph, backend, arguments, options, tools=tools, on_block=walk.note))
 
 
-def _options(backend: _Recorded) -> RunOptions:
+def _tools(trial: Trial) -> ScriptedTools:
+    return ScriptedTools(trial.first, trial.tools, trial.keys)
+
+
+def _options(trial: Trial) -> RunOptions:
     """Options for both runs. Every tool is scripted, as a check must not call the program's own.
     Joins are ordered, as timing differs between the two runs.
     """
-    tools = ScriptedTools(backend.number, backend.texts)
-    return RunOptions(seed=backend.number, allow_tools=tools, ordered_joins=True)
+    seed = trial.first.number
+    return RunOptions(seed=seed, allow_tools=_tools(trial), ordered_joins=True)
 
 
 def _run_interpreted(
@@ -248,9 +280,12 @@ def _run_interpreted(
     given = {name: copied(value) for name, value in given.items()}
     # The body is only checked: it runs on copies of what it reads, and prints nothing.
     overlays = Overlays(True, is_converting=False, sites=Sites(in_python=in_python))
-    replaying, pieces = replay_overlays.set(overlays), scripting.set(_scripted(backend, in_python))
+    replaying, pieces = (
+        replay_overlays.set(overlays),
+        scripting.set(_scripted(backend.trial, in_python)),
+    )
     try:
-        return finished(start_eager(function, given, backend, _options(backend), loop))
+        return finished(start_eager(function, given, backend, _options(backend.trial), loop))
     except SgcError:
         raise
     except Exception as error:
@@ -261,11 +296,11 @@ def _run_interpreted(
         scripting.reset(pieces)
 
 
-def _scripted(backend: _Recorded, in_python: PiecesInPython | None) -> Scripted | None:
+def _scripted(trial: Trial, in_python: PiecesInPython | None) -> Scripted | None:
     """What stands for pieces that run in Python, in an interpreted run."""
     if in_python is None:
         return None
-    scripted = ScriptedTools(backend.number, backend.texts)
+    scripted = _tools(trial)
 
     def piece(key: str, values: tuple[Any, ...]) -> Any:
         found = in_python.found[key]

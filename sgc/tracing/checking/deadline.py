@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _LOOKS_EACH_S = 1.0
+WAITING = 6
 
 
 class Overdue(BaseException):
@@ -16,14 +17,18 @@ class Overdue(BaseException):
 
 
 class Deadline:
-    """Ends a run that takes longer than so many seconds, by raising Overdue in the thread that made
-    this. Code that is not Python's own is ended when it returns to Python.
+    """Ends a run that takes more than so many seconds of its thread, or `WAITING` times as many by
+    the clock, by raising Overdue in the thread that made this. Code that is not Python's own is
+    ended when it returns to Python.
+
+    A thread's own seconds are counted, as a busy machine may keep it waiting.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._ident = seconds, threading.get_ident()
+        self._clock = time.pthread_getcpuclockid(self._ident)
         self._lock, self._is_closed = threading.Lock(), threading.Event()
-        self._ends_at: float | None = None  # of the current run
+        self._ends_at: tuple[float, float] | None = None  # of the current run
         self._watch = threading.Thread(target=self._watched, name="sgc-deadline", daemon=True)
 
     def __enter__(self) -> Deadline:
@@ -37,7 +42,8 @@ class Deadline:
     @contextmanager
     def run(self) -> Iterator[None]:
         """One run, of several one after another."""
-        self._ends_at = time.monotonic() + self._seconds
+        own, clock = time.clock_gettime(self._clock), time.monotonic()
+        self._ends_at = own + self._seconds, clock + WAITING * self._seconds
         try:
             yield
         finally:
@@ -47,9 +53,12 @@ class Deadline:
     def _watched(self) -> None:
         while not self._is_closed.wait(min(_LOOKS_EACH_S, self._seconds)):
             with self._lock:
-                if self._ends_at is not None and time.monotonic() > self._ends_at:
+                if self._ends_at is not None and self._is_over(*self._ends_at):
                     self._ends_at = None
                     _raise_in(self._ident)
+
+    def _is_over(self, own: float, clock: float) -> bool:
+        return time.clock_gettime(self._clock) > own or time.monotonic() > clock
 
 
 def _raise_in(ident: int) -> None:

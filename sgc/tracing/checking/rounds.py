@@ -21,6 +21,14 @@ MAX_REPLY = 5000  # characters; replies stay in all later prompts
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """Texts, and the number that decides which of them is drawn for what."""
+
+    number: int
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """texts: arguments are taken from these, from `first` on: successive ones if is_spread, else
     all the same; replies: generations are taken from these.
@@ -35,18 +43,19 @@ class Round:
         """The text of the argument with this index."""
         return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
 
-    def has_long(self, arguments: Iterable[object]) -> bool:
-        """Whether one of the arguments is a text longer than all replies, or holds one as long.
 
-        Code of a graph that goes through a text letter by letter may be too much for so long a
-        text, and is of use for others.
-        """
-        return any(
-            len(each) > MAX_REPLY
-            if isinstance(each, str)
-            else any(len(part) >= MAX_REPLY for part in _texts_in([each]))  # they are cut there
-            for each in arguments
-        )
+def has_long(arguments: Iterable[object]) -> bool:
+    """Whether one of the arguments is a text longer than all replies, or holds one as long.
+
+    Code of a graph that goes through a text letter by letter may be too much for so long a
+    text, and is of use for others.
+    """
+    return any(
+        len(each) > MAX_REPLY
+        if isinstance(each, str)
+        else any(len(part) >= MAX_REPLY for part in _texts_in([each]))  # they are cut there
+        for each in arguments
+    )
 
 
 def _texts_in(values: Iterable[object]) -> Iterator[str]:

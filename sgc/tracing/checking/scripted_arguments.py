@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 from sgc.core.shapes import as_data
 from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.op_specs import NUMERIC
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.interface.argument_shapes import schemas_of
+from sgc.tracing.checking.hints import NO_HINTS, Hints
 from sgc.tracing.checking.rounds import MAX_REPLY, Round
 
 IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
 MAX_KEYS = 16
 MAX_DEPTH = 4
+MAX_NUMBER = 64  # it may be the number of turns of a loop
+_TYPES = {
+    "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
+    "dict": "object", "tuple": "tuple",
+}  # fmt: skip
 _KEYED = ("item", "get", "has")
 
 
@@ -24,14 +32,19 @@ class Arguments:
     def __init__(self, graph: Graph) -> None:
         self._params = [param.value for param in graph.params]
         self.schemas = schemas_of(graph)
-        self._keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
+        self.keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
 
-    def of(self, number: int, each: Round) -> dict[str, Any]:
+    def of(self, number: int, each: Round, hints: Hints = NO_HINTS) -> dict[str, Any]:
+        """hints: of what a test looks for in them."""
         found = {}
+        keys = tuple(dict.fromkeys((*hints.keys, *self.keys)))[:MAX_KEYS]
         for index, param in enumerate(self._params):
             if param.name in self.schemas:
-                data = _Data(Random(f"{number}/{index}"), self._keys, each, number % 3 == 0)
+                data = Data(Random(f"{number}/{index}"), keys, each, number % 3 == 0)
                 found[param.name] = data.of(as_data(self.schemas[param.name]))
+            elif param.type.kind in NUMERIC and hints.numbers:
+                value = Random(f"{number}/{index}").choice(hints.numbers) + number % 3 - 1
+                found[param.name] = max(min(value, MAX_NUMBER), -MAX_NUMBER)
             else:
                 found[param.name] = _argument(param.type, index, number, each)
         return found
@@ -52,6 +65,34 @@ def _fn(node: Node) -> Any:
     return fn.value if isinstance(fn, Lit) else None
 
 
+def schema_of_text(annotation: str) -> dict[str, Any]:
+    """The schema of an annotation that is a text, as far as it is of Python's own types; data of
+    any type for other parts."""
+    try:
+        return _schema(ast.parse(annotation.strip(), mode="eval").body)
+    except SyntaxError:
+        return {}
+
+
+def _schema(tree: ast.expr) -> dict[str, Any]:
+    if isinstance(tree, ast.BinOp):
+        return {"anyOf": [_schema(tree.left), _schema(tree.right)]}
+    if isinstance(tree, ast.Constant) and tree.value is None:
+        return {"type": "null"}
+    of, parts = tree, []
+    if isinstance(tree, ast.Subscript):
+        of, within = tree.value, tree.slice
+        parts = [*map(_schema, within.elts if isinstance(within, ast.Tuple) else [within])]
+    name = _TYPES.get(of.id.lower() if isinstance(of, ast.Name) else "")
+    if name == "array" and parts:
+        return {"type": "array", "items": parts[0]}
+    if name == "object" and len(parts) == 2:
+        return {"type": "object", "additionalProperties": parts[1]}
+    if name == "tuple":
+        return {"type": "tuple", "prefixItems": parts}
+    return {"type": name} if name else {}
+
+
 def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
     if type_.kind is Kind.INT:
         return (3, 1, 17)[(index + number) % 3]
@@ -68,7 +109,7 @@ def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
     return each.text(index)
 
 
-class _Data:
+class Data:
     """Draws data of schemas. keys: keys for dicts; is_whole: whether dicts have all of them."""
 
     def __init__(self, random: Random, keys: tuple[str, ...], each: Round, is_whole: bool) -> None:

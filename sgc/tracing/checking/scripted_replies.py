@@ -7,6 +7,7 @@ stay as nasty as they are.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from sgc.tracing.kinds.text_types import texts_of
 from sgc.tracing.values.json.known_json import resolved
 
 MAX_DEPTH = 8
+MAX_MATCHED = 40  # bytes: patterns may take long for longer texts
 
 
 def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
@@ -24,10 +26,16 @@ def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
     text = texts[drawn % len(texts)]
     if sampling.regex is not None:
         among = texts_of(sampling.regex, sampling.max_tokens) or (text,)
-        return text if text in among else among[drawn % len(among)]
+        return text if text in among or _matches(sampling, text) else among[drawn % len(among)]
     if sampling.json_schema is not None:
         return _json(sampling.json_schema, drawn, texts)
     return text
+
+
+def _matches(sampling: Sampling, text: str) -> bool:
+    assert sampling.regex is not None
+    is_short = len(text.encode("utf-8", "replace")) <= min(sampling.max_tokens, MAX_MATCHED)
+    return is_short and re.fullmatch(sampling.regex, text) is not None
 
 
 def _json(schema_text: str, drawn: int, texts: Sequence[str]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +19,11 @@ from sgc.ir.types import TEXT, Kind, Type
 from sgc.runtime.executor.interface.failures import Failed, MadeUp, class_names
 from sgc.runtime.executor.interface.plain import canonical
 from sgc.runtime.executor.interface.tools import ToolImpl
+from sgc.tracing.checking.rounds import Draw, Round
+from sgc.tracing.checking.scripted_arguments import Data, schema_of_text
 
 FAILS_ONE_IN = 2  # calls of a tool whose failures the program handles
+OTHER_ONE_IN = 8  # results that are data of another form than a tool says
 PIECE_FAILS_ONE_IN = 4  # runs of a piece in Python
 # The exception classes of a tool's failures that a program may distinguish, by the tool's name.
 Failures = Mapping[str, tuple[type[Exception], ...]]
@@ -59,22 +64,31 @@ def _failed(kind: type[Exception], why: str) -> Failed:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTools:
-    """Stands for every tool. A result depends on the tool's name, its arguments and the round."""
+    """Stands for every tool. A result depends on the tool's name, its arguments and what is drawn
+    from. own: that of some tools, by name; keys: of the dicts that they give.
+    """
 
-    number: int
-    texts: Sequence[str]
+    draw: Draw
+    own: Mapping[str, Draw] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
     failures: Failures = field(default_factory=lambda: _failures.get())
 
     def find(self, node: Node) -> ToolImpl:
         """A scripted tool for any name, so that no run looks for the real one."""
         name, type_ = node.text("name"), node.results[0].type
+        schema = schema_of_text(node.text("signature").rpartition("->")[2])
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            drawn = self._drawn(name, canonical([args, kwargs]))
+            draw = self.own.get(name, self.draw)
+            drawn = _drawn(draw, name, canonical([args, kwargs]))
             kinds = self.failures.get(name, ())
             if kinds and drawn % FAILS_ONE_IN == 0:
-                raise MadeUp(_failed(kinds[drawn // FAILS_ONE_IN % len(kinds)], self._text(drawn)))
-            return self._value(type_, drawn)
+                kind = kinds[drawn // FAILS_ONE_IN % len(kinds)]
+                raise MadeUp(_failed(kind, _text(draw, drawn)))
+            if type_.kind is Kind.JSON and schema and drawn // 5 % OTHER_ONE_IN:
+                each = Round(draw.texts, drawn % 97, True, draw.texts)
+                return Data(Random(drawn), self.keys, each, drawn % 3 == 0).of(schema)
+            return _value(type_, draw, drawn)
 
         return ToolImpl(name, node.text("signature"), call, is_async=True)
 
@@ -82,32 +96,44 @@ class ScriptedTools:
         """What stands for a piece that runs in Python; its failures are real errors."""
 
         def call(*args: Any) -> Any:
-            drawn = self._drawn(name, repr(args))
+            draw = self.own.get(name, self.draw)
+            drawn = _drawn(draw, name, repr(args))
             kinds = self.failures.get(name, ())
             if kinds and drawn % PIECE_FAILS_ONE_IN == 0:
-                raise kinds[drawn // PIECE_FAILS_ONE_IN % len(kinds)](self._text(drawn))
+                raise kinds[drawn // PIECE_FAILS_ONE_IN % len(kinds)](_text(draw, drawn))
             if type_.kind is Kind.JSON:
-                some = (self._text(drawn), [*self.texts[: drawn % 3]], drawn % 5)
-                return (*some, self._value(type_, drawn), None)[drawn // 7 % 5]
-            return self._value(type_, drawn)
+                some = (_text(draw, drawn), [*draw.texts[: drawn % 3]], drawn % 5)
+                return (*some, _value(type_, draw, drawn), None)[drawn // 7 % 5]
+            return _value(type_, draw, drawn)
 
         return call
 
-    def _drawn(self, name: str, given: str) -> int:
-        key = f"{self.number}/{name}/{given}"
-        return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big")
 
-    def _text(self, drawn: int) -> str:
-        return self.texts[drawn % len(self.texts)]
+def _drawn(draw: Draw, name: str, given: str) -> int:
+    key = f"{draw.number}/{name}/{given}"
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big")
 
-    def _value(self, type_: Type, drawn: int) -> Any:
-        if type_.kind is Kind.LIST:
-            return [self._value(type_.item or TEXT, drawn // 4 + n) for n in range(drawn % 4)]
-        text = self._text(drawn)
-        values: dict[Kind, Any] = {
-            Kind.INT: (3, 1, 17)[drawn % 3],
-            Kind.FLOAT: (0.5, 0.0, 1.0)[drawn % 3],
-            Kind.BOOL: drawn % 2 == 0,
-            Kind.JSON: {"text": text, "number": drawn % 5},
-        }
-        return values.get(type_.kind, text)
+
+def _text(draw: Draw, drawn: int) -> str:
+    return draw.texts[drawn % len(draw.texts)]
+
+
+def _value(type_: Type, draw: Draw, drawn: int) -> Any:
+    if type_.kind is Kind.LIST:
+        return [_value(type_.item or TEXT, draw, drawn // 4 + n) for n in range(drawn % 4)]
+    text = _text(draw, drawn)
+    values: dict[Kind, Any] = {
+        Kind.INT: (3, 1, 17)[drawn % 3],
+        Kind.FLOAT: (0.5, 0.0, 1.0)[drawn % 3],
+        Kind.BOOL: drawn % 2 == 0,
+        Kind.JSON: _data(text, drawn),
+    }
+    return values.get(type_.kind, text)
+
+
+def _data(text: str, drawn: int) -> Any:
+    """The data that a text is, if it is JSON of an object or a list."""
+    if text[:1] in ("{", "["):
+        with suppress(ValueError):
+            return json.loads(text)
+    return {"text": text, "number": drawn % 5}
