@@ -224,13 +224,22 @@ TRACING = (
     *_of(
         "sgc/tracing/checking/check.py",
         "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
-        ("if more := compiled.asked - interpreted.asked:",
-         "if more := interpreted.asked - compiled.asked:"),
         ("isinstance(compiled, TurnsExceeded) or (are_ended", "(are_ended"),
         ("isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)",
          "isinstance(compiled, TurnsExceeded)"),
         ("if is_ended or is_too_long:", "if is_ended:"),
+    ),
+    *_of(
+        "sgc/tracing/checking/comparing.py",
+        "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
+        ("if more := compiled - interpreted:", "if more := interpreted - compiled:"),
         ("    _compare_calls(function, compiled, interpreted)\n    for a", "    for a"),
+    ),
+    *_of(
+        "sgc/tracing/checking/trials.py", "tests/tracing/test_check_reaches.py",
+        ("if n_chars < bound", "if n_chars <= bound"),
+        ("self.decided[program, block] = len(self.asked)", "self.decided[program, block] = 0"),
+        ("if hints.tools:", "if False:"),
     ),
     *_of(
         "sgc/tracing/checking/rounds.py", "tests/tracing/test_trace_check.py",

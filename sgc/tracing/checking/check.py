@@ -12,22 +12,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
 from sgc.core.places import innermost_user_line, own_texts
 from sgc.core.session import replay_overlays
-from sgc.core.stops import INTERPRET
 from sgc.errors import (
-    DeoptReached,
     ProgramError,
     ProgramRaised,
     SgcError,
     TraceError,
     TurnsExceeded,
-    UnknownVariable,
-    UsageError,
 )
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.analysis.host_calls import pieces_in_python
@@ -48,8 +43,9 @@ from sgc.runtime.executor.run.loop import (
     shared,
 )
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.runtime.executor.run.record import Request, RunResult
+from sgc.runtime.executor.run.record import RunResult
 from sgc.tracing.body import copied
+from sgc.tracing.checking.comparing import compare, compare_asked
 from sgc.tracing.checking.deadline import Deadline, Overdue
 from sgc.tracing.checking.rounds import Draw, has_long, rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
@@ -137,9 +133,9 @@ def _check(
         if is_ended or is_too_long:
             # Interpreted, it has no bound, or the same: it makes the same requests.
             assert isinstance(compiled, SgcError)
-            _compare_asked(function, compiled, *backends)
+            compare_asked(function, compiled, *(each.asked for each in backends))
         else:
-            _compare(function, compiled, interpreted)
+            compare(function, compiled, interpreted)
 
 
 def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) -> Iterator[Trial]:
@@ -307,119 +303,3 @@ def _scripted(trial: Trial, in_python: PiecesInPython | None) -> Scripted | None
         return scripted.piece(found.impl.name, in_python.gives[key])(*values)
 
     return piece
-
-
-def _compare_asked(
-    function: Definition, error: SgcError, compiled: _Recorded, interpreted: _Recorded
-) -> None:
-    if more := compiled.asked - interpreted.asked:
-        raise TraceError(
-            f"the trace of {function.name} is wrong: until it reaches a bound ({error.message}) it "
-            f"asks for {more.total()} replies that the interpreted program does not",
-            where=error.where,
-            hint="a value known only at run time was used in a way that tracing cannot see; "
-            "run with --interpret",
-        )
-
-
-def _compare(
-    function: Definition, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
-) -> None:
-    if isinstance(compiled, DeoptReached):
-        return
-    if isinstance(compiled, SgcError) or isinstance(interpreted, SgcError):
-        if _failed(compiled) == _failed(interpreted):
-            return
-        if isinstance(interpreted, ProgramRaised):
-            raise TraceError(
-                f"interpreted, {function.name} raised {interpreted.message}; its trace does not",
-                where=interpreted.where,
-                hint="the program looks into a value that tracing cannot see",
-            ) from interpreted.__cause__
-        is_raised = isinstance(compiled, ProgramRaised) or isinstance(interpreted, SgcError)
-        if isinstance(compiled, (ProgramError, UsageError)) and not is_raised:
-            error = TraceError(
-                f"compiled, {function.name} would fail: {compiled.message}",
-                where=compiled.where,
-                hint=compiled.hint or INTERPRET,
-            )
-            error.fails_at = compiled.where
-            raise error from compiled
-        failed = compiled if isinstance(compiled, SgcError) else interpreted
-        assert isinstance(failed, SgcError)
-        raise _differs(function, "one of the two runs fails", str(failed)) from failed
-    left, right = _asked(compiled), _asked(interpreted)
-    for key in sorted(left.keys() | right.keys()):
-        ours, theirs = left.get(key), right.get(key)
-        if ours is None or theirs is None or ours.identity() != theirs.identity():
-            found = ours or theirs
-            assert found is not None
-            raise _mismatch(function, found, ours, theirs)
-    _compare_calls(function, compiled, interpreted)
-    for a, b in zip(compiled.streams, interpreted.streams, strict=False):
-        if (a.text, dict(a.variables)) != (b.text, dict(b.variables)):
-            raise _differs(function, f"stream {a.path}", _first_difference(a, b))
-    if len(compiled.streams) != len(interpreted.streams):
-        raise _differs(function, "the number of streams", "")
-    if _plain(compiled.ret_value) != _plain(interpreted.ret_value):
-        raise _differs(
-            function, "the value returned", f"{compiled.ret_value!r}, {interpreted.ret_value!r}"
-        )
-
-
-def _compare_calls(function: Definition, compiled: RunResult, interpreted: RunResult) -> None:
-    for ours, theirs in zip_longest(compiled.tool_calls, interpreted.tool_calls):
-        if ours is None or theirs is None or ours.identity() != theirs.identity():
-            shown = [
-                f"{call.name}({call.arguments})" if call else "none" for call in (ours, theirs)
-            ]
-            raise _differs(function, "a tool's call", ", ".join(shown))
-
-
-def _failed(outcome: RunResult | SgcError) -> str:
-    """The kind of error that a run ended with, and its message if the program raised it."""
-    if isinstance(outcome, ProgramRaised):
-        kind, _, message = outcome.message.partition(": ")
-        return kind if kind == UnknownVariable.__name__ else f"{kind}: {message}"
-    return type(outcome).__name__ if isinstance(outcome, SgcError) else ""
-
-
-def _asked(result: RunResult) -> dict[tuple[str, int, str], Request]:
-    return {(r.path, r.ordinal, r.kind): r for r in result.requests}
-
-
-def _mismatch(
-    function: Definition, found: Request, ours: Request | None, theirs: Request | None
-) -> TraceError:
-    if ours is None or theirs is None:
-        who = "interpreted" if ours is None else "compiled"
-        what = f"only the {who} program asks for {found.name or found.kind!r}"
-    else:
-        what = f"compiled and interpreted, {found.name or found.kind!r} is asked differently"
-    return TraceError(
-        f"the trace of {function.name} is wrong: {what}",
-        where=str(found.loc or ""),
-        hint="a value known only at run time was used in a way that tracing cannot see, such as "
-        "`x in text`, text.replace(x, …) or f-string == text, or the program depends on time or "
-        "randomness; run with --interpret",
-    )
-
-
-def _differs(function: Definition, what: str, detail: str) -> TraceError:
-    return TraceError(
-        f"the trace of {function.name} is wrong: {what} differs when interpreted"
-        + (f": {detail}" if detail else ""),
-        hint="a value known only at run time was used in a way that tracing cannot see; "
-        "run with --interpret",
-    )
-
-
-def _first_difference(a: Any, b: Any) -> str:
-    for name in a.variables:
-        if a.variables[name] != b.variables.get(name):
-            return f"variable {name!r}: {a.variables[name]!r}, {b.variables.get(name)!r}"
-    return f"text {a.text!r}, {b.text!r}"
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from sgc.ir.graph import Graph, Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
@@ -197,9 +197,12 @@ def _of_code(code: str) -> Hints:
     ]
     return Hints(
         tuple(each for each in constants if type(each) is str),
-        tuple(each for each in constants if type(each) in (int, float)),
-        tuple(keys), tuple(patterns),
+        tuple(each for each in constants if _is_number(each)), tuple(keys), tuple(patterns),
     )  # fmt: skip
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return type(value) in (int, float)
 
 
 def _keys_of(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from random import Random
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -14,7 +15,7 @@ from sgc.ir.regex_tree import REPEATS, bodies
 MAX_MORE = 3  # repetitions beyond the fewest
 MAX_CHARS = 400
 _SOME = "abcxyzABC0123789 _-.,:;!?()[]{}'\"/\n\té"
-_CATEGORIES = {
+_CATEGORIES: Mapping[Any, Callable[[str], bool]] = {
     sre.CATEGORY_DIGIT: str.isdigit,
     sre.CATEGORY_SPACE: str.isspace,
     sre.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
