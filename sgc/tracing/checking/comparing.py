@@ -1,4 +1,4 @@
-"""Compares a compiled run with an interpreted one: their requests, texts, variables and tool calls."""
+"""Compares a compiled run with an interpreted one: requests, texts, variables and tool calls."""
 
 from __future__ import annotations
 
