@@ -275,8 +275,9 @@ class RadixTree:
     def check(self) -> None:
         """Verifies every invariant; for tests and the worker's `check` option."""
         n_tokens = n_evictable = 0
-        queued = [id(node) for stamp, _, node in self._heap if stamp == node.queued]
-        assert len(set(queued)) == len(queued), "a node is queued twice"
+        in_order = [id(node) for stamp, _, node in self._heap if stamp == node.queued]
+        queued = set(in_order)
+        assert len(queued) == len(in_order), "a node is queued twice"
         for node in self.nodes():
             n_tokens += len(node)
             n_evictable += len(node) if node.locks == 0 else 0
@@ -297,7 +298,7 @@ class RadixTree:
         assert n_tokens == self.n_tokens
         assert n_evictable == self.n_evictable
         pages = self.all_pages()
-        assert len(np.unique(pages)) == len(pages), "a page is in the tree twice"
+        assert np.bincount(pages, minlength=1).max() <= 1, "a page is in the tree twice"
 
     def _lock_until(self, node: Node, stop: Node | None) -> None:
         self._clock += 1

@@ -83,19 +83,26 @@ class HttpEngine:
 
 
 @pytest.fixture(scope="session")
-def http_engine() -> Iterator[HttpEngine]:
+def shared_engine() -> Iterator[HttpEngine]:
     with EmbeddedEngine("fake", ARGUMENTS) as engine:
         yield HttpEngine(engine)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def http_engine(shared_engine: HttpEngine) -> HttpEngine:
+    """With an empty cache: each step checks all that is in it."""
+    assert shared_engine.ask("/flush_cache", method="POST").status == 200
+    return shared_engine
+
+
+@pytest.fixture(scope="module")
 def ask(http_engine: HttpEngine) -> Callable[..., Answer]:
     return http_engine.ask
 
 
 @pytest.fixture(scope="session")
-def client(http_engine: HttpEngine) -> Iterator[OpenAI]:
-    with http_engine.client() as made:
+def client(shared_engine: HttpEngine) -> Iterator[OpenAI]:
+    with shared_engine.client() as made:
         yield made
 
 
