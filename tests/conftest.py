@@ -18,7 +18,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import Runtime
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
-from sgc.tracing import tracer
+from sgc.tracing import trace, tracer
 from sgc.tracing.checking import check
 from sgc.tracing.paths.exploration import Budget
 
@@ -104,11 +104,14 @@ def _short_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def _small_budgets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many programs of tests are refused when the budget of exploring is spent: a tenth of what it
-    is by default does for them. A program that needs more says so."""
+    """Many programs of tests are refused when the budget of exploring is spent, or begun anew with
+    what that has told: a tenth of what it is by default does for them. A program that needs more
+    says so."""
     if "full_budget" in request.keywords:
         return
     monkeypatch.setattr(tracer, "Budget", partial(Budget, work=100_000))
+    for module in (trace, tracer):
+        monkeypatch.setattr(module, "WORK_KEPT", 20_000)
 
 
 @pytest.fixture

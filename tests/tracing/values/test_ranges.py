@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from control_flow import agree, outcome, replying
-from tests_support import written
+from tests_support import one_in, written
 
 import sgc
 from sgc.runtime.executor.run.options import RunOptions
@@ -101,6 +101,7 @@ def by_steps(s, a: int, b: int):
             s += f"{k}{i}"
 
 
+@pytest.mark.full_budget
 def test_steps_known_only_at_run_time():
     graph = agree_on(by_steps, "ab").graph
     assert sum(node.op == "gen" for node in graph.all_nodes()) == 4  # up and down, first and later
@@ -127,7 +128,7 @@ AS_CODE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("line", AS_CODE)
+@pytest.mark.parametrize("line", one_in(4, AS_CODE))
 def test_what_needs_the_numbers_is_code(line: str, made: Made):
     function = made(f"def p(s, n: int):\n    s += 'a' + sgc.gen('a')\n    {line}\n")
     assert "evaluate" in {node.op for node in function.compile().graph.nodes()}
