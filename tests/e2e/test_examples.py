@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests_support import asked, at_levels, results
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer
 
 import sgc
 from sgc.programs.function import Function
@@ -25,7 +25,7 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
 
 ROOT = Path(__file__).resolve().parents[2]
-TOKENIZER = AutoTokenizer.from_pretrained(ROOT / "runtime/engine/assets/sgc_tiny")
+TOKENIZER = Tokenizer.from_file(str(ROOT / "runtime/engine/assets/sgc_tiny/tokenizer.json"))
 
 ARGUMENTS = {
     "tip_suggestion": {"topic": "staying healthy"},
@@ -115,7 +115,7 @@ def tokenize(prompt: Prompt, text: str = "") -> list[int]:
     for segment in segments:
         if isinstance(segment, TextRun):
             assert not segment.literal
-            ids += TOKENIZER(segment.text, add_special_tokens=not ids)["input_ids"]
+            ids += TOKENIZER.encode(segment.text, add_special_tokens=not ids).ids
         else:
             ids += segment.ids
     return ids
