@@ -1,4 +1,4 @@
-"""Images through OpenAI's API and SGLang's."""
+"""Images through OpenAI's API and SGLang's. What needs no engine is in test_places.py."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from vision_engine import Reference
 from vision_folders import SHOWN, picture, png
 
 from sgc.runtime.engine.launch import EmbeddedEngine
+
+pytestmark = pytest.mark.slow  # each of the engine's processes imports transformers
 
 ONE, TWO = picture(1), picture(2, 90, 30)
 
@@ -65,7 +67,6 @@ def _chat(url: str, content: Any, **more: Any) -> Any:
     return _post(url, "/v1/chat/completions", body)
 
 
-@pytest.mark.slow
 def test_chats_with_images_are_those_of_transformers(url: str, reference: Reference) -> None:
     content = [_said("first "), _part(ONE), _said(" second "), _part(TWO), _said(" which?")]
     reply = _chat(url, content)
@@ -137,7 +138,6 @@ def test_images_are_of_users(url: str) -> None:
     assert "images are in users' messages" in reply["error"]["message"]
 
 
-@pytest.mark.slow
 def test_a_model_of_text_refuses_them_by_name() -> None:
     with EmbeddedEngine("default", ["--http", "0"]) as engine:
         url = _url(engine)
