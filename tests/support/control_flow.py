@@ -131,7 +131,7 @@ def agree(
 ) -> Graph:
     """Asserts that runs at two levels equal interpreted ones, for `n` seeds; returns the graph.
 
-    With EXAMPLES=all, each seed's at both; else those of half the seeds, at each level in turn.
+    With EXAMPLES=all, each seed's at both; else those of some of the seeds, at each level in turn.
     graph: what the function was traced to, to run it with other arguments.
     """
     from sgc.programs.program import Program
@@ -140,7 +140,7 @@ def agree(
     seen: set[str] = set()
     programs = [(level, Program(optimize(graph, level))) for level in levels]
     for seed in range(n):
-        if not IS_WHOLE and seed >= n // 2 and len(seen) > 1:
+        if seed >= _n_seeds(n) and len(seen) > 1:
             break
         options = RunOptions(seed=seed, allow_tools=resolve_tools(tools))
 
@@ -154,6 +154,11 @@ def agree(
             assert ran(program) == wanted, f"seed {seed} at -O{level}"
     assert len(seen) > 1, "the replies decide nothing"
     return graph
+
+
+def _n_seeds(n: int) -> int:
+    """How many of `n` seeds are run: all with EXAMPLES=all, else a third, or half of few."""
+    return n if IS_WHOLE else min(n // 2, max(3, n // 3))
 
 
 def _is_repeated(found: Any, seen: set[str]) -> bool:

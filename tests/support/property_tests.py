@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import settings
 
-SHARE = 8  # of the whole number, so that `make test` is soon done
+SHARE = 16  # of the whole number, so that `make test` is soon done
 IS_WHOLE = os.environ.get("EXAMPLES") == "all"
 
 

@@ -137,6 +137,7 @@ def test_defaults_of_parameters_are_not_changed(change: Any) -> None:
     assert _tells.__kwdefaults__ == {"counts": {}}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("change", [_counts, _names, _keeps, _of_class, _shares])
 @pytest.mark.parametrize("is_sure", [True, False])
 def test_objects_and_classes_of_a_module_are_not_changed(change: Any, is_sure: bool) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 import outside_module
 import pytest
 from control_flow import agree
+from tests_support import one_in
 
 import sgc
 from sgc.errors import TraceError
@@ -120,7 +121,7 @@ def state() -> str:
     return repr((TEAM, BY_NAME, QUEUE, FIXED, SEEN, MANY[:9], len(MANY)))
 
 
-@pytest.mark.parametrize("change", CHANGING, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", one_in(4, CHANGING), ids=lambda change: change.__name__)
 def test_a_program_that_changes_them_is_refused(change: Callable[..., None]) -> None:
     def program(s, q: str):
         s += q + sgc.gen("a", max_tokens=3)
@@ -190,7 +191,7 @@ OF_MODULES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("change", OF_MODULES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", one_in(4, OF_MODULES), ids=lambda change: change.__name__)
 def test_a_program_that_changes_another_module_is_refused(change: Callable[..., None]) -> None:
     def program(s, q: str):
         s += q + sgc.gen("a", max_tokens=3)
@@ -272,7 +273,7 @@ HIDING: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", HIDING.values(), ids=HIDING)
+@pytest.mark.parametrize("change", one_in(5, HIDING.values()), ids=HIDING)
 def test_a_change_of_what_hides_its_state_is_refused(
     change: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

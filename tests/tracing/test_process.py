@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree
+from tests_support import one_in
 
 import sgc
 from sgc.errors import TraceError
@@ -117,7 +118,7 @@ ASKING = {
 }
 
 
-@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
+@pytest.mark.parametrize("ask", one_in(10, ASKING.values()), ids=ASKING)
 def test_what_asks_about_its_process_is_refused_with_its_line(ask: Callable[[], str]) -> None:
     def program(s, q: str):
         s += q + sgc.gen("a", max_tokens=3)

@@ -35,7 +35,11 @@ HISTORY = [
 ]
 
 
-@pytest.fixture(scope="module", params=[("qwen", QWEN), ("mistral", MISTRAL)], ids=lambda x: x[0])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(("qwen", QWEN), marks=pytest.mark.slow), ("mistral", MISTRAL)],
+    ids=lambda x: x[0],
+)
 def ask(
     request: pytest.FixtureRequest, http_engine: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:
@@ -53,7 +57,6 @@ def ask(
         yield asking
 
 
-@pytest.mark.sweep
 def test_calls_are_made_in_the_template_s_form(ask: Any) -> None:
     found = ask("/v1/chat/completions", tool_choice="required", parallel_tool_calls=False).json
     (call,) = found["choices"][0]["message"]["tool_calls"]

@@ -94,6 +94,7 @@ BROKEN: dict[str, bytes] = {
 NAMES = sorted({*KINDS, *OTHERS})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broken_file_is_named(folder: Path, name: str, what: str) -> None:
@@ -148,6 +149,7 @@ def circle(path: Path) -> None:
     path.symlink_to(path)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("put", [pipe, link_to_nothing, endless, circle, Path.mkdir])
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json", INDEX,
                                   "chat_template.jinja", WEIGHTS])  # fmt: skip
@@ -176,6 +178,7 @@ def test_the_hubs_links_are_followed(folder: Path, tmp_path: Path) -> None:
     read_all(snapshot)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("weight_map", [
     [], "x", 3, ["a.safetensors"],
     *({"a": name} for name in (
@@ -236,6 +239,7 @@ HEADERS: dict[str, bytes] = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("what", HEADERS)
 def test_a_header_that_lies_is_named(folder: Path, what: str) -> None:
     with_header(folder / WEIGHTS, HEADERS[what])

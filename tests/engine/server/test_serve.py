@@ -69,7 +69,10 @@ def refused(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+# What SIGTERM does without requests is also in test_drain.py.
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT]
+)
 def test_signal_stops_it_promptly_and_removes_the_socket(
     number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -87,7 +87,7 @@ def tip(s: Any, topic: Any) -> None:
     s += sgc.gen("one", max_tokens=5, ignore_eos=True)
 
 
-@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("captured", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_run_and_its_requests_are_one_trace(
     captured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree
+from tests_support import one_in
 
 import sgc
 from sgc.ir.graph import Graph
@@ -85,7 +86,7 @@ def test_a_partial_of_a_program():
     closed(program)
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize("way", one_in(3, sorted(WAYS)))
 def test_functions_of_a_table(way: str):
     @sgc.function
     def program(s, q: str):

@@ -151,7 +151,7 @@ WHOLE = [
     in_the_program, in_a_helper, in_a_called_program, in_a_comprehension, handled_by_the_caller,
     has_an_end, suppressed, told_by_a_child, after_a_change,
 ]  # fmt: skip
-OTHERS = [ends_a_loop_of_python, in_a_generator, asked_by_getattr, by_a_library]
+OTHERS = [in_a_generator, ends_a_loop_of_python, asked_by_getattr, by_a_library]
 
 
 @pytest.mark.sweep

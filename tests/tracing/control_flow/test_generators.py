@@ -81,6 +81,7 @@ CASES = [(generator, use) for generator in GENERATORS for use in USES]
 LEFT = [(generator, use) for generator, use in CASES if GENERATORS[generator][0] and USES[use][0]]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("generator", "use"), LEFT)
 def test_a_generator_with_something_left_to_do_is_refused(generator: str, use: str) -> None:
     program = _program(GENERATORS[generator][1], USES[use][1])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from control_flow import agree
 
 import sgc
@@ -162,6 +163,7 @@ def test_the_next_item_of_a_generator():
     closed(program, Budget())
 
 
+@pytest.mark.slow
 def test_the_items_of_a_generator_in_a_display():
     @sgc.function
     def program(s, words: list[str]):

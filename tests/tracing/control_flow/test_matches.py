@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from control_flow import outcome, replying
+from tests_support import one_in
 
 import sgc
 from sgc.runtime.executor.run.options import RunOptions
@@ -116,8 +117,7 @@ OF_DICTS = (
 DICTS = ("json.loads(s['a'])", "{'role': s['a'], 'text': [q, 'x'], 'n': {'role': 'user', 'n': q}}")
 
 
-@pytest.mark.parametrize("subject", DICTS)
-@pytest.mark.parametrize("cases", OF_DICTS)
+@pytest.mark.parametrize(("cases", "subject"), one_in(2, OF_DICTS, DICTS))
 def test_a_match_that_looks_into_a_dict(subject: str, cases: str) -> None:
     run_both(f"dict_{DICTS.index(subject)}_{OF_DICTS.index(cases)}", subject, cases, JSONS)
 
@@ -138,8 +138,7 @@ OBJECTS = (
 )
 
 
-@pytest.mark.parametrize("subject", OBJECTS)
-@pytest.mark.parametrize("cases", OF_OBJECTS)
+@pytest.mark.parametrize(("cases", "subject"), one_in(2, OF_OBJECTS, OBJECTS))
 def test_a_match_that_looks_into_an_object(subject: str, cases: str) -> None:
     run_both(f"object_{OBJECTS.index(subject)}_{OF_OBJECTS.index(cases)}", subject, cases, POOL)
 

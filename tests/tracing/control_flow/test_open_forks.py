@@ -159,7 +159,7 @@ def test_it_is_what_it_is_interpreted(program: Any) -> None:
 def test_one_graph_takes_any_number() -> None:
     graph = trace(over_a_list, is_full=True)
     for n in (1, 40):
-        agree(over_a_list, REPLIES, n=2, xs=[f"w{i}" for i in range(n)])
+        agree(over_a_list, REPLIES, n=2, graph=graph, xs=[f"w{i}" for i in range(n)])
     assert len(list(graph.nodes())) < 100
 
 

@@ -106,6 +106,7 @@ def notes(s):
     return rows, top, mine.facts, sum(mine.counts.values()), yours.facts.get("a", "none")
 
 
+@pytest.mark.slow
 def test_dicts_that_two_objects_have_and_what_they_hold(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(notes, REPLIES, n=4)
@@ -313,6 +314,7 @@ def versions(s):
     }
 
 
+@pytest.mark.slow
 def test_lists_and_dicts_go_from_one_place_to_another(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(versions, REPLIES, n=5)

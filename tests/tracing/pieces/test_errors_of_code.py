@@ -192,6 +192,7 @@ def its_variables(error: Any) -> Any:
     return vars(error)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "show", [its_errno, its_position, its_value, its_cause, its_notes, its_variables]
 )

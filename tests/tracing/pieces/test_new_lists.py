@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree, agree_or_refuse
+from tests_support import one_in
 
 import sgc
 from sgc.errors import TraceError
@@ -87,7 +88,7 @@ def asked_for_each(s: Any, q: str) -> Any:
 
 @pytest.mark.parametrize(
     "of",
-    [grown, taken, grown_on_both_arms, grown_by_turns, several, asked_for_each],
+    one_in(3, [grown, taken, grown_on_both_arms, grown_by_turns, several, asked_for_each]),
     ids=lambda of: of.__name__,
 )
 def test_they_are_the_programs_own(of: Any) -> None:
@@ -189,7 +190,7 @@ OTHERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("of", OTHERS, ids=lambda of: of.__name__)
+@pytest.mark.parametrize("of", one_in(4, OTHERS), ids=lambda of: of.__name__)
 def test_what_others_may_have_changes_as_in_python(of: Any) -> None:
     program = sgc.function(of)
     try:

@@ -95,7 +95,9 @@ def _read_parts(s: Any, each: Count) -> None:
     s += f"{name} {n}"
 
 
-@pytest.mark.parametrize("add", [_add_to_count, _read_by_getter, _read_parts])
+@pytest.mark.parametrize(
+    "add", [_add_to_count, pytest.param(_read_by_getter, marks=pytest.mark.slow), _read_parts]
+)
 def test_they_are_its_own_where_a_line_changes_or_a_getter_reads_them(add: Any) -> None:
     # A method of Python's lists has the name, too; comparing runs would find only some of it.
     told = ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal, NotRequired, TypedDict
 
 import pytest
@@ -279,11 +279,16 @@ def with_defaults(
     s += f"{len(none)} {none}"
 
 
+@cache
+def compiled_with_defaults() -> sgc.Program:
+    return with_defaults.compile()
+
+
 @pytest.mark.parametrize("row", [
     {}, {"bank": []}, {"bank": BANK[:1], "book": {}}, {"pairs": [("b", 2)], "none": {"x": 1}},
 ])  # fmt: skip
 def test_defaults_that_are_data_are_taken_where_no_argument_is_given(row, tmp_path):
-    program = with_defaults.compile()
+    program = compiled_with_defaults()
     assert len(program.graph.params) == 5
     program.save(tmp_path / "p.sgir")
     for seed in range(4):

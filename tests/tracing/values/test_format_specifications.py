@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree
+from tests_support import one_in
 
 import sgc
 
@@ -49,7 +50,9 @@ def no_text(text: str, n: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "shown", [widths, templates, called, others, letters, no_text], ids=lambda each: each.__name__
+    "shown",
+    one_in(3, [widths, templates, called, others, letters, no_text]),
+    ids=lambda each: each.__name__,
 )
 def test_a_specification_known_only_at_run_time(shown: Any) -> None:
     @sgc.function

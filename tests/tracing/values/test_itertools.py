@@ -91,8 +91,11 @@ def ends_of_known_ones(s, xs: list[str], k: int):
 
 
 @pytest.mark.parametrize(
-    "function", [neighbours, slices, joined, crossed, ends_of_known_ones], ids=lambda f: f.name
-)
+    "function",
+    [neighbours, crossed, *(pytest.param(f, marks=pytest.mark.slow) for f in
+                            (slices, joined, ends_of_known_ones))],
+    ids=lambda f: f.name,
+)  # fmt: skip
 def test_loops_over_them_are_loops_of_the_graph(function):
     for xs, k in ((["u", "v", "w"], 1), ([], -1), (["u"], 0)):
         agree(function, REPLIES, n=4, graph=traced(function), xs=xs, k=k)

@@ -229,6 +229,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("function", "why"), REFUSED, ids=lambda each: getattr(each, "name", ""))
 def test_refused_at_its_line(function, why):
     with pytest.raises(TraceError, match=rf"test_late_names.py:\d+: .*{why}"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -22,9 +22,14 @@ def ops(graph: Graph) -> Counter[str]:
     return Counter(node.op for node in graph.nodes())
 
 
+@cache
+def compiled(function: sgc.Function) -> sgc.Program:
+    return function.compile()
+
+
 def agree_on(function: sgc.Function, pool: list[str], name: str, lists: Any, **rest: Any) -> Graph:
     """The program compiled for any list; each given one is run in both ways."""
-    program = function.compile()
+    program = compiled(function)
     for number, items in enumerate(lists):
         options, arguments = RunOptions(seed=number), {name: items, **rest}
         wanted, found = (

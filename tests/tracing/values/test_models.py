@@ -162,11 +162,11 @@ def given(s, ticket: Ticket, all: list[Part], q: str):
 TICKET = Ticket(title="abc", parts=[Part(n=1)], tags=["t"])
 PARTS = [Part(n=2), Part(n=3, label="x")]
 RUNS: dict[Any, list[dict[str, Any]]] = {
+    given: [{"q": "q", "ticket": TICKET, "all": PARTS}, {"q": "", "ticket": TICKET, "all": []}],
     parsed: [{"q": "q"}],
     repeated: [{"q": "q"}],
     built: [{"q": "q"}, {"q": "too long"}],
     numbered: [{"q": "q"}],
-    given: [{"q": "q", "ticket": TICKET, "all": PARTS}, {"q": "", "ticket": TICKET, "all": []}],
 }
 
 

@@ -86,8 +86,8 @@ def nested(s, box: Box, q: str):
 TAGS = [Tag("x", 2.5), Tag("y")]
 THREAD = [Mail("A", "is it?", "b", TAGS), Mail("B", "no"), Mail("A", "b?", None, [Tag("z")])]
 RUNS = {
-    "lists": (summary, "thread", [THREAD, THREAD[:1], []]),
     "one object": (single, "mail", THREAD),
+    "lists": (summary, "thread", [THREAD, THREAD[:1], []]),
     "objects in objects": (
         nested,
         "box",

@@ -56,6 +56,7 @@ def test_lists_of_tuples():
         agree(shots, POOL, n=6, graph=graph, shots=given, q="x")
 
 
+@pytest.mark.slow
 def test_dicts_of_lists_of_tuples():
     graph = traced(intervals)
     for given in BUSY:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from tests_support import results
+from tests_support import one_in, results
 
 import sgc
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
@@ -66,7 +66,7 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize("expression", one_in(7, EXPRESSIONS))
 def test_its_own_methods_are_used(expression, scripted, tmp_path, monkeypatch):
     (tmp_path / "bag.py").write_text(BAG.replace("EXPRESSION", expression))
     monkeypatch.syspath_prepend(tmp_path)
