@@ -1,9 +1,10 @@
-"""Tokenizers of the usual kinds, trained here in milliseconds."""
+"""Tokenizers of the usual kinds, trained here in milliseconds, and an engine on the fake model."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from tokenizers import (
     trainers,
 )
 
+from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.text.tokenizer import Tokenizer as SgcTokenizer
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, and the other dog sleeps.",
@@ -160,3 +163,23 @@ def tokenizer_of(tokenizer_folder: Callable[[str], Path]) -> Callable[[str], Sgc
 @pytest.fixture(scope="session")
 def shipped(tokenizer_of: Callable[[str], SgcTokenizer]) -> SgcTokenizer:
     return tokenizer_of("shipped")
+
+
+@pytest.fixture(scope="session")
+def checked_engine() -> Iterator[EmbeddedEngine]:
+    """An engine on the fake model whose books are checked after every step."""
+    arguments = ["--check", "--max-context", "4096", "--pool-tokens", "20000"]
+    with EmbeddedEngine("fake", arguments) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def engine(checked_engine: EmbeddedEngine) -> EmbeddedEngine:
+    """It with an empty cache."""
+
+    async def flush() -> None:
+        async with EngineBackend(checked_engine.uri) as backend:
+            await backend.flush_cache()
+
+    asyncio.run(flush())
+    return checked_engine

@@ -3,7 +3,7 @@ vocabulary, whose generations follow constraints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,7 +17,6 @@ from other_caches import CACHES
 from sgc.runtime.engine.guides.grammar import composed, grammar_of, library_limits
 from sgc.runtime.engine.guides.guides import Compiled, Vocabulary
 from sgc.runtime.engine.guides.stops import TextStops
-from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.model.forward import Forward
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
@@ -138,11 +137,3 @@ def make_rig(tokenizer: Tokenizer, vocabulary: Vocabulary) -> Rig:
 @pytest.fixture(scope="session")
 def rig(tokenizer: Tokenizer, vocabulary: Vocabulary) -> Rig:
     return make_rig(tokenizer, vocabulary)
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedEngine]:
-    """An engine on the fake model whose books are checked after every step."""
-    arguments = ["--check", "--max-context", "4096", "--pool-tokens", "20000"]
-    with EmbeddedEngine("fake", arguments) as running:
-        yield running
