@@ -20,8 +20,11 @@ def returning(operand: Operand, line: int = 3) -> Graph:
     return Graph("p", (), (Block("entry", (), (node,)),))
 
 
-def test_random_graphs_round_trip_with_their_facts() -> None:
-    for seed in range(250):
+@pytest.mark.parametrize(
+    "seeds", [range(80), pytest.param(range(80, 250), marks=pytest.mark.slow)], ids=str
+)
+def test_random_graphs_round_trip_with_their_facts(seeds: range) -> None:
+    for seed in seeds:
         graph = random_graph(seed)
         data = sgir.to_bytes(graph)
         again = sgir.from_bytes(data)

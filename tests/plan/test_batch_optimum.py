@@ -44,7 +44,7 @@ def test_a_planned_batch_computes_what_the_optimum_does(shape, small_pool):
     assert n_computed == optimum
 
 
-@pytest.mark.parametrize("shape", ["tree of thought", "chat"])
+@pytest.mark.parametrize("shape", ["tree of thought", pytest.param("chat", marks=pytest.mark.slow)])
 def test_the_order_of_arrival_computes_more(shape, small_pool):
     """The pool is too small for what these rows keep between their requests."""
     rows = SHAPES[shape].rows(3, N_ROWS)

@@ -74,7 +74,7 @@ def hinted(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(20), pytest.param(range(20, 600), marks=pytest.mark.slow)], ids=str
+    "seeds", [range(10), pytest.param(range(10, 600), marks=pytest.mark.slow)], ids=str
 )
 def test_of_a_straight_line_what_is_fetched_is_asked_with(seeds: range, scripted: Any) -> None:
     n_hinted = sum(n_prefetched(seed, scripted) > 0 for seed in seeds)

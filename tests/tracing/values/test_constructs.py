@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests_support import by_c, one_in, results
+from tests_support import by_c, results
 from tracing.values.constructs import AS_CODE, COMPUTED, REFUSED
 
 import sgc
@@ -158,7 +158,7 @@ def test_compiled_is_interpreted(row, scripted):
 
 
 @pytest.mark.full_check
-@pytest.mark.parametrize("row", one_in(4, rows(REFUSED)))
+@pytest.mark.parametrize("row", rows(REFUSED))
 def test_what_is_refused_names_its_line_and_a_way_out(row):
     program, line = made(row)
     with pytest.raises(TraceError) as caught:
