@@ -119,6 +119,7 @@ class Exploration:
         self.left: list[Unexplored] = []
         # The segments that the entry leads to; None: to be found anew.
         self.reached: dict[int, Segment] | None = {self.entry.number: self.entry}
+        self.unreached: set[int] = set()  # which were so when a state was widened
         self.n_runs = self.n_nodes = self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
         self.run: list[Segment] = []  # the segments of the current run
@@ -148,6 +149,7 @@ class Exploration:
             if segment.snapshot is not None:
                 self._unpoint(segment, segment.snapshot)
         del self.segments[mark.n_segments :]
+        self.unreached &= {*range(mark.n_segments)}
         arm = mark.arm
         arm.nodes, arm.published, arm.retired, arm.end = [], [], (), None
         self.namer, self.left, self.pruned = mark.namer, [*mark.left], dict.fromkeys(mark.pruned)
@@ -222,10 +224,16 @@ class Exploration:
         return True
 
     def forget_unreached(self) -> None:
-        """Removes unreachable segments from those that widening considers."""
-        reached = reached_from(self.entry)
-        for known in self.alike.values():
-            known[:] = [each for each in known if each.number in reached]
+        """Takes unreachable segments from those that widening considers."""
+        self.unreached = {*range(len(self.segments))} - reached_from(self.entry).keys()
+
+    def remember_reached(self) -> dict[int, Segment]:
+        """The segments that can be reached, which are considered again: the run that has ended may
+        have merged into one that could not be reached."""
+        if self.reached is None:
+            self.reached = reached_from(self.entry)
+        self.unreached -= self.reached.keys()
+        return self.reached
 
     @property
     def apart(self) -> int:

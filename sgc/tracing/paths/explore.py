@@ -64,12 +64,10 @@ def _next(exploration: Exploration, path: Path) -> Unexplored | None:
     unreachable. If the nearest to the entry comes first, what is around an inner loop is widened
     before the loop is explored, and not once more for each wider state.
     """
-    if exploration.reached is None:
-        exploration.reached = reached_from(exploration.entry)
-    else:  # a run only adds what follows its own segments
+    if exploration.reached is not None:  # a run only adds what follows its own segments
         reached_from(*path.built, known=exploration.reached)
-    left = exploration.left
-    reached = [n for n, each in enumerate(left) if each.arm.number in exploration.reached]
+    left, known = exploration.left, exploration.remember_reached()
+    reached = [n for n, each in enumerate(left) if each.arm.number in known]
     if not reached:
         left.clear()
         return None
@@ -206,7 +204,8 @@ class Path:
     def _alike(self, snapshot: Snapshot, view: View) -> list[Segment]:
         """Segments that differ from a state only in leaves, the latest first."""
         known = reversed(self.exploration.alike.get(snapshot.skeleton(view), ()))
-        found = [segment for segment in known if segment.instead is None]
+        unreached = self.exploration.unreached
+        found = [each for each in known if each.instead is None and each.number not in unreached]
         self.exploration.work += COMPARED * len(found)
         return found
 

@@ -9,6 +9,7 @@ from control_flow import agree
 
 import sgc
 from sgc.tracing.paths.exploration import Budget
+from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "a,b", "b,c,a", "")
 
@@ -87,3 +88,29 @@ WORK = (80_000, 30_000, 32_000, 30_000)
 )
 def test_the_loop_closes(program, work):
     agree(program, POOL, n=6, budget=Budget(work=work), q="x")
+
+
+def joined(text: str) -> str:
+    lines = [text]
+    for part in text.split():
+        lines.append(part)
+    if "a" in text:
+        lines.append("x")
+    return "/".join(lines)
+
+
+@sgc.function
+def remembered(s, words: list[str]):
+    found: list[str] = []
+    for word in words:
+        s += word + "/".join(joined(each) for each in found[-2:]) + sgc.gen("g", stop="\n")
+        found.append(s["g"])
+    return found
+
+
+def test_a_state_that_a_run_merges_into_counts_where_its_loop_is_widened():
+    """A wider state in the loop of `joined` had made unreachable what followed it, until its run
+    merged with that."""
+    graph = trace(remembered, budget=Budget(work=200_000), is_full=True)
+    assert not any(node.op == "evaluate" for node in graph.nodes())
+    agree(remembered, ("", "a", "b a", "c b"), n=4, graph=graph, words=["p", "q", "r", "s"])
