@@ -15,10 +15,12 @@ from sgc.tracing.checking.hints import Hints
 from sgc.tracing.checking.pattern_samples import sample_of
 
 N_CANDIDATES = 8
+N_FAVOURITE = 3 * N_CANDIDATES
 N_OBJECTS = N_CHANGED = 6  # favourites that are JSON, and those that are changed replies
 MAX_CHARS = 1000  # of a reply that is changed
 _BETWEEN = (" ", "\n", ", ", ": ", " | ", "\n\n", "; ")
 MAX_DEPTH = 2
+MAX_INNER = 6  # keys of an object inside of another
 
 
 class Candidates:
@@ -49,16 +51,16 @@ class Candidates:
         self._kinds = [make for weight, make in kinds for _ in range(weight)]
 
     def texts(self, nth: int = 0) -> tuple[str, ...]:
-        """The texts of one trial; half of them are its favourite, the nth that the test may be
+        """The texts of one trial; three quarters are its favourite, the nth that the test may be
         after."""
         others = [self._random.choice(self._kinds)() for _ in range(N_CANDIDATES)]
         favourites = self._favourites()
         if not favourites:
             return tuple(others)
-        return (*[favourites[nth % len(favourites)]] * N_CANDIDATES, *others)
+        return (*[favourites[nth % len(favourites)]()] * N_FAVOURITE, *others)
 
-    def _favourites(self) -> list[str]:
-        """What each hint is by itself, the kinds in turn."""
+    def _favourites(self) -> list[Callable[[], str]]:
+        """Make what each hint is by itself, the kinds in turn."""
         hints = self._hints
         data = [self._whole] * N_OBJECTS if hints.keys else []
         kinds: list[list[Callable[[], str]]] = [
@@ -68,7 +70,7 @@ class Candidates:
             [partial(str, each) for each in (*hints.texts, *hints.numbers)],
         ]
         turns = itertools.zip_longest(*kinds)
-        return [make() for turn in turns for make in turn if make is not None]
+        return [make for turn in turns for make in turn if make is not None]
 
     def _near(self, found: Sequence[Any]) -> Any:
         """One of them, the first more often than the last."""
@@ -148,7 +150,7 @@ class Candidates:
             key = self._random.choice([*near, *data, *self._keys, "key"])
             if key in data and self._random.random() < 0.5:
                 return data | {key: self._changed_data(data[key])}
-            return data | {key: self._data(1)}
+            return data | {key: self._data_of(key, 1)}
         if isinstance(data, list) and data:
             at = self._random.randrange(len(data))
             return [*data[:at], self._changed_data(data[at]), *data[at + 1 :]]
@@ -160,7 +162,19 @@ class Candidates:
 
     def _object(self, depth: int, share: float = 1.0) -> Any:
         keys = [key for key in self._keys if self._random.random() < share]
-        return {key: self._data(depth + 1) for key in keys}
+        if depth and len(keys) > MAX_INNER:
+            keys = self._random.sample(keys, MAX_INNER)
+        return {key: self._data_of(key, depth + 1) for key in keys}
+
+    def _data_of(self, key: str, depth: int) -> Any:
+        """Data under a key; as a rule, under the nearest to the test what that compares with, and
+        under the next an object, which may have the nearest."""
+        wanted, near = (*self._texts, *self._hints.numbers), self._hints.keys[:2]
+        is_as_a_rule = key in near and self._random.random() < 0.6
+        if is_as_a_rule and key == near[0] and wanted:
+            return self._near(wanted)
+        is_outer = is_as_a_rule and key != near[0] and depth <= MAX_DEPTH
+        return self._object(depth) if is_outer else self._data(depth)
 
     def _data(self, depth: int) -> Any:
         kinds: list[Callable[[], Any]] = [self._word] * 6 + [self._value, self._other]

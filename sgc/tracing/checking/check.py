@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -61,12 +62,12 @@ from sgc.tracing.pieces.made import Sites
 
 NEW_OBJECTS = 200_000  # between two collections of garbage: a run keeps its values to its end
 MAX_ROUNDS = 72
-N_ROUNDS = 24  # before trials of what they have not reached
+N_ROUNDS, N_MORE = 24, 12  # before trials of what they have not reached, and after them
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
 # machine does not check less.
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
-MAX_ASKED_IN_ALL = 2000  # requests of all rounds
+MAX_ASKED_IN_ALL = 4000  # requests of all runs
 MAX_RUN_S = 10.0  # of one run, which may never end and ask for nothing
 MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
@@ -117,7 +118,8 @@ def _check(
             with deadline.run():
                 compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop, walk)
             n_asked += backends[0].asked.total()
-            if not search.note(trial, walk) and number >= N_ROUNDS:
+            is_new = search.note(trial, walk)
+            if not (is_new or trial.is_round or _fails(compiled)):
                 continue
             with deadline.run():
                 interpreted = _attempt(
@@ -139,17 +141,22 @@ def _check(
 
 
 def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) -> Iterator[Trial]:
-    """Rounds, then trials of what they have not reached; more rounds where all is reached."""
+    """Rounds, then trials of what they have not reached, then more rounds."""
     n_trials = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
-    more = enumerate(rounds(own))
+    more = enumerate(islice(rounds(own), N_ROUNDS + N_MORE))
     for number in range(n_trials):
         trial = search.next(number) if number >= N_ROUNDS else None
         if trial is None:
-            of, each = next(more, (0, None))
-            if each is None or (search.left and number >= N_ROUNDS):
+            found = next(more, None)
+            if found is None:
                 return
-            trial = Trial.of(of, each, given)
+            trial = Trial.of(*found, given)
         yield trial
+
+
+def _fails(outcome: RunResult | SgcError) -> bool:
+    """Whether a run ended with an error that the program has not raised."""
+    return isinstance(outcome, SgcError) and not isinstance(outcome, ProgramRaised)
 
 
 def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:

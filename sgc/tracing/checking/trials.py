@@ -19,6 +19,7 @@ from sgc.tracing.checking.rounds import Draw, Round
 from sgc.tracing.checking.scripted_arguments import Arguments
 
 MAX_TRIES = 12  # for one arm
+IN_A_ROW = 3  # of them, before another arm has its turn
 MAX_BACK = 4  # requests before a test, one of which its value may come from
 
 
@@ -28,13 +29,14 @@ class Trial:
 
     replies: a prompt gets one of the first draw of which it has fewer characters than the bound;
     tools: what those of these names give, in place of what the first draw decides; keys: of the
-    dicts that tools give.
+    dicts that tools give; is_round: it is no change of another.
     """
 
     arguments: Mapping[str, Any]
     replies: tuple[tuple[float, Draw], ...]
     tools: Mapping[str, Draw] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
+    is_round: bool = True
 
     @staticmethod
     def of(number: int, each: Round, given: Arguments) -> Trial:
@@ -104,8 +106,8 @@ class Search:
         return is_new
 
     def next(self, number: int) -> Trial | None:
-        """A trial for the arm with the fewest tries whose test has been reached; None: there is
-        none."""
+        """A trial for an arm whose test has been reached, of those with few tries the one that was
+        reached last; None: there is none."""
         found = [
             arm
             for arm in sorted(self.left)
@@ -113,7 +115,8 @@ class Search:
         ]
         if not found:
             return None
-        arm = min(found, key=self._tries.__getitem__)
+        order = {place: number for number, place in enumerate(self._reached)}
+        arm = min(found, key=lambda arm: (self._tries[arm] // IN_A_ROW, -order[arm[:2]]))
         self._tries[arm] += 1
         return self._for(arm, number)
 
@@ -130,7 +133,7 @@ class Search:
             trial = replace(trial, arguments=self._given(trial, hints, draw))
         if hints.is_of_reply:
             trial = trial.changed_from(n_chars, draw)
-        return trial
+        return replace(trial, is_round=False)
 
     def _given(self, trial: Trial, hints: Hints, draw: Draw) -> Mapping[str, Any]:
         each = Round(draw.texts, draw.number, True, draw.texts)
