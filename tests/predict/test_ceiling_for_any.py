@@ -7,6 +7,7 @@ import math
 import pytest
 from hostile_programs import FAMILIES
 from lang.map_programs import note
+from tests_support import one_in
 
 import sgc
 from sgc.ir.text.parser import parse
@@ -78,7 +79,7 @@ def test_more_paths_than_can_be_printed_are_not_counted() -> None:
     assert Flow(parse(FAMILIES["diamonds"](9))).n_paths() == 2**10
 
 
-@pytest.mark.parametrize("n", [2, 11, MAX_LOOPS - 2, MAX_LOOPS + 3])
+@pytest.mark.parametrize("n", one_in(2, [2, 11, MAX_LOOPS - 2, MAX_LOOPS + 3]))
 def test_loops_are_looked_into_so_far(n: int) -> None:
     found = ceiling_for_any(parse(FAMILIES["loops"](n))).requests
     assert found == (4**n if n <= MAX_LOOPS else math.inf)

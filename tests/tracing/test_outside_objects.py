@@ -422,6 +422,7 @@ def counts_beside(s, q: str):
     return own.name, which.name
 
 
+@pytest.mark.slow
 def test_attributes_of_ones_own_are_widened_beside_those_of_others() -> None:
     """If those of others were too, the run would end as one that changes them, and be traced again
     with no attribute of that class widened: the loop would never close."""

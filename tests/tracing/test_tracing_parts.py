@@ -257,8 +257,9 @@ def test_ways_join_with_what_they_differ_in() -> None:
 def test_each_program_gives_the_same_compiled(scripted: Callable[..., object]) -> None:
     """On replies that lead every way."""
     for function in (plain_loop, joined, carried):
+        compiled = function.compile()
         for replies in (["yes", "stop", "no"], ["no", " x ", "stop"], ["stop"], [""]):
-            told = [_texts(run, scripted, replies) for run in (function, function.compile())]
+            told = [_texts(run, scripted, replies) for run in (function, compiled)]
             assert told[0] == told[1]
 
 

@@ -90,6 +90,7 @@ def test_a_value_that_no_graph_has():
     assert "since data, b'xxx" in found
 
 
+@pytest.mark.slow
 def test_calls_that_nest_without_end():
     def ask(s, n):
         s += sgc.gen("x", max_tokens=4)

@@ -55,6 +55,7 @@ def test_their_children_are_a_loop():
     agree(asked(24), POOL, graph=graph, q="x")
 
 
+@pytest.mark.slow
 def test_the_graph_does_not_grow_with_them():
     assert trace(asked(24), is_full=True).n_nodes == trace(asked(100), is_full=True).n_nodes
 

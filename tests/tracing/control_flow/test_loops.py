@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from control_flow import agree
+from tests_support import one_in
 
 import sgc
 from sgc.tracing import trace as trace_module
@@ -103,6 +104,7 @@ def test_a_loop_whose_body_is_long():
     agree(program, YES_NO, q="x")
 
 
+@pytest.mark.slow
 def test_two_comprehensions_in_one_function():
     """From 3.12 on they are in the code of their function, and save its variables on the stack."""
 
@@ -120,6 +122,7 @@ def test_two_comprehensions_in_one_function():
     agree(program, ("yes", "no", "a,b", ""), q="x")
 
 
+@pytest.mark.slow
 def test_a_run_that_would_not_end():
     @sgc.function
     def program(s, q: str):
@@ -237,7 +240,7 @@ def test_a_comprehension_on_one_line_that_calls_is_a_loop_from_its_first_turn():
     assert graph.n_nodes < 150
 
 
-@pytest.mark.parametrize("is_growing", [True, False])
+@pytest.mark.parametrize("is_growing", one_in(2, [True, False]))
 def test_a_known_number_of_turns_without_tests_is_a_loop_once_it_is_long(is_growing):
     def of(n_turns):
         @sgc.function

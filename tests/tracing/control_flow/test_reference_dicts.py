@@ -158,6 +158,7 @@ def by_name(s):
     return shown, len(queue)
 
 
+@pytest.mark.slow
 def test_dicts_of_variables_hold_objects(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(by_name, REPLIES, n=4)

@@ -68,6 +68,7 @@ def test_a_list_in_two_lists():
     closed(program)
 
 
+@pytest.mark.slow
 def test_a_value_out_of_code_in_a_list_and_in_a_variable():
     @sgc.function
     def program(s, words: list[str]):

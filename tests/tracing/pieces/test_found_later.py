@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests_support import one_in
 
 import sgc
 from sgc.tracing import tracer
@@ -49,7 +50,7 @@ def in_a_loop(s, q: str):
     s += str(fields_of("\n".join(notes)))
 
 
-@pytest.mark.parametrize("program", [in_many_arms, in_a_loop])
+@pytest.mark.parametrize("program", one_in(2, [in_many_arms, in_a_loop]))
 def test_the_graph_is_the_one_that_a_trace_begun_anew_gives(program, monkeypatch):
     taken = []
 

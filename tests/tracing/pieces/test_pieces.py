@@ -63,6 +63,7 @@ def test_a_helper_that_computes_with_data_is_one_node():
     assert sum("def _fields" in code for code in pieces_of(graph)) == 1
 
 
+@pytest.mark.slow
 def test_dicts_sets_and_deques_grow_by_keys_known_only_at_run_time():
     @sgc.function
     def program(s, q: str, n_turns: int = 6):

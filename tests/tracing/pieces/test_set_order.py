@@ -171,7 +171,7 @@ EQUAL = (
     numbers, numbers_added, numbers_frozen, held, its_text, its_members, sorted_items, any_of_them,
     of_its_own, taken_away, only_tested,
 )  # fmt: skip
-LOST = (numbers_changed, numbers_changed_by_a_loop, numbers_changed_held)
+LOST = (numbers_changed_by_a_loop, numbers_changed, numbers_changed_held)
 OF_TEXTS = (
     of_a_display,
     that_grows,

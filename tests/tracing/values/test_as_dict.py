@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
+import pytest
 from control_flow import agree, equal_or_refused
 
 import sgc
@@ -44,6 +45,7 @@ def booked(n: int, day: str, more: list[str]) -> str:
     return f"{n}/{day}/{len(more)}"
 
 
+@pytest.mark.slow
 def test_its_items_are_keyword_arguments() -> None:
     @sgc.function
     def program(s, q: str):

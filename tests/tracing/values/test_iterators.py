@@ -137,6 +137,7 @@ def test_of_a_value_out_of_json() -> None:
     agree(shown, VALUES, q="x", n=24)
 
 
+@pytest.mark.slow
 def test_each_pair_asks_the_model() -> None:
     @sgc.function
     def shown(s, names: list[str], rounds: int):

@@ -44,6 +44,7 @@ def test_a_loop_gathers_dicts() -> None:
     agree(program, REPLIES, q="x")
 
 
+@pytest.mark.slow
 def test_a_loop_counts_words() -> None:
     @sgc.function
     def program(s, q: str):

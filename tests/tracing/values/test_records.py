@@ -358,10 +358,10 @@ def calls_methods_by_name(s, q: str):
 @pytest.mark.parametrize(
     ("program", "given"),
     [
-        (sets_attributes_by_name, {"xs": ["a", "b", "c"]}),
         (calls_methods_by_name, {"q": "x"}),
+        (sets_attributes_by_name, {"xs": ["a", "b", "c"]}),
     ],
-    ids=["setattr", "getattr"],
+    ids=["getattr", "setattr"],
 )
 def test_an_object_is_changed_by_name_or_refused(program: Any, given: dict[str, Any]) -> None:
     try:

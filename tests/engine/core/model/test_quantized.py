@@ -228,6 +228,7 @@ def told(state: object) -> Tensor:
     return torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("name", "settings", "changed", "why"),
     [

@@ -97,6 +97,7 @@ def test_an_unknown_policy_is_refused(lab) -> None:
         lab.make_core(policy="lru")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("cache", CACHES)
 def test_every_policy_serves_all_and_forgets_them(lab, policy, cache) -> None:
