@@ -26,12 +26,12 @@ from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.kinds.held import Holdings
-from sgc.tracing.kinds.row_types import DictType, plain
+from sgc.tracing.kinds.row_types import TOLD, DictType, plain
 from sgc.tracing.kinds.text_types import Known, known_text
 from sgc.tracing.paths.events import Events
 from sgc.tracing.paths.exploration import MustExplore
 from sgc.tracing.paths.explore import Path
-from sgc.tracing.paths.facts import Facts, fact_of
+from sgc.tracing.paths.facts import Facts, fact_of, fact_of_read
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.naming import Made
 from sgc.tracing.paths.segments import Segment
@@ -85,6 +85,7 @@ class TraceSession(Deciding):
         self.loops: Loops | None = None
         self.facts = Facts()
         self.retired: set[int] = set()  # streams that are published already
+        self._told: dict[Any, Made] = {}  # what is read that may be of several types
         self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
         self.events = Events()
         self.calls = Calls()
@@ -317,15 +318,28 @@ class TraceSession(Deciding):
             self.met += symbols[:1]
         if op == "stream" and self.calling:
             self.callers[symbols[0].name] = self.calling[-1].start.name
-        if op in ("compute", "attempt") and symbols[0].type == types.BOOL:
-            fn, args = fields["fn"], fields["args"]
-            assert isinstance(fn, Lit)
-            assert isinstance(args, tuple)
-            fact = fact_of(f"{op} {fn.value}".removeprefix("compute "), args)
-            if fact is not None:
-                self._tests[symbols[0].name] = fact
+        if op in ("compute", "attempt", "evaluate"):
+            self._note_test(op, symbols[0], fields)
         if Flag.APPENDS in OPS[op].flags or Flag.HOST in OPS[op].flags:
             self.facts.clear()
+
+    def _note_test(self, op: str, symbol: Symbol, fields: dict[str, Operand]) -> None:
+        """Records what a test is about, and what is read that may be of several types."""
+        args = fields["args"]
+        assert isinstance(args, tuple)
+        if symbol.type == types.BOOL:
+            fact = fact_of_read(op, fields, self._told)
+            if fact is None and op != "evaluate":
+                name = f"{op} {fields['fn'].value}"  # type: ignore[union-attr]
+                fact = fact_of(name.removeprefix("compute "), args)
+            if fact is not None:
+                self._tests[symbol.name] = fact
+        is_told = bool(args) and isinstance(args[0], Ref) and args[0] in self._told
+        is_read = fields.get("fn") == Lit("item") and isinstance(symbol.type, TOLD)
+        if is_read or (op == "evaluate" and len(args) == 1 and is_told):
+            self._told[Ref(symbol.name)] = (op, fields)
+        elif fields.get("fn") == Lit("as") and is_told:  # the same value
+            self._told[Ref(symbol.name)] = self._told[args[0]]
 
     def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
         """Records parameters used as numbers or images. If such a parameter has no annotation, the

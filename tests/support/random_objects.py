@@ -14,8 +14,14 @@ REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
 HEAD = """
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from enum import Enum
 
 import sgc
+
+
+class State(Enum):
+    NEW = "new"
+    OLD = "old"
 
 
 class Thing:
@@ -29,6 +35,8 @@ class Thing:
         self.words = []
         self.marks = {}
         self.seen = set()
+        self.state = State.NEW
+        self.any = 0
 
     def mark(self, key, by=1):
         self.marks[key] = self.marks.get(key, 0) + by
@@ -78,6 +86,9 @@ class Box:
     counts: Counter = field(default_factory=Counter)
     rows: list = field(default_factory=list)
     marks: dict = field(default_factory=dict)
+    states: Counter = field(default_factory=Counter)
+    mixed: list = field(default_factory=list)
+    keyed: dict = field(default_factory=dict)
 
     def named(self, name):
         if name not in self.by:
@@ -139,6 +150,8 @@ for each in (a, b):
     s += each.label + "/" + ",".join(each.words) + "/" + ",".join(names)
     marks = [f"{key}={n}" for key, n in each.marks.items()]
     s += ";".join(marks) + "/" + ",".join(sorted(each.seen))
+    s += f"{each.state.value}"
+    s += f"{each.any}"
 for each in box:
     s += f"{each.name} {each.n} {each.note} {each.up is None}"
 for each in xs:
@@ -157,6 +170,13 @@ for name, group in box.groups.items():
     s += f"{name}:{len(group)}"
 for row in box.rows:
     s += row["k"] + row.get("v", "-")
+for each in box.mixed:
+    s += f"{each}"
+for key, state in box.keyed.items():
+    s += f"{key}"
+    s += state.name
+states = [f"{key.name}{n}" for key, n in box.states.items()]
+s += ",".join(states)
 counts = [f"{key}{n}" for key, n in box.counts.items()]
 s += ",".join(counts)
 return f"{len(box)} {len(xs)} {box.n_put} {a is b}"
@@ -293,6 +313,25 @@ SIMPLE = (
     "sizes = {}\nfor word in s['g'].split(','):\n    sizes[word] = len(word)\ns += str(sizes)",
     "if a in xs:\n    s += str(xs.index(a))",
     "if b in box.things:\n    box.things.remove(b)",
+    "a.state = State.OLD",
+    "b.state = a.state",
+    "if a.state is State.OLD:\n    a.n += 1",
+    "box.states[a.state] += 1",
+    "for each in xs:\n    box.states[each.state] += 1",
+    "xs = [each for each in xs if each.state is State.NEW]",
+    "a.any = s['g']",
+    "b.any = len(s['g'])",
+    "a.any = (s['g'], a.n)",
+    "a.any = b.any",
+    "if isinstance(a.any, int):\n    a.n += a.any",
+    "if isinstance(b.any, tuple):\n    s += b.any[0]",
+    "box.mixed.append(s['g'])",
+    "box.mixed.append(a.any)",
+    "box.mixed.append((a.n, s['g']))",
+    "for each in box.mixed:\n    if isinstance(each, str):\n        s += each",
+    "box.keyed[s['g'] or (a.n, 'k')] = a.state",
+    "box.keyed[a.n] = State.OLD",
+    "if s['g'] in box.keyed:\n    a.state = box.keyed[s['g']]",
 )
 BLOCKS = (
     "if a is b:",

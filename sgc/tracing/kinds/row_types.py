@@ -123,6 +123,20 @@ class MemberType(ObjectType):
 
 
 @dataclass(frozen=True, slots=True)
+class UnionType(ObjectType):
+    """The type of a value that has one of several types and cannot be changed."""
+
+    arms: tuple[Type, ...] = ()
+
+    @classmethod
+    def of(cls, arms: Iterable[Type]) -> UnionType:
+        return cls(Kind.JSON, arms=tuple(arms))
+
+
+TOLD = (MemberType, UnionType)  # the program reads which it is, by decisions
+
+
+@dataclass(frozen=True, slots=True)
 class NothingType(ObjectType):
     """The type of None."""
 
@@ -179,7 +193,7 @@ def is_unchangeable(type_: Type) -> bool:
         return is_fixed and all(map(is_unchangeable, type_.row))
     if isinstance(type_, OptionalType):
         return is_unchangeable(type_.of)
-    if isinstance(type_, (RefType, MemberType, NothingType)):
+    if isinstance(type_, (RefType, MemberType, NothingType, UnionType)):
         return True
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 

@@ -7,7 +7,8 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from sgc.ir.graph import Lit, Operand, Ref
 
@@ -28,6 +29,20 @@ def fact_of(fn: str, args: Iterable[Operand]) -> Fact | None:
     if fn == "eq" and found[0][0] == "lit":
         found.reverse()
     return fn, tuple(found)
+
+
+def fact_of_read(op: str, fields: Mapping[str, Operand], told: Mapping[Any, Any]) -> Fact | None:
+    """The fact that a test of an item of a list is about: it is the same each time that the item is
+    read. told: the op and fields that made such items, and what is computed of them."""
+    names = [str((fields.get("fn") or fields["code"]).value)]  # type: ignore[union-attr]
+    args: Any = fields["args"]
+    while args and isinstance(args[0], Ref) and args[0] in told:
+        by, inner = told[args[0]]
+        if by == "compute":
+            return fact_of(" of ".join([op, *names]), (*inner["args"], *args[1:]))
+        names.append(str(inner["code"].value))
+        args = (*inner["args"], *args[1:])
+    return None
 
 
 class Facts(dict[Fact, bool]):

@@ -84,6 +84,7 @@ class Loops:
         if self.frame is not None and not is_generator(self.frame):
             with contextlib.suppress(RuntimeError):  # it is running
                 self.frame.clear()
+                self.frame = None  # which has what `f_locals` had told
 
     def stop(self) -> None:
         sys.settrace(self._before)

@@ -15,6 +15,7 @@ from sgc.tracing.kinds.row_types import (
     RecordType,
     RowType,
     StateType,
+    UnionType,
     row_of,
 )
 from sgc.tracing.values.abstract_list import AbstractList
@@ -67,6 +68,9 @@ def _plain(type_: types.Type) -> types.Type:
         if type_.form != "tuple":
             refuse_object(type_)
         return row_of(map(_plain, type_.row))
+    if isinstance(type_, UnionType):
+        for arm in type_.arms:
+            _plain(arm)
     if isinstance(type_, OptionalType):
         of = _plain(type_.of)
         return type_ if of == type_.of else OptionalType(type_.kind, of=of)

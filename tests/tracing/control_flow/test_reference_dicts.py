@@ -69,6 +69,31 @@ def test_objects_in_a_dict_by_names_known_only_at_run_time(monkeypatch):
     agree(graph_of_words, REPLIES, n=5)
 
 
+class Quiz:
+    def __init__(self, options):
+        self.options, self.tries = options, 0
+
+
+@sgc.function
+def dicts_of_code(s):
+    s += "words" + sgc.gen("words", stop="\n")
+    words = s["words"].split(",")
+    quizzes = [Quiz({word: len(word) for word in words})]
+    quizzes.append(Quiz(dict(zip(sorted(words), range(3), strict=False))))
+    quiz = quizzes[len(words) % 2]
+    quiz.options["more"] = 7
+    quiz.tries += 1
+    for key, n in quiz.options.items():
+        s += f"{key}{n + 1}"
+    return [(each.tries, sum(each.options.values())) for each in quizzes]
+
+
+def test_an_attribute_takes_a_dict_that_code_has_given(monkeypatch):
+    """The types of its keys and values are those of the code."""
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(dicts_of_code, REPLIES, n=5)
+
+
 @dataclass
 class Notes:
     facts: dict[str, str] = field(default_factory=dict)

@@ -14,7 +14,15 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, OBJECT, DictType, OptionalType, RefType, RowType
+from sgc.tracing.kinds.row_types import (
+    NOTHING,
+    OBJECT,
+    TOLD,
+    DictType,
+    OptionalType,
+    RefType,
+    RowType,
+)
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.references.fields import cells, inner, is_cell_type
 from sgc.tracing.values.references.reference import class_of, numbered, refuse
@@ -67,7 +75,8 @@ def _type_of(heap: Any, of: type, name: str) -> Type:
 def _is_plain(type_: Type) -> bool:
     plain = type_.of if isinstance(type_, OptionalType) else type_
     is_row = isinstance(plain, RowType) and all(map(_is_plain, plain.row))
-    return plain in _SCALARS or plain == NOTHING or is_row
+    is_told = isinstance(plain, TOLD)
+    return plain in _SCALARS or plain == NOTHING or is_row or is_told
 
 
 def _given_type(type_: Type) -> Type:

@@ -25,7 +25,7 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.values.abstract_list import AbstractList, as_item
 from sgc.tracing.values.abstract_number import AbstractNumber
-from sgc.tracing.values.items import argument
+from sgc.tracing.values.items import argument, as_data
 from sgc.tracing.values.references.fields import (
     LOCAL,
     PLAIN_CELLS,
@@ -217,7 +217,7 @@ class Cells:
             return self.computed(_OF_PAIRS, (given, held), self._content(name, type_))
         if type(value) is list and is_cell_type(type_.item):
             return self._parts(name, type_.item, value, range(len(value)))
-        return value
+        return as_data(self._session, value)
 
     def _parts(self, name: str, type_: Type | None, value: Any, keys: Any) -> list[Any]:
         if not is_cell_type(type_):

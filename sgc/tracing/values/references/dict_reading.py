@@ -18,6 +18,7 @@ from sgc.tracing.values.json.abstract_json import AbstractJson, without_none
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.references.fields import LOCAL, key_type
 from sgc.tracing.values.references.reference import refuse
+from sgc.tracing.values.references.unions import arms_of, covering
 from sgc.tracing.values.references.views import ReferenceView
 
 _BY_KEYS = "use its keys, values and items; or " + INTERPRET
@@ -99,7 +100,8 @@ class ReadDict(AbstractJson):
         """A key as an argument; its type must be that of the others."""
         key = self._plain(key)
         found = key_type(key)
-        if self.whole_type.key is not None and found != self.whole_type.key:
+        known = self.whole_type.key
+        if known is not None and covering((known, found)) != known:
             self._refuse("a dict of an attribute has keys of another type")
         return argument(self.session, key)
 
@@ -200,7 +202,8 @@ class ReadDict(AbstractJson):
 
     def in_any_order(self, is_sum: bool = False) -> Any:
         """The keys, or the items of a set, for what does not see their order."""
-        if is_sum and self.is_set and self.whole_type.key == types.FLOAT:
+        key = self.whole_type.key
+        if is_sum and self.is_set and key is not None and types.FLOAT in arms_of(key):
             self._refuse("the order of a set of an attribute may be seen in a sum")
         return [] if self.is_void else ReferenceView(self, "keys").now()
 

@@ -7,11 +7,19 @@ from typing import Any
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, OptionalType, RefType
+from sgc.tracing.kinds.row_types import (
+    NOTHING,
+    TOLD,
+    OptionalType,
+    RefType,
+    RowType,
+    holds_references,
+)
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.references.fields import cells
 from sgc.tracing.values.references.reference import class_of, numbered, refuse
+from sgc.tracing.values.references.unions import arms_of
 
 _SCALARS = (types.TEXT, types.INT, types.BOOL, NOTHING)
 
@@ -80,10 +88,22 @@ def _test(heap: Any, name: str, key: str, type_: Type, n: int) -> tuple[str, lis
         if isinstance(plain, RefType):
             _refuse_equal(heap, plain)
         return f"c{n}[k] == c{n}[n]", [column]
+    if isinstance(plain, (RowType, *TOLD)) and not _may_have(plain, types.FLOAT):
+        return f"c{n}[k] == c{n}[n]", [column]
     if type_.item is None or type_.item not in _SCALARS:
         refuse(f"objects of {name} are looked for, whose attribute {key} is compared")
     held = f"c{n + 1}[c{n}[k]] == c{n + 1}[c{n}[n]]"
     return held, [column, heap.columns[heap.one(cells(name, key)), ""]]
+
+
+def _may_have(type_: Type, part: Type) -> bool:
+    """Whether a value of a type, or a part of it, may be of another, or an object."""
+    if isinstance(type_, RowType):
+        return any(_may_have(each, part) for each in type_.row)
+    arms = arms_of(type_)
+    if len(arms) > 1:
+        return any(_may_have(each, part) for each in arms)
+    return type_ == part or holds_references(type_)
 
 
 def _refuse_equal(heap: Any, of: RefType) -> None:

@@ -11,17 +11,16 @@ from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.row_types import (
     NOTHING,
     DictType,
+    MemberType,
     OptionalType,
     RefType,
     RowType,
+    UnionType,
     holds_references,
-    joined_item,
-)
-from sgc.tracing.kinds.row_types import (
-    joined as joined_types,
 )
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_text import AbstractText
@@ -34,6 +33,7 @@ from sgc.tracing.values.references.reference import (
     is_reference,
     refuse,
 )
+from sgc.tracing.values.references.unions import arms_of, covering
 
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 _FORMS: dict[Any, str] = {dict: "dict", Counter: "Counter", set: "set"}
@@ -117,11 +117,16 @@ def key_type(key: Any) -> Type:
     found = _plain_type(key)
     if is_reference(key) and not is_its_own(class_of(key)):
         refuse("a key of a dict is an object with an __eq__ or __hash__ of its own", INTERPRET)
-    if found in _SCALARS or isinstance(found, RefType):
-        return found
-    if isinstance(found, RowType) and all(each in _SCALARS for each in found.row):
+    if isinstance(found, RefType) or _may_be_key(found):
         return found
     refuse("a key of a dict of an attribute is neither text, number, bool nor object", INTERPRET)
+
+
+def _may_be_key(type_: Type) -> bool:
+    if isinstance(type_, RowType):
+        return all(map(_may_be_key, type_.row))
+    is_scalar = isinstance(type_, MemberType) or type_ in _SCALARS
+    return is_scalar or (isinstance(type_, UnionType) and all(map(_may_be_key, type_.arms)))
 
 
 def item_type(value: Any, name: str) -> Type:
@@ -136,7 +141,7 @@ def item_type(value: Any, name: str) -> Type:
 
 
 def _plain_type(value: Any) -> Type:
-    if isinstance(value, str) and type(value) not in (str, AbstractText):
+    if isinstance(value, str) and type(value) not in (str, AbstractText) and not is_member(value):
         refuse(f"an attribute is a {type(value).__name__}, which would be a text", INTERPRET)
     return allowed(NOTHING if value is None else type_of(value))
 
@@ -150,11 +155,11 @@ def allowed(type_: Type) -> Type:
     """A type, if nothing of it can be changed: what can be changed would have to be an object."""
     if type_.kind in TEXTUAL:
         return types.TEXT
-    is_one = type_ in _SCALARS or isinstance(type_, RefType) or type_ == NOTHING
+    is_one = type_ in _SCALARS or isinstance(type_, (RefType, MemberType)) or type_ == NOTHING
     if isinstance(type_, RowType) and type_.keys is None:
         is_one = all(map(allowed, type_.row))
-    if isinstance(type_, OptionalType):
-        is_one = bool(allowed(type_.of))
+    if isinstance(type_, (OptionalType, UnionType)):
+        is_one = all(map(allowed, arms_of(type_)))
     if not is_one:
         refuse("an attribute is neither text, number, bool, object, nor a list or dict", INTERPRET)
     return type_
@@ -182,18 +187,15 @@ def _joined(known: Type | None, found: Type | None) -> Type | None:
         if known.form != found.form:
             raise _Apart
         key = _joined(known.key, found.key)
-        if isinstance(key, OptionalType):
+        if key is not None and NOTHING in arms_of(key):
             raise _Apart
         return DictType.of(key, _joined(known.value, found.value), known.form)
     if known.item is not None and found.item is not None:
-        return types.list_of(_joined_items({known.item, found.item} - {NOTHING}))
+        return types.list_of(_joined_items(known.item, found.item))
     if is_cell_type(known) or is_cell_type(found):
         return _joined_cells(known, found)
-    if isinstance(known, RowType) and isinstance(found, RowType):
-        wider: Type | None = joined_item((known, found))
-    else:
-        wider = joined_types(known, found)
-    if wider is None or wider == types.JSON:
+    wider = covering((known, found))
+    if wider is None:
         raise _Apart
     return wider
 
@@ -211,14 +213,13 @@ def _joined_cells(*types_: Type) -> Type:
     return OptionalType(Kind.JSON, of=wider)
 
 
-def _joined_items(items: set[Type]) -> Type:
-    if len(items) == 1:
-        return items.pop()
-    if all(map(is_cell_type, items)):
-        return _joined(*items) or NOTHING
-    if any(map(is_cell_type, items)):
-        raise _Apart
-    return joined_item(items)
+def _joined_items(known: Type, found: Type) -> Type:
+    """The same of items; NOTHING is the type of those of an empty list."""
+    if NOTHING in (known, found):
+        return found if known == NOTHING else known
+    wider = _joined(known, found)
+    assert wider is not None
+    return wider
 
 
 def fit(known: Type | None, found: Type) -> bool:
@@ -234,7 +235,7 @@ def joined(name: str, key: str, known: Type | None, found: Type) -> Type:
         wider = _joined(known, found)
     except _Apart:
         wider = None
-    if wider is None or wider == types.JSON:
+    if wider is None:
         refuse(f"the attribute {key} of {name} has values of different types", INTERPRET)
     return wider
 

@@ -16,6 +16,7 @@ from sgc.ir.types import Type
 from sgc.tracing.code.calling import made_by, start_of
 from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.items import as_data
 from sgc.tracing.values.json.abstract_json import without_none
 from sgc.tracing.values.references.cells import Cells
 from sgc.tracing.values.references.dicts import ReferenceDict
@@ -160,7 +161,7 @@ class Heap(Cells):
         stored = [
             self._cell(cells(name, key), young[key], n_held[key])
             if is_cell_type(fields[key]) and young[key] is not None
-            else young[key]
+            else as_data(self._session, young[key])
             for key in young
         ]
         number = self._number(name, next(iter(young)), type_to(of))
@@ -192,6 +193,8 @@ class Heap(Cells):
         self._note(name, {key: field_type(value, cells(name, key))})
         if is_cell_type(self._layout.fields[name][key]) and value is not None:
             value = self._cell(cells(name, key), value, n_more)
+        else:
+            value = as_data(self._session, value)
         self._become(name, key, "put", numbered(reference), value)
 
     # -- which objects they are -----------------------------------------------------------------

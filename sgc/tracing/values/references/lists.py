@@ -10,7 +10,7 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
-from sgc.tracing.kinds.row_types import NOTHING, OptionalType, joined_item
+from sgc.tracing.kinds.row_types import NOTHING, OptionalType
 from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -19,6 +19,7 @@ from sgc.tracing.values.items import type_of
 from sgc.tracing.values.references.fields import PLAIN_CELLS, allowed, is_cell, is_cell_type
 from sgc.tracing.values.references.holders import held_by, look_at_frames, others_of
 from sgc.tracing.values.references.reference import refuse
+from sgc.tracing.values.references.unions import covering
 
 
 class ReferenceList(AbstractList):
@@ -169,4 +170,7 @@ class _Changing(AbstractList):
 
     def _with(self, *items: Any) -> Type:
         found = [each for each in (self.item_type, *map(type_of, items)) if each != NOTHING]
-        return types.list_of(joined_item(map(allowed, found)) if found else NOTHING)
+        wider = covering(map(allowed, found)) if found else NOTHING
+        if wider is None:
+            refuse("a list of an attribute has items of several types")
+        return types.list_of(wider)
