@@ -152,6 +152,42 @@ def test_values_of_several_types_are_as_in_python(program, monkeypatch):
     agree(program, REPLIES, n=8)
 
 
+class Counts:
+    def __init__(self):
+        self.by_state = {state: len(state.value) for state in State}
+        self.sizes = set()
+
+
+@sgc.function
+def counts(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    found = Counts()
+    found.by_state[State.DONE if "a" in s["g"] else State.OPEN] += 1
+    return [found.by_state[state] for state in State]
+
+
+def test_a_dict_of_all_members_is_the_attributes_own(monkeypatch):
+    """The `__init__` that has ended no longer counts as its holder."""
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(counts, REPLIES, n=4)
+
+
+@sgc.function
+def summed(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    found = Counts()
+    for word in s["g"].split(","):
+        found.sizes.add(len(word))
+        found.sizes.add(len(word) * 0.1)
+    return sum(found.sizes)
+
+
+def test_a_sum_of_a_set_with_floats_is_refused(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    with pytest.raises(TraceError, match="the order of a set"):
+        tracer.trace(summed, is_full=True)
+
+
 @dataclass
 class Told:
     kind: object
