@@ -102,6 +102,7 @@ class TraceSession(Deciding):
         self.numbers: set[str] = set()
         self.defaulting: set[str] = set()
         self.views: dict[str, str] = {}
+        self.view_parts: dict[str, str] = {}
         self.stale: set[str] = set()
         self.handed: set[str] = set()
         self.met: list[Symbol] = []  # the first result of each tool call and map

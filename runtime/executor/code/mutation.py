@@ -5,7 +5,7 @@ that it calls.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from sgc.ir.code import Code, parse_code
@@ -52,21 +52,45 @@ _OWN = frozenset({
 })  # fmt: skip
 
 
-@lru_cache(maxsize=256)
 def spares_parts(source: str) -> bool:
     """Whether code mutates at most its arguments themselves, and none of their parts; True is
     certain, False is not.
+    """
+    return mutated_depth(source) == 0
+
+
+@lru_cache(maxsize=256)
+def mutated_depth(source: str) -> int | None:
+    """How deep in its arguments code mutates something at most: 0 for these themselves, 1 for their
+    parts too, such as the lists of a dict; None if it may be deeper.
     """
     code = parse_code(source)
     params = {each.arg for each in code.entry.args.args}
     others = [part for part in code.body if part is not code.entry]
     if any(_is_changing(found.item) for found in code.imports.values()):
-        return False
+        return None
     if any(_changes(node) for part in others for node in ast.walk(part)):
-        return False
+        return None
     if any(name in params for name in _bound_in(code.entry)):
-        return False
-    return all(isinstance(each, ast.Name) and each.id in params for each in _changed_by(code.entry))
+        return None
+    found = {_depth_of(each, params) for each in _changed_by(code.entry)}
+    deepest: int | None = None if None in found else max(found, default=0)  # type: ignore[type-var]
+    has_classes = any(isinstance(each, ast.ClassDef) for each in others)
+    return None if deepest and has_classes else deepest  # `x[k]` of an object may be any part of it
+
+
+def _depth_of(node: ast.AST, params: Collection[str | None]) -> int | None:
+    """How deep in an argument what is mutated is: 1 for `d[k]` and `d.setdefault(k, x)`."""
+    if isinstance(node, ast.Name):
+        return 0 if node.id in params else None
+    if isinstance(node, ast.Attribute):  # a method that mutates its object, and gives a part of it
+        return _depth_of(node.value, params) if node.attr == "setdefault" else None
+    is_part = isinstance(node, ast.Subscript)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_part, node = node.func.attr == "setdefault", node.func
+    if not is_part:
+        return None
+    return 1 if _depth_of(node.value, params) == 0 else None  # type: ignore[attr-defined]
 
 
 def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:

@@ -21,7 +21,7 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
     from sgc.runtime.executor.code.held import Changed  # loads many modules
-    from sgc.runtime.executor.code.mutation import spares_parts
+    from sgc.runtime.executor.code.mutation import mutated_depth
     from sgc.runtime.executor.code.run import run_code
 
     code, args = node.text("code"), list(run.field(node, "args"))
@@ -39,7 +39,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         if sharing is not None:
             shared = [
                 n for n in changed
-                if sharing.has(args[n], spares_parts(code)) and not sharing.is_unseen(node, n)
+                if sharing.has(args[n], mutated_depth(code)) and not sharing.is_unseen(node, n)
             ]  # fmt: skip
             changed = [n for n in changed if n not in shared]
         fixed = [n for n in range(len(args)) if n not in changed]
@@ -58,7 +58,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     if sharing is not None:
         sharing.note(value, args, originals or {}, node)
         for index in changed:
-            sharing.note_changed(args[index], spares_parts(code))
+            sharing.note_changed(args[index], mutated_depth(code))
     if node.get("is_several") == Lit(True):
         value = Several(value)
         if sharing is not None:

@@ -14,17 +14,18 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 
 
-def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = True) -> None:
-    """Stops the trace if a frame's operator may change the list `left` in place, and more than the
-    variable that it then sets holds it. name: of what it is changed by; is_typed: whether that is a
-    list.
+def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = True) -> bool:
+    """Whether a frame's operator changes the list `left` in place.
+
+    Stops the trace if it may, and more than the variable that it then sets holds the list. name: of
+    what it is changed by; is_typed: whether that is a list.
     """
     op, following = _operation(frame.f_code, frame.f_lasti)
     if op is not None and op < _FIRST_IN_PLACE:
-        return
+        return False
     is_set_alone = is_typed and following in _SETS_VARIABLE
     if is_set_alone and n_held(left, frame) <= _N_HELD_ALONE:
-        return
+        return True
     stop(
         f"a list is changed in place by {name}, which is known only at run time",
         hint="change a copy of it that only one variable has; or write `xs = xs + …`, which makes "

@@ -27,7 +27,7 @@ from sgc.tracing.code.calling import made_by, note_call, start_of
 from sgc.tracing.operators.attributes import getting_attributes
 from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
-from sgc.tracing.operators.lookups import contains, getting, member_of
+from sgc.tracing.operators.lookups import ORDERED, contains, getting, member_of
 from sgc.tracing.operators.models import of_pydantic
 from sgc.tracing.operators.reading import by_name, carries, guarded, is_librarys, told_apart
 from sgc.tracing.operators.records import LOOKING
@@ -68,7 +68,7 @@ def callee(function: Any) -> Any:
             return _PlainMethod(function)
         if type(receiver) in LISTS:
             return comparing_method(function)
-        if type(receiver) is dict and function.__name__ == "get":
+        if type(receiver) in (dict, *ORDERED) and function.__name__ == "get":
             return getting(function)
         if type(receiver) in STANDING:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)

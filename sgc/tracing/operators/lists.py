@@ -15,6 +15,7 @@ from sgc.tracing.operators.texts import compared
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.json.dict_views import part_of
 
 LISTS = (list, tuple, deque)
 _Key = Callable[[Any], Any]
@@ -39,7 +40,7 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
     if isinstance(value, AbstractJson):
         if not _is_sequence(value):
             return ()
-    elif not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
+    elif not _is_row(value):
         return ()
     is_list = isinstance(value, AbstractList)
     n = computed(value.session, "len", value) if is_list else len(value)
@@ -52,6 +53,12 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
         found.append(value[before:end] if is_abstract(value) else [*value[before:end]])
         found += [_item_of(value, index - after) for index in range(after)]
     return (found,)
+
+
+def _is_row(value: Any) -> bool:
+    if isinstance(value, AbstractList):
+        return not part_of(value)
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
 def _is_sequence(value: AbstractJson) -> bool:

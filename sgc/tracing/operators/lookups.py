@@ -6,7 +6,9 @@ If all values are data of one type, a look-up is one node of the graph; else eac
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sgc.core.session import current_session
@@ -26,9 +28,11 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.items import argument, type_of
+from sgc.tracing.values.json.dict_views import like, part_of
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
 _MAPS = (dict,)
+ORDERED = (MappingProxyType, OrderedDict)
 _SETS = (set, frozenset)
 _ROWS = (list, tuple)
 
@@ -37,7 +41,10 @@ def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
     if isinstance(whole, enum.EnumType):
         whole = whole if type(key) is str and not is_abstract(text(key)) else {**whole.__members__}
-    kind, key = type(whole), text(key)
+    whole, key = plain_dict(whole), text(key)
+    kind = type(whole)
+    if kind is AbstractList and part_of(whole):
+        whole = like(whole)
     if isinstance(key, AbstractJson) and kind in _MAPS and _is_record(whole):
         key = _text_of(key, "{}[a]")
     if not _is_looked_up(key):
@@ -90,6 +97,8 @@ def _missing(kind: Any, value: Any) -> Any:
 def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
     """`whole[start:stop:step]`; of a known list or text, the ends may be abstract."""
     key = slice(start, stop, step)
+    if type(whole) is AbstractList and part_of(whole):
+        whole = like(whole)
     ends = (end for end in (start, stop, step) if isinstance(end, AbstractNumber))
     session = next((end.session for end in ends), None)
     if session is None or type(whole) not in (list, str):
@@ -104,7 +113,7 @@ def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
 
 def contains(part: Any, whole: Any) -> bool:
     """`part in whole`."""
-    part, whole = text(part), text(whole)
+    part, whole = text(part), text(plain_dict(whole))
     if isinstance(part, AbstractJson) and _has_texts(whole):
         part = _text_of(part, "a in {}")
         if part is None:
@@ -130,7 +139,7 @@ def is_key(key: Any, whole: Any) -> bool | None:
 
 def getting(method: Any) -> Callable[..., Any]:
     """`d.get` of a dict."""
-    whole = method.__self__
+    whole = plain_dict(method.__self__)
 
     def get(key: Any, default: Any = None) -> Any:
         key = text(key)
@@ -146,6 +155,12 @@ def getting(method: Any) -> Callable[..., Any]:
         return _decided(whole, key, lambda: default)
 
     return get
+
+
+def plain_dict(whole: Any) -> Any:
+    """What has the keys and values of a read-only view of a dict, or of an `OrderedDict`, if it is
+    one; else the value itself."""
+    return dict(whole) if type(whole) in ORDERED else whole
 
 
 def _text_of(key: AbstractJson, otherwise: str) -> Any:

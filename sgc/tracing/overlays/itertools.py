@@ -20,6 +20,7 @@ from sgc.tracing.values.abstract import AbstractJson, AbstractList
 from sgc.tracing.values.abstract_loops import Items, Loop
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.items import argument, type_of
+from sgc.tracing.values.json.dict_views import part_of
 
 _Lists = Sequence[Any]
 MAX_IN_ROW = 8  # items of a row that are told apart
@@ -79,8 +80,14 @@ def _is_end(value: Any) -> bool:
 def _chain(*iterables: Any) -> Any:
     if not _are_lists(iterables):
         return itertools.chain(*iterables)
-    lists = [list(each) if type(each) is tuple else each for each in iterables]
+    lists = [list(each) if type(each) is tuple else _as_list(each) for each in iterables]
     return _made("chain", reduce(operator.add, lists))
+
+
+def _as_list(items: Any) -> Any:
+    """A view of a dict known only at run time as a list; any other value itself."""
+    is_view = isinstance(items, AbstractList) and part_of(items)
+    return items[:] if is_view else items
 
 
 def _from_iterable(*args: Any) -> Any:

@@ -229,6 +229,7 @@ class _Overlay:
             code, self._globals, function.__name__, function.__defaults__, cells
         )
         copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__annotations__, copy.__doc__ = function.__annotations__, function.__doc__
         copy.__dict__ = function.__dict__  # the same: another module may read what this one sets
         self._watched.add(function.__name__, function)
         self._watched.add_defaults(function)

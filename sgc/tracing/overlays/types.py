@@ -23,6 +23,7 @@ from sgc.tracing.values.abstract import (
     python_type,
 )
 from sgc.tracing.values.computing import attempted, computed, symbol_of
+from sgc.tracing.values.json.dict_views import like
 from sgc.tracing.values.tool_failures import TracedTold, is_told
 
 
@@ -79,7 +80,7 @@ def is_instance(value: Any, *of: type) -> bool:
     if isinstance(value, AbstractNumber):
         return _is_number(value, of)
     if isinstance(value, AbstractList):
-        return issubclass(list, of)
+        return issubclass(list if like(value) is None else type(like(value)), of)
     if isinstance(value, TracedTold):
         return is_told(value, of)
     if type(value) is AbstractRandom:

@@ -30,6 +30,7 @@ from sgc.tracing.code.trees import (
 from sgc.tracing.pieces.effects.changes import may_change
 from sgc.tracing.pieces.holes import LAZY, Hoisting, Outer
 from sgc.tracing.pieces.in_python import InPython, MakesFunction, in_python, may_be_in_python
+from sgc.tracing.pieces.known import MAKING, known_objects
 from sgc.tracing.pieces.made import made_again
 from sgc.tracing.pieces.owned import given_away, live_after
 from sgc.tracing.pieces.piece import Piece, piece_of
@@ -206,11 +207,16 @@ def _possible(
     defaulting = frozenset(name for name, each in values.items() if may_add_keys(session, each))
     changers = frozenset(_changers(session, node, frame).items())
     free = frozenset(code.co_freevars)
-    outer = Outer(free, streams, frozenset(attributes), defaulting, changers)
-    may_take = "list" not in values and "list" not in frame.f_globals
-    may_take = may_take and not any(isinstance(each, _SCOPES) for each in tree.above(node))
+    names = session.originals(frame.f_globals)
+    objects = known_objects(node, values, names)
+    own = MAKING.intersection({*values, *names}) if objects else frozenset[str]()
+    outer = Outer(free, streams, frozenset(attributes), defaulting, changers, objects, own)
+    is_inside = any(isinstance(each, _SCOPES) for each in tree.above(node))
+    may_take = "list" not in values and "list" not in frame.f_globals and not is_inside
     for hoisting in Hoisting:
         if hoisting is Hoisting.COMPREHENSIONS and not may_take:
+            continue
+        if hoisting is Hoisting.KNOWN and (is_inside or not objects):
             continue
         piece = piece_of(node, function, outer, tree, code.co_filename, hoisting)
         if piece is None or not piece.inputs:

@@ -20,6 +20,7 @@ from sgc.tracing.values.abstract import (
     AbstractText,
     is_abstract,
 )
+from sgc.tracing.values.json.dict_views import dict_of, part_of
 
 MAX_DEPTH = 20
 _SCALARS = (str, int, float, bool, type(None))
@@ -69,6 +70,9 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
     """
     if isinstance(value, _STATIC) and not is_abstract(value):
         return (value,)
+    if type(value) is AbstractList and part_of(value):
+        args.append(dict_of(value))
+        return (part_of(value), value.session.view_state(value.symbol))
     if is_operand(value):
         args.append(value)
         is_one = is_changeable(value)

@@ -14,6 +14,7 @@ from typing import Any
 
 from sgc.tracing.code.trees import COMPREHENSIONS, surely
 from sgc.tracing.pieces.first import comprehensions_first
+from sgc.tracing.pieces.known import known_parts
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.text.function_checks import Changer
 
@@ -23,7 +24,8 @@ class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
     variables that are streams or matches; attributes: variables that are users' objects, each with
     one of its data attributes; defaulting: variables that may be `defaultdict`s; changers: the
-    program's functions that may change their arguments, by their names.
+    program's functions that may change their arguments, by their names; objects: variables that are
+    a library's objects; own: the names that the function has, with its globals, of those of Python.
     """
 
     free: frozenset[str]
@@ -31,6 +33,8 @@ class Outer:
     attributes: frozenset[tuple[str, str]]
     defaulting: frozenset[str] = frozenset()
     changers: frozenset[tuple[str, Changer]] = frozenset()
+    objects: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
 
 class Holes(ast.NodeTransformer):
@@ -154,10 +158,11 @@ class Hoisting(Enum):
     VALUES = auto()
     KEYS = auto()  # too
     COMPREHENSIONS = auto()  # those that come first, which may read streams or ask
+    KNOWN = auto()  # what is computed of a library's objects, which are no data
 
 
 def hoisted_of(
-    node: ast.AST, hoisting: Hoisting, defaulting: Collection[str] = ()
+    node: ast.AST, hoisting: Hoisting, outer: Outer, defaulting: Collection[str]
 ) -> list[ast.expr]:
     """The expressions that a statement puts into a list or dict, and the key, or what the
     comprehension that it sets a variable to goes over: these can be evaluated first.
@@ -171,6 +176,8 @@ def hoisted_of(
         return _with_key(node)
     if hoisting is Hoisting.COMPREHENSIONS:
         return comprehensions_first(node)
+    if hoisting is Hoisting.KNOWN:
+        return known_parts(node, outer.objects, outer.own)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     if isinstance(node, ast.Assign) and isinstance(node.value, COMPREHENSIONS):

@@ -29,7 +29,6 @@ from sgc.tracing.pieces.effects.changes import (
 )
 from sgc.tracing.pieces.effects.holds import (
     merged_names,
-    placed_names,
     row_taken,
     rows_taken,
     stored_names,
@@ -86,7 +85,7 @@ class Made:
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
 Unmade = tuple[type[NotData], str]  # the error that says why a piece is no code
 Written = dict[
-    tuple[Piece, int, frozenset[str], frozenset[str], tuple[Form, ...]],
+    tuple[Piece, int, frozenset[str], frozenset[str], frozenset[str], tuple[Form, ...]],
     tuple[Made | Unmade, object],
 ]
 
@@ -197,6 +196,7 @@ def made_again(
     values: Sequence[Any],
     names: dict[str, Any],
     away: frozenset[str] = frozenset(),
+    fresh: frozenset[str] = frozenset(),
 ) -> Made:
     """`made`, computed once for values of the same forms, with why it raises NotData.
 
@@ -207,12 +207,19 @@ def made_again(
     own, classes = originals(names), sites.classes
     try:
         known = frozenset(classes)
-        key = (piece, id(own), known, away, tuple([form_of(value, args) for value in values]))
+        key = (
+            piece,
+            id(own),
+            known,
+            away,
+            fresh,
+            tuple([form_of(value, args) for value in values]),
+        )
     except NoForm:
-        return sites.note(made(originals, piece, values, names, classes, away))
+        return sites.note(made(originals, piece, values, names, classes, away, fresh))
     written = sites.written
     if key not in written:
-        written[key] = _made_or_not(originals, piece, values, names, classes, away), own
+        written[key] = _made_or_not(originals, piece, values, names, classes, away, fresh), own
     found = written[key][0]
     if not isinstance(found, Made):
         kind, why = found
@@ -227,10 +234,11 @@ def _made_or_not(
     names: dict[str, Any],
     classes: Mapping[str, UserClass],
     away: frozenset[str],
+    fresh: frozenset[str],
 ) -> Made | Unmade:
     """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
     try:
-        return replace(made(originals, piece, values, names, classes, away), args=())
+        return replace(made(originals, piece, values, names, classes, away, fresh), args=())
     except LostOrder as error:
         return LostOrder, str(error)
     except (NotData, CodeError) as error:
@@ -244,10 +252,11 @@ def made(
     names: dict[str, Any],
     classes: Mapping[str, UserClass] | None = None,
     away: frozenset[str] = frozenset(),
+    fresh: frozenset[str] = frozenset(),
 ) -> Made:
     """A piece as code. names: the globals of its function; classes: the user's classes whose
-    objects may be in the graph; away: inputs that nothing has when the piece has run. Raises
-    NotData, CodeError.
+    objects may be in the graph; away: inputs that nothing has when the piece has run; fresh: lists
+    that it copies first. Raises NotData, CodeError.
     """
     classes = classes or {}
     found = names_of([piece.plain])
@@ -276,8 +285,7 @@ def made(
     stored |= rows_taken(piece.plain, lists & found.reads)
     merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
     # A run looks after a value out of JSON: it is seldom one that can be changed.
-    placed = placed_names(piece.plain, dict(piece.changers))
-    merged |= {name for name in placed if type(given.get(name)) in _OF_JSON}
+    merged |= {name for name in stored if type(given[name]) in _OF_JSON}
     if piece.changes and stored - merged:
         raise NotData("what it changes may get what others hold")
     maker.changing = changing_of([*classes.values(), *maker.module.classes.values()])
@@ -289,7 +297,7 @@ def made(
     if not known.issuperset(changed_roots(piece.plain, inside, maker.changing)):
         raise NotData("a method changes an object that is known only at run time")
     _refuse_adding(maker.module, piece, given)
-    code = maker.code(piece)
+    code = maker.code(piece, fresh)
     parsed = parse_code(code)
     _refuse_order(piece, parsed, maker.module)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))

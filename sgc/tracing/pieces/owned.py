@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import repeat
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -236,11 +236,9 @@ def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) ->
     return [*plain.values()]
 
 
-def spared_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
-    """The parts of the lists that a piece changes, of those that can be changed."""
-    changed = (given[name] for name in found.changes)
-    lists = (value for value in changed if type(value) is list)
-    return [part for value in lists for part in value if is_changeable(part)]
+def parts_in(values: Iterable[Any]) -> list[Any]:
+    """The parts of lists and the like, of those that can be changed."""
+    return [part for value in values for part in _parts(value) if is_changeable(part)]
 
 
 def _looked_at(node: ast.Call) -> list[ast.expr]:
@@ -254,12 +252,14 @@ def _looked_at(node: ast.Call) -> list[ast.expr]:
 _LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict", "len", "str"})
 
 
-def unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> str:
-    """Why code may not change a value that others may see; empty if it may."""
+def unowned(session: Any, value: Any, owned: bool, is_rebound: bool, is_outer: bool) -> str:
+    """Why code may not change a value that others may see; empty if it may. is_outer: whether it
+    changes the value alone, and none of its parts."""
     if isinstance(value, AbstractRandom):
         is_free = owned or not is_rebound
     elif isinstance(value, AbstractList):
-        is_free = session.is_given(value.symbol) and (owned or not is_rebound)
+        is_own = session.is_given(value.symbol) or (is_outer and session.is_made(value.symbol))
+        is_free = is_own and (owned or not is_rebound)
     else:
         is_free = owned or not is_changeable(value)
     if is_free:

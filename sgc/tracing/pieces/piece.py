@@ -78,6 +78,12 @@ class Piece:
         )
 
     @cached_property
+    def replaced(self) -> frozenset[str]:
+        """The variables among its inputs that get another value, or keep theirs."""
+        own = {*self.inputs} - self.given.keys() - self.hoisted.keys()
+        return frozenset(self.writes) & own - self.changes if self.is_statement else frozenset()
+
+    @cached_property
     def made_defaulting(self) -> frozenset[str]:
         """The names that are set to a new `defaultdict`."""
         return frozenset(
@@ -167,7 +173,7 @@ def piece_of(
     # A handler of what is hoisted would see whether a key was added before.
     is_handled = any(isinstance(each, ast.Try) for each in tree.above(node))
     defaulting = frozenset() if is_handled else outer.defaulting
-    holes = Holes(outer, hoisted_of(node, hoisting, defaulting))
+    holes = Holes(outer, hoisted_of(node, hoisting, outer, defaulting))
     if hoisting is not Hoisting.NOTHING and not holes.n_hoisted:
         return None
     plain = _tested(_listed(holes.filled(node), node, function, tree), tree, node)

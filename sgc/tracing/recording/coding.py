@@ -67,7 +67,8 @@ class Coding(Origins):
     events: Events
     max_turns: int | None
     given: tuple[Any, ...] = ()
-    views: dict[str, str]  # of dicts: the symbols of both
+    views: dict[str, str]  # of dicts and lists: the symbols of both
+    view_parts: dict[str, str]  # which part of a dict each is
     stale: set[str]  # views of dicts that have changed since
 
     def begin_anew(self, why: str) -> NoReturn:
@@ -93,12 +94,13 @@ class Coding(Origins):
         values: Sequence[Any],
         names: dict[str, Any],
         away: frozenset[str] = frozenset(),
+        fresh: frozenset[str] = frozenset(),
     ) -> Made:
         """The code of a piece for these input values. Raises NotData, CodeError."""
         if self.is_outside_changed():
             classes = self.sites.classes
-            return self.sites.note(made(self.originals, piece, values, names, classes, away))
-        return made_again(self.sites, self.originals, piece, values, names, away)
+            return self.sites.note(made(self.originals, piece, values, names, classes, away, fresh))
+        return made_again(self.sites, self.originals, piece, values, names, away, fresh)
 
     def draw_late(self, generator: Random) -> None:
         """Traces the program anew with a generator's state as a value of the graph, if the program
@@ -194,9 +196,14 @@ class Coding(Origins):
 
     # -- views of dicts -------------------------------------------------------------------
 
-    def viewed(self, view: Any, of: Any) -> Any:
+    def viewed(self, view: Any, of: Any, part: str) -> Any:
         self.views[view.symbol.name] = of.symbol.name
+        self.view_parts[view.symbol.name] = part
         return view
+
+    def view_of(self, symbol: Symbol) -> tuple[Symbol, str] | None:
+        part, of = self.view_parts.get(symbol.name), self.views.get(symbol.name, "")
+        return (Symbol(of, self._types[of]), part) if part else None
 
     def view_state(self, symbol: Symbol) -> str:
         if symbol.name in self.stale:
@@ -215,6 +222,7 @@ class Coding(Origins):
             self.numbers.add(wide.name)
         if symbol.name in self.views:
             self.views[wide.name] = self.views[symbol.name]
+            self.view_parts[wide.name] = self.view_parts[symbol.name]
         self.views |= {view: wide.name for view, of in self.views.items() if of == symbol.name}
 
     # -- where exploring takes too long ---------------------------------------------------

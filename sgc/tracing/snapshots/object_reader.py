@@ -56,6 +56,9 @@ class ObjectReader(ValueReader):
             for key, item in value.items():
                 self._key(key)
                 self._value(item, self._own(value) if is_constant(key) else None, key)
+        elif kind is pytypes.MappingProxyType:
+            self._tokens.append(kind)
+            self._value({**value})
         elif kind in (set, frozenset):
             self._tokens.append((kind, len(value)))
             for item in sorted(value, key=order) if len(value) > 1 else value:

@@ -82,6 +82,8 @@ class Reader(ObjectReader):
                 dead.append(number)
             else:
                 self._value(state)  # at the end, all streams are results
+        for viewed in self._viewed:  # in which places the dict is
+            self._tokens.append(tuple(leaf.label for leaf in self._leaves if leaf.symbol == viewed))
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
         facts, kept = dict(session.facts), tuple(self._known)

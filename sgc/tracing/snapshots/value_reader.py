@@ -82,6 +82,7 @@ class ValueReader(DataReader):
         # For each outermost list, the objects inside it that are elsewhere too and may be changed.
         self.shared: defaultdict[int, list[Any]] = defaultdict(list)
         self._variables: list[Variable] = []
+        self._viewed: list[Symbol] = []  # dicts of which views are read
 
     @abstractmethod
     def _object(self, value: Any) -> None:
@@ -252,6 +253,11 @@ class ValueReader(DataReader):
     def _view(self, value: Any) -> None:
         if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
             self._tokens.append(self._session.view_state(value.symbol))
+            found = self._session.view_of(value.symbol)
+            if found is not None:
+                self._tokens.append(found[1])
+                self._value(found[0])
+                self._viewed.append(found[0])
 
     def _list(self, value: Any, place: Place, is_own: bool) -> None:
         """Reads a list that may be widened: a Python list with its items, or an abstract one."""

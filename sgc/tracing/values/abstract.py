@@ -34,6 +34,7 @@ from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import computed, note_known, pieces_of
 from sgc.tracing.values.json.abstract_json import AbstractJson, seen
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.json.dict_views import like
 from sgc.tracing.values.json.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.references.reference import class_of, is_reference
@@ -181,7 +182,7 @@ def python_type(value: Any) -> type:
             (of for of in (str, dict, list, bool, int, float) if value.is_a(of)), type(None)
         )
     if isinstance(value, AbstractList):
-        return list
+        return list if like(value) is None else type(like(value))
     if type(value) is AbstractRandom:
         return Random
     if is_reference(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,13 +28,14 @@ from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
 from sgc.tracing.values.items import StandIn, argument, type_of
+from sgc.tracing.values.json.dict_views import SetOperations, like, needs_list, part_of, shown
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.references.reference import is_reference, shows_itself
 
 _END = object()
 
 
-class AbstractList:
+class AbstractList(SetOperations):
     """A list whose length is known only at run time. The program can change one that it has made:
     the list then stands for the new value.
     """
@@ -61,6 +62,8 @@ class AbstractList:
         return self.symbol.type.item or self.part_type
 
     def __getitem__(self, key: Any) -> Any:
+        if part_of(self) and not is_ours(1):
+            return like(self)[key]  # raises Python's own error
         if isinstance(key, slice):
             found = sliced(self.session, self, key, self.symbol.type)
             return _known_as(self, found)
@@ -85,6 +88,8 @@ class AbstractList:
 
     def _looked_for(self, fn: str, item: Any) -> Any:
         """`has`, `where` or `n_of`, which finds the item."""
+        if fn != "has" and part_of(self):
+            needs_list(self)
         if is_reference(item):
             return self.session.heap.looked_for(fn, self, item)
         return computed(self.session, fn, self, argument(self.session, item))
@@ -101,19 +106,23 @@ class AbstractList:
         return self._compared("ne", other, True)
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
+        if part := part_of(self):
+            if part != "values" and issubclass(type(other), (Set, AbstractList)):
+                needs_list(self)
+            return otherwise if other is not self else not otherwise
         is_list = isinstance(other, (list, AbstractList))
-        if not is_list:
+        if not is_list or (isinstance(other, AbstractList) and part_of(other)):
             return otherwise
         return computed(self.session, fn, self, argument(self.session, other))
 
     def __str__(self) -> str:
-        text: str = computed(self.session, "str", self)
+        text: str = shown(self) if part_of(self) else computed(self.session, "str", self)
         return text
 
     __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        format([], spec)  # raises Python's own error
+        format(like(self) or [], spec)  # raises Python's own error
         return str(self)
 
     def __iter__(self) -> Iterator[Any]:
@@ -178,8 +187,10 @@ class AbstractList:
     # -- new lists --------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, (list, AbstractList)):
-            return NotImplemented
+        if part_of(self) or not isinstance(other, (list, AbstractList)):
+            return like(self) + other if part_of(self) else NotImplemented
+        if isinstance(other, AbstractList) and part_of(other):
+            needs_list(other)
         given, items = argument(self.session, other), _items_of(other)
         made = computed(self.session, "plus", self, given, type_=self._with(*items))
         return holding(made, items)
@@ -187,12 +198,17 @@ class AbstractList:
     def __radd__(self, other: Any) -> Any:
         if type(other) is not list:
             return NotImplemented
-        refuse_extended(other, self.session.name_of(self.symbol), sys._getframe(1))
+        name = self.session.name_of(self.symbol)
+        is_extended = refuse_extended(other, name, sys._getframe(1))
+        if part_of(self) and not is_extended:
+            return other + like(self)
         given = argument(self.session, other)
         made = computed(self.session, "plus", given, self, type_=self._with(*other))
         return holding(made, other)
 
     def __mul__(self, times: Any) -> Any:
+        if part_of(self):
+            return like(self) * times
         return computed(self.session, "times", self, whole(times), type_=self.symbol.type)
 
     __rmul__ = __mul__
@@ -224,6 +240,8 @@ class AbstractList:
         self.symbol = value.symbol
 
     def _refuse_others(self) -> None:
+        if part_of(self):
+            needs_list(self)
         if not self.session.is_made(self.symbol):
             stop(
                 f"{self.session.name_of(self.symbol)}, a list of others that is known only at run "

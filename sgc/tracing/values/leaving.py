@@ -21,6 +21,7 @@ from sgc.tracing.kinds.row_types import (
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.json.dict_views import needs_list, part_of
 from sgc.tracing.values.references.reference import class_of, is_reference
 
 
@@ -33,6 +34,8 @@ def leaving(value: Any) -> Any:
             hint="give a dict or tuple of its attributes; or " + INTERPRET,
         )
     if isinstance(value, AbstractList):
+        if part_of(value):
+            needs_list(value)
         return _as_tuples(value)
     if is_record(value) and not isinstance(value, tuple):
         refuse_object(type_of(value))

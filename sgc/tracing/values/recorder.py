@@ -130,12 +130,17 @@ class Recorder(Session):
         """The user's own globals for those of an overlay."""
 
     @abstractmethod
-    def viewed(self, view: Any, of: Any) -> Any:
-        """The list of a dict's keys, values or items, noted: once the dict changes, it is stale."""
+    def viewed(self, view: Any, of: Any, part: str) -> Any:
+        """The list of a dict's "keys", "values" or "items", or the groups of a list, noted: once
+        that changes, it is stale."""
 
     @abstractmethod
     def view_state(self, symbol: Symbol) -> str:
         """Whether a symbol is a "view" of a dict or list, or "stale": that has changed since."""
+
+    @abstractmethod
+    def view_of(self, symbol: Symbol) -> tuple[Symbol, str] | None:
+        """The dict of which a symbol has the "keys", "values" or "items", and which of these."""
 
     @abstractmethod
     def note_widened(self, symbol: Symbol, wide: Symbol) -> None:

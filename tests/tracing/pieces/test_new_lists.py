@@ -3,6 +3,7 @@ in Python, or such programs are refused. Nothing here relies on the trace check.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,6 +113,81 @@ def pair(text: str) -> tuple[list[str], list[str]]:
     return found, found
 
 
+ROWS = (
+    "[]", '[{"n": "a", "k": 3}, {"n": "b", "k": 1}]', '[{"n": "", "k": 3}, {"n": "", "k": 1}]',
+    '[{"n": "", "k": 7}, {"n": "z", "k": 2}, {"n": "y", "k": 9}]', "b",
+)  # fmt: skip
+
+
+def _rows(s: Any, q: str) -> Any:
+    s += q + sgc.gen("a", max_tokens=9)
+    return json.loads(s["a"])
+
+
+def chosen_and_sorted(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok = [row for row in rows if row["n"]]
+    if not ok:
+        ok = sorted(rows, key=lambda row: row["k"])[:1]
+    ok.sort(key=lambda row: row["k"], reverse=True)
+    return ok, rows
+
+
+def chosen_and_grown(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok = [row for row in rows if row["n"]]
+    if not ok:
+        ok = sorted(rows, key=lambda row: row["k"])[:1]
+    ok.append({"n": "new", "k": 0})
+    ok.insert(0, {"n": "first", "k": 0})
+    return ok, rows
+
+
+def chosen_and_cut(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok = [row for row in rows if row["n"]]
+    if len(ok) < 2:
+        ok = [*rows, *rows]
+    ok[:1] = [{"n": "other", "k": 4}]
+    del ok[-1]
+    ok.reverse()
+    return ok, rows
+
+
+@pytest.mark.parametrize("of", [chosen_and_sorted, chosen_and_grown, chosen_and_cut])
+def test_lists_whose_items_others_have_are_changed_after_paths_have_met(of: Any) -> None:
+    agree(sgc.function(of), ROWS, q="x")
+
+
+def sorted_while_another_has_it(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok = [row for row in rows if row["n"]]
+    both = (ok, 1)
+    if len(rows) > 2:
+        ok = sorted(rows, key=lambda row: row["k"])[:2]
+    ok.sort(key=lambda row: row["k"])
+    return ok, both
+
+
+def grown_of_two(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok, others = [row for row in rows if row["n"]], [row for row in rows if not row["n"]]
+    if len(rows) > 1:
+        ok, others = others, ok
+    ok.append({"n": "new", "k": 0})
+    return ok, others
+
+
+def a_part_is_changed(s: Any, q: str) -> Any:
+    rows = _rows(s, q)
+    ok = [row for row in rows if row["n"]]
+    if not ok:
+        ok = sorted(rows, key=lambda row: row["k"])[:1]
+    for row in ok:
+        row["k"] += 1
+    return ok, rows
+
+
 @dataclass
 class Bag:
     held: list[str] = field(default_factory=list)
@@ -187,6 +263,7 @@ def it_is_put_into_another(s: Any, q: str) -> Any:
 OTHERS = (
     it_may_be_an_argument, it_may_be_a_constant, it_may_be_a_default, it_is_in_another, two_are_one,
     one_has_two_names, a_method_gives_what_it_has, it_is_put_into_another,
+    sorted_while_another_has_it, grown_of_two, a_part_is_changed,
 )  # fmt: skip
 
 
@@ -197,4 +274,4 @@ def test_what_others_may_have_changes_as_in_python(of: Any) -> None:
         compiled = Program(trace(program, is_full=True))
     except TraceError:
         return
-    agree_or_refuse(program, compiled, REPLIES, n=6)
+    agree_or_refuse(program, compiled, (*REPLIES, *ROWS), n=6)

@@ -21,6 +21,7 @@ from sgc.ir.code_types import MAX_TYPE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.code.mutation import spares_parts
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.code.frames import is_running
 from sgc.tracing.code.handlers import forget_ended, is_caught
@@ -40,6 +41,7 @@ from sgc.tracing.kinds.row_types import (
     plain,
     row_of,
 )
+from sgc.tracing.operators.code.replaced import copied_first, replaced
 from sgc.tracing.pieces.choose import may_add_keys
 from sgc.tracing.pieces.effects.at_once import is_done_at_once
 from sgc.tracing.pieces.made import Made, Pieced, WrongGuess
@@ -48,8 +50,8 @@ from sgc.tracing.pieces.owned import (
     is_changeable,
     is_owned,
     kept_by,
+    parts_in,
     pythons_of,
-    spared_by,
     unowned,
 )
 from sgc.tracing.pieces.piece import Piece
@@ -97,14 +99,19 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
     if not all(is_running(frame, name) for name in found.nonlocals):
         _refuse(session, key, "it changes what a function has that has ended")
-    counts = bool(found.changes) or found.grouping is not None
+    counts = bool(found.changes or found.replaced) or found.grouping is not None
     if counts:
         forget_ended()
     owned, are_shared = _owned(session, found, values, frame) if counts else ([], False)
+    gone = replaced(session, found, values, frame)
     given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
     away = _away(found, given, frame) if found.changes and not are_shared else frozenset[str]()
     try:
         code = session.piece_code(found, values, frame.f_globals, away)
+        types_of = tuple([code_type(given_type(arg)) for arg in code.args]) if gone else ()
+        fresh = gone & copied_first(session, code, types_of) if gone else gone
+        if fresh:
+            code = session.piece_code(found, values, frame.f_globals, away, fresh)
     except (NotData, CodeError) as error:
         _refuse(session, key, str(error))
     changes = any(is_changeable(given[name][0]) for name in found.changes)
@@ -119,7 +126,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     if found.adds_before_hoisted and is_caught():
         _refuse(session, key, "an error of what it puts there is handled")
     for name in found.changes:
-        why = unowned(session, *given[name], is_rebound=name in found.rebound)
+        is_rebound, is_outer = name in found.rebound, spares_parts(code.code)
+        why = unowned(session, *given[name], is_rebound=is_rebound, is_outer=is_outer)
         if why and session.sites.is_guessed:
             session.end(WrongGuess(why))
         if why and session.sites.turn_round():
@@ -135,7 +143,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         if type(value) in (list, dict, set) and not is_own:
             _refuse(session, key, "what is grouped may be changed by another name of it")
     try:
-        made = _outputs(session, found, code, inputs, are_shared, away)
+        made = _outputs(session, found, code, inputs, are_shared, away, gone, fresh)
         for name in found.changes:
             session.held.note_changed(inputs[name], found.spares_parts)
         return made
@@ -181,9 +189,12 @@ def _outputs(
     given: Mapping[str, Any],
     are_shared: bool,
     away: frozenset[str],
+    gone: frozenset[str],
+    fresh: frozenset[str],
 ) -> Any:
     """The results of a piece. are_shared: whether others hold parts of the lists that it sorts;
-    away: the inputs that nothing has when it has run."""
+    away: the inputs that nothing has when it has run; gone: those whose parts others may have;
+    fresh: lists of these that the code copies first."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
     from sgc.tracing.inference.sure_keys import never_fails
 
@@ -192,9 +203,10 @@ def _outputs(
         found.is_sure or never_fails(call, lambda name: given_type(given.get(name)))
     ):
         _refuse(session, found.key, "a key may fail after other groups have been used")
-    others = {name: value for name, value in given.items() if name not in away}
+    others = {name: value for name, value in given.items() if name not in away | gone}
     kept = kept_by(found, others, session.sites.classes)
-    kept += spared_by(found, given) if are_shared else []
+    kept += parts_in(given[name] for name in gone - away)
+    kept += parts_in(given[name] for name in found.changes) if are_shared else []
     known = inferred(parse_code(code.code), tuple(code_type(given_type(arg)) for arg in code.args))
     if known.has_iterator:
         _refuse(session, found.key, "its result is an iterator, which is no data")
@@ -208,6 +220,7 @@ def _outputs(
         n for n, (arg, name) in enumerate(zip(code.args, code.inputs, strict=True))
         if is_changeable(arg) and name in found.changes
     ]  # fmt: skip
+    ours = own.keys() & {*changed} | {n for n, name in enumerate(code.inputs) if name in fresh}
     if found.is_statement and not found.targets:
         _evaluated(session, code, OBJECT, changed)
         return None
@@ -218,11 +231,13 @@ def _outputs(
         value = without_none(abstract(symbol, session), type_)
         if _may_hold(type_, known):
             _hold(session, symbol, kept, code)
-        _note_new(session, symbol, known.may_be[0], own.keys() & {*changed})
+        _note_new(session, symbol, known.may_be[0], ours, code)
         if isinstance(value, AbstractList) and found.grouped is not None:
             of = given[found.grouped]
             value = (
-                session.viewed(value, of) if isinstance(of, (AbstractList, AbstractJson)) else value
+                session.viewed(value, of, "")
+                if isinstance(of, (AbstractList, AbstractJson))
+                else value
             )
         return _taken(session, found, name, value, given)
     each = _at_most(
@@ -239,7 +254,7 @@ def _outputs(
     taken = [computed(session, "item", whole, n, type_=type_) for n, type_ in enumerate(each)]
     for value, may_be in zip(taken, known.may_be[1:], strict=True):
         if isinstance(value, AbstractList):
-            _note_new(session, value.symbol, may_be, own.keys() & {*changed})
+            _note_new(session, value.symbol, may_be, ours, code)
     return tuple(
         _taken(session, found, name, without_none(value, type_), given)
         for name, value, type_ in zip(found.targets, taken, each, strict=True)
@@ -247,12 +262,12 @@ def _outputs(
 
 
 def _note_new(
-    session: Any, symbol: Symbol, may_be: frozenset[int] | None, changed: Set[int]
+    session: Any, symbol: Symbol, may_be: frozenset[int] | None, ours: Set[int], code: Made
 ) -> None:
     """Notes a list that nothing else has: code has made it, or it is the program's own, which code
-    has changed. may_be: the arguments that it may be; changed: the program's own lists of these."""
-    is_one = symbol.type.item is not None and symbol.name not in session.copies
-    if is_one and may_be is not None and may_be <= changed:
+    has changed or copied. may_be: the arguments that it may be; ours: such lists of these."""
+    is_one = symbol.type.item is not None and not code.has_outside
+    if is_one and may_be is not None and may_be <= ours:
         session.new.add(symbol.name)
 
 

@@ -90,45 +90,6 @@ def merged_names(node: ast.AST) -> set[str]:
     return {each.id for each in call.args if is_added and isinstance(each, ast.Name)}
 
 
-def placed_names(node: ast.AST, changers: Collection[str] = ()) -> set[str]:
-    """The variables whose values, or parts of them, a statement puts into a dict or list, `d[k] =
-    x`, `d[k] += x` or `heappush(h, (n, x))`, or gives to a function that may do so."""
-    call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
-    if isinstance(call, ast.Call) and getattr(call.func, "id", None) in changers:
-        given = [*call.args, *(each.value for each in call.keywords)]
-        return {each.id for each in given if isinstance(each, ast.Name)}
-    if isinstance(node, ast.Expr) and isinstance(call, ast.Call):
-        return {name for each in _pushed(call) for name in _put_in(each)}
-    target: ast.expr
-    if isinstance(node, ast.AugAssign):
-        target, value = node.target, node.value
-    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target, value = node.targets[0], node.value
-    else:
-        return set()
-    is_placed = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
-    return {value.id} if is_placed and isinstance(value, ast.Name) else set()
-
-
-def _pushed(call: ast.Call) -> list[ast.expr]:
-    """What a call puts into a variable's list as an item."""
-    func, args = call.func, call.args
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    is_heap = name == "heappush" and len(args) == 2 and not call.keywords
-    return args[1:] if is_heap and isinstance(args[0], ast.Name) else []
-
-
-def _put_in(node: ast.expr) -> Iterator[str]:
-    """The variables whose values, or parts of them, are in what displays and `+` make."""
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, (ast.Tuple, ast.List)):
-        for each in node.elts:
-            yield from _put_in(each.value if isinstance(each, ast.Starred) else each)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        yield from (*_put_in(node.left), *_put_in(node.right))
-
-
 # Methods whose first argument is a key, or is only compared with items.
 _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
 

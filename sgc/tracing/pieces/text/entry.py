@@ -27,7 +27,8 @@ from sgc.tracing.pieces.text.constants import (
     literal,
 )
 from sgc.tracing.pieces.text.module_text import ModuleText
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractList, is_abstract
+from sgc.tracing.values.json.dict_views import dict_of, part_of
 
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
@@ -44,7 +45,8 @@ class EntryWriter:
         self._used = {*used}
         self.changing: frozenset[str] = frozenset()
 
-    def code(self, piece: Piece) -> str:
+    def code(self, piece: Piece, fresh: Collection[str] = ()) -> str:
+        """The text of a piece. fresh: lists that it copies first."""
         body = self.module.rewritten(piece.plain).body
         if piece.is_statement:
             one = len(piece.targets) == 1
@@ -54,7 +56,9 @@ class EntryWriter:
         else:
             (expression,) = body
             body = [ast.Return(expression.value)]
-        function, changers = self._entry(body, piece.changes), dict(piece.changers)
+        copies = [each for name in sorted(fresh) for each in ast.parse(f"{name} = [*{name}]").body]
+        function = self._entry([*copies, *body], piece.changes)
+        changers = dict(piece.changers)
         is_changing = self.module.changes_outside(self.changing, changers) or changes_outside(
             function, parameters(function.args), self.changing, changers
         )
@@ -85,6 +89,11 @@ class EntryWriter:
             self.module.bind(name, value)
         elif name in DECIDING and callable(value) and not is_abstract(value):
             raise NotData(f"{name} is not Python's {name}")
+        elif type(value) is AbstractList and part_of(value):
+            if value.session.view_state(value.symbol) == "stale":
+                raise NotData("a view of a dict that has changed since")
+            of = self.written(dict_of(value), name)
+            self._before.append((name, None, f"{of}.{part_of(value)}()"))
         elif is_operand(value):
             self._param(name, name, value)
         else:

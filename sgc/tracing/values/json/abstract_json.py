@@ -28,6 +28,7 @@ from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList, holding
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.computing import attempted, computed, formatted_by, part_by, whole
+from sgc.tracing.values.json.dict_views import is_of_code
 
 PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
@@ -166,7 +167,7 @@ class AbstractJson(AbstractList):
     @as_told
     def keys(self) -> Any:
         keys = attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
-        return self.session.viewed(keys, self)
+        return self.session.viewed(keys, self, "keys")
 
     @as_told
     def items(self) -> Any:
@@ -203,7 +204,9 @@ class AbstractJson(AbstractList):
         if is_member(other):
             return self._coded(f"a {_COMPARING[fn]} b", other, type_=types.BOOL)
         is_data = other is None or has_symbol(other) or isinstance(other, DATA)
-        return computed(self.session, fn, self, other) if is_data else otherwise
+        if not is_data or is_of_code(other):
+            return otherwise
+        return computed(self.session, fn, self, other)
 
     @as_told
     def __bool__(self) -> bool:
@@ -385,13 +388,8 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
 
 
 def is_plain_data(value: Any) -> bool:
-    return (
-        value is None
-        or has_symbol(value)
-        or type(value) in (*DATA, bool)
-        or isinstance(value, str)
-        or is_member(value)
-    )
+    is_one = value is None or has_symbol(value) or isinstance(value, str)
+    return is_one or type(value) in (*DATA, bool) or is_member(value)
 
 
 DATA = (str, int, float, list, dict)

@@ -18,6 +18,7 @@ from sgc.tracing.values.json.abstract_json import (
     is_plain_data,
     seen,
 )
+from sgc.tracing.values.json.dict_views import is_of_code
 
 
 class AbstractObject(AbstractJson):
@@ -56,6 +57,11 @@ class AbstractObject(AbstractJson):
             self._changed()
         return self.session.added(self, key)
 
+    def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
+        if is_of_code(other):
+            self.needs_type()
+        return super()._compared(fn, other, otherwise)
+
     def __contains__(self, item: Any) -> bool:
         if is_member(item):
             return bool(self._coded("b in a", item, type_=types.BOOL))
@@ -87,18 +93,19 @@ class AbstractObject(AbstractJson):
 
     @as_told
     def items(self) -> Any:
-        return self._view("list(a.items())")
+        return self._view("items")
 
     @as_told
     def values(self) -> Any:
-        return self._view("list(a.values())")
+        return self._view("values")
 
     @as_told
     def keys(self) -> Any:
-        return self._view("list(a.keys())")
+        return self._view("keys")
 
-    def _view(self, expression: str) -> Any:
-        return self.session.viewed(self._coded(expression, type_=types.list_of(OBJECT)), self)
+    def _view(self, part: str) -> Any:
+        items = self._coded(f"list(a.{part}())", type_=types.list_of(OBJECT))
+        return self.session.viewed(items, self, part)
 
     @as_told
     def get(self, *args: Any) -> Any:

@@ -191,7 +191,8 @@ class KnownJson(AbstractJson):
     def keys(self) -> Any:
         if not self._shape.is_checked:
             return super().keys()
-        return computed(self.session, "keys", self, type_=types.list_of(types.TEXT))
+        keys = computed(self.session, "keys", self, type_=types.list_of(types.TEXT))
+        return self.session.viewed(keys, self, "keys")
 
     def items(self) -> Any:
         if not self._shape.is_checked:
@@ -205,7 +206,7 @@ class KnownJson(AbstractJson):
         inner = {} if properties else others or {}
         schema = {"type": "array", "items": inner}
         found = computed(self.session, "values", self, type_=told_type(schema))
-        return _checked(found, self._shape.part(schema))
+        return self.session.viewed(_checked(found, self._shape.part(schema)), self, "values")
 
     def length(self) -> Any:
         return computed(self.session, "len", self)

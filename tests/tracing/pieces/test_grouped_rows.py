@@ -1,0 +1,132 @@
+"""Rows known only at run time that are put into lists of a dict, which others go on to have too.
+Nothing here relies on the trace check."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from control_flow import agree, agree_or_refuse
+
+import sgc
+from sgc.errors import TraceError
+from sgc.programs.program import Program
+from sgc.runtime.executor.code.mutation import mutated_depth
+from sgc.tracing.tracer import trace
+
+REPLIES = (
+    "[]", '[{"n": "a", "k": 3}, {"n": "b", "k": 1}, {"n": "a", "k": 0}]', '[{"n": "a", "k": 3}]',
+    '[{"k": 7}]', "b",
+)  # fmt: skip
+
+
+@sgc.function
+def label(s, text: str):
+    s += text + sgc.gen("t", max_tokens=4)
+    return {"topic": s["t"].strip() or "other", "text": text}
+
+
+def _rows(s: Any) -> Any:
+    s += sgc.gen("a", max_tokens=50)
+    return json.loads(s["a"])
+
+
+def in_a_defaultdict(s: Any, xs: list[str]) -> Any:
+    rows, groups = _rows(s), defaultdict(list)
+    for row in rows:
+        groups[row["n"]].append(row)
+    return {k: len(v) for k, v in groups.items()}, dict(groups), rows
+
+
+def by_setdefault(s: Any, xs: list[str]) -> Any:
+    groups: dict[str, Any] = {}
+    for row in _rows(s):
+        groups.setdefault(row["n"], []).append(row)
+    return groups
+
+
+def of_a_map(s: Any, xs: list[str]) -> Any:
+    groups: dict[str, Any] = {}
+    for row in sgc.map(label, xs).returns:
+        groups.setdefault(row["topic"], []).append(row)
+    order = sorted(groups, key=lambda topic: (-len(groups[topic]), topic))
+    return [(topic, [row["text"] for row in groups[topic]]) for topic in order]
+
+
+def of_calls(s: Any, xs: list[str]) -> Any:
+    groups = defaultdict(list)
+    for row in [label(x).ret_value for x in xs]:
+        groups[row["topic"]].append(row)
+    return dict(groups)
+
+
+@pytest.mark.parametrize("of", [in_a_defaultdict, by_setdefault, of_a_map, of_calls])
+def test_rows_are_grouped_as_in_python(of: Any) -> None:
+    program = sgc.function(of)
+    graph = trace(program, is_full=True)
+    for xs in (["a", "bb", "c"], ["bb"]):
+        agree(program, (*REPLIES, "x", "y"), n=16, graph=graph, xs=xs)
+
+
+def a_row_is_changed(s: Any, xs: list[str]) -> Any:
+    rows, groups = _rows(s), defaultdict(list)
+    for row in rows:
+        groups[row["n"]].append(row)
+    for row in groups["a"]:
+        row["k"] += 1
+    return dict(groups), rows
+
+
+def a_row_is_changed_elsewhere(s: Any, xs: list[str]) -> Any:
+    rows, groups = _rows(s), defaultdict(list)
+    for row in rows:
+        groups[row["n"]].append(row)
+    rows[0]["k"] = "new"
+    return dict(groups), rows
+
+
+def a_group_has_two_names(s: Any, xs: list[str]) -> Any:
+    groups: dict[str, Any] = {}
+    first: list[Any] = []
+    for row in _rows(s):
+        groups.setdefault(row["n"], first).append(row)
+    return groups, first
+
+
+def a_group_is_kept(s: Any, xs: list[str]) -> Any:
+    groups: dict[str, Any] = {}
+    kept = []
+    for row in _rows(s):
+        groups.setdefault(row["n"], []).append(row)
+        kept.append(groups[row["n"]])
+    return groups, kept
+
+
+OTHERS = [a_row_is_changed, a_row_is_changed_elsewhere, a_group_has_two_names, a_group_is_kept]
+
+
+@pytest.mark.parametrize("of", OTHERS)
+def test_what_others_have_too_changes_as_in_python(of: Any) -> None:
+    program = sgc.function(of)
+    try:
+        compiled = Program(trace(program, is_full=True))
+    except TraceError:
+        return
+    agree_or_refuse(program, compiled, REPLIES, 12, xs=[])
+
+
+DEPTHS = {
+    "xs.append(y)": 0, "xs[y].append(y)": 1, "xs.setdefault(y, []).append(y)": 1, "xs[y][0] = y": 1,
+    "xs.setdefault(y, [])": 0, "xs[y] += y": 1, "del xs[y][0]": 1, "xs[y][0].append(y)": None,
+    "xs.get(y).append(y)": None, "z = xs[y]; z.append(y)": None, "xs[y].z.append(y)": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", DEPTHS)
+def test_how_deep_code_mutates(statement: str) -> None:
+    code = f"def piece(xs, y):\n    {statement}\n    return xs"
+    assert mutated_depth(code) == DEPTHS[statement]
+    of_class = "class A:\n    def __getitem__(self, k):\n        return self.a[k][0]\n" + code
+    assert mutated_depth(of_class) == (0 if DEPTHS[statement] == 0 else None)
