@@ -148,7 +148,7 @@ def test_what_eight_bits_cost_is_measured() -> None:
             make_small(name, changes), native_runner(make_small(name, changes), 1), ids
         )
         assert exact.n_tokens == 90
-        assert exact.divergence < 1e-9
+        assert exact.divergence < 1e-7  # of sums in another order: 7.5e-9 with AVX2
         assert exact.equal_share == 1
         assert exact.cross_entropy == pytest.approx(exact.own_cross_entropy, abs=1e-5)
         runner = native_runner(make_small(name, changes), 1, INT8)
