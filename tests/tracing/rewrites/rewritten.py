@@ -48,10 +48,16 @@ SAME: list[Pair] = [
      "for m in re.compile('a').finditer(x[1:]):\n    s += m.group() + sgc.gen('g')"),
     ("a list is changed after cycle() of it was made", "cycle(list(xs))",
      "from itertools import cycle\n---\n"
-     "xs = ['a']\nws = cycle(xs)\ns += next(ws)\nxs.append(x)\n"
+     "xs = ['a', 'b']\nws = cycle(xs)\ns += next(ws)\nxs.append(x)\n"
      "s += next(ws) + sgc.gen('g', max_tokens=4)  # here",
-     "xs = ['a']\nws = cycle(list(xs))\ns += next(ws)\nxs.append(x)\n"
+     "from itertools import cycle\n---\n"
+     "xs = ['a', 'b']\nws = cycle(list(xs))\ns += next(ws)\nxs.append(x)\n"
      "s += next(ws) + sgc.gen('g', max_tokens=4)"),
+    ("keys()", "set(d)",
+     "one = {c: n for c in x}\ntwo = {'k': 1, **one}\nks = one.keys() if 'z' in y else two.keys()\n"
+     "two['m'] = 5\nreturn ks == {'k'}  # here",
+     "one = {c: n for c in x}\ntwo = {'k': 1, **one}\nks = set(one) if 'z' in y else set(two)\n"
+     "two['m'] = 5\nreturn ks == {'k'}"),
     ("islice up to a number", "give it a list, islice(list(xs), n)",
      "from itertools import islice\n---\n"
      "for c in islice({'a': 1}, n):  # here\n    s += c + sgc.gen('g', max_tokens=4)",
