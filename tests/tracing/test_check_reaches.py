@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from datetime import date
 from random import Random
 from typing import Any
 
@@ -98,7 +99,17 @@ def of_a_tools_rows(said: str) -> Callable[..., Any]:
     return program
 
 
+def of_a_default(said: str) -> Callable[..., Any]:
+    def program(s, q: str, today: str = "2024-05-17"):
+        if date.fromisoformat(today).year == 2024:
+            s += said
+        s += q + gen("g", max_tokens=8)
+
+    return program
+
+
 PROGRAMS = [
+    of_a_default,
     of_a_number, of_an_argument, of_a_pattern, of_data, of_a_second_reply, of_a_tools_rows,
 ]  # fmt: skip
 

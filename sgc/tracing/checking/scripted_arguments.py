@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from sgc.core.shapes import as_data
-from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.graph import Graph, Lit, Node, Operand
 from sgc.ir.op_specs import NUMERIC
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.interface.argument_shapes import schemas_of
@@ -31,15 +31,23 @@ class Arguments:
 
     def __init__(self, graph: Graph) -> None:
         self._params = [param.value for param in graph.params]
+        self._defaults = {
+            param.value.name: _value(param.default)
+            for param in graph.params
+            if param.default is not None
+        }
         self.schemas = schemas_of(graph)
         self.keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
 
     def of(self, number: int, each: Round, hints: Hints = NO_HINTS) -> dict[str, Any]:
-        """hints: of what a test looks for in them."""
+        """hints: of what a test looks for in them. Others have their defaults every other time."""
         found = {}
         keys = tuple(dict.fromkeys((*hints.keys, *self.keys)))[:MAX_KEYS]
         for index, param in enumerate(self._params):
-            if param.name in self.schemas:
+            is_asked = param.name in hints.arguments or param.name not in self._defaults
+            if not is_asked and (number + index) % 2:
+                found[param.name] = self._defaults[param.name]
+            elif param.name in self.schemas:
                 data = Data(Random(f"{number}/{index}"), keys, each, number % 3 == 0)
                 found[param.name] = data.of(as_data(self.schemas[param.name]))
             elif param.type.kind in NUMERIC and hints.numbers:
@@ -48,6 +56,13 @@ class Arguments:
             else:
                 found[param.name] = _argument(param.type, index, number, each)
         return found
+
+
+def _value(default: Operand) -> Any:
+    if isinstance(default, tuple):
+        return [_value(each) for each in default]
+    assert isinstance(default, Lit)
+    return default.value
 
 
 def _keys(graph: Graph) -> Iterator[str]:
