@@ -64,7 +64,7 @@ test-browser: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 # The site of docs/, in site/: no network is asked while it is built, nor by its pages.
 DOCS := .venv-docs
