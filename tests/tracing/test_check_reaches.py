@@ -19,8 +19,8 @@ from sgc.tracing.checking.candidates import Candidates
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.hints import Hints, HintsOf
 from sgc.tracing.checking.pattern_samples import sample_of
-from sgc.tracing.checking.rounds import Draw
-from sgc.tracing.checking.scripted_arguments import schema_of_text
+from sgc.tracing.checking.rounds import Draw, Round
+from sgc.tracing.checking.scripted_arguments import Arguments, schema_of_text
 from sgc.tracing.checking.trials import Trial
 from sgc.tracing.tracer import trace
 
@@ -120,6 +120,16 @@ def test_a_wrong_arm_is_found(make):
     check_trace(right, trace(right), {})
     with pytest.raises(TraceError, match="wrong"):
         check_trace(right, trace(sgc.function(make("wrong"))), {})
+
+
+def test_hints_of_numbers_keep_the_type_of_an_argument():
+    def program(s, n: int, r: float):
+        s += f"{n} {r}" + gen("g", max_tokens=2)
+
+    given, each = Arguments(trace(sgc.function(program))), Round(("a",), 0, True, ("a",))
+    hints = Hints(numbers=(2.5, 7), arguments=frozenset({"n", "r"}))
+    found = [given.of(number, each, hints) for number in range(12)]
+    assert all(type(row["n"]) is int and type(row["r"]) is float for row in found)
 
 
 PATTERNS = [

@@ -52,7 +52,8 @@ class Arguments:
                 found[param.name] = data.of(as_data(self.schemas[param.name]))
             elif param.type.kind in NUMERIC and hints.numbers:
                 value = Random(f"{number}/{index}").choice(hints.numbers) + number % 3 - 1
-                found[param.name] = max(min(value, MAX_NUMBER), -MAX_NUMBER)
+                of = int if param.type.kind is Kind.INT else float
+                found[param.name] = of(max(min(value, MAX_NUMBER), -MAX_NUMBER))
             else:
                 found[param.name] = _argument(param.type, index, number, each)
         return found
