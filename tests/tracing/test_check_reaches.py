@@ -15,12 +15,14 @@ import pytest
 import sgc
 from sgc import gen
 from sgc.errors import TraceError
+from sgc.runtime.executor.interface.backend import Sampling
 from sgc.tracing.checking.candidates import Candidates
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.hints import Hints, HintsOf
 from sgc.tracing.checking.pattern_samples import sample_of
 from sgc.tracing.checking.rounds import Draw, Round
 from sgc.tracing.checking.scripted_arguments import Arguments, schema_of_text
+from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.trials import Trial
 from sgc.tracing.tracer import trace
 
@@ -130,6 +132,13 @@ def test_hints_of_numbers_keep_the_type_of_an_argument():
     hints = Hints(numbers=(2.5, 7), arguments=frozenset({"n", "r"}))
     found = [given.of(number, each, hints) for number in range(12)]
     assert all(type(row["n"]) is int and type(row["r"]) is float for row in found)
+
+
+def test_a_constraint_that_backtracks_does_not_hang_the_check():
+    sampling = Sampling(regex="(a{0,9}){0,30}b", max_tokens=90)
+    texts = ("a" * 60, "aab")
+    assert obeying(sampling, 0, texts) != texts[0]
+    assert obeying(sampling, 1, texts) == texts[1]
 
 
 PATTERNS = [

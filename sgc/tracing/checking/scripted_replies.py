@@ -7,18 +7,17 @@ stay as nasty as they are.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from sgc.errors import SgcError
 from sgc.runtime.executor.interface.backend import Sampling
+from sgc.runtime.executor.patterns.linear_regex import linear_pattern
 from sgc.runtime.executor.patterns.schemas import schema_check
 from sgc.tracing.kinds.text_types import texts_of
 from sgc.tracing.values.json.known_json import resolved
 
 MAX_DEPTH = 8
-MAX_MATCHED = 40  # bytes: patterns may take long for longer texts
 
 
 def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
@@ -34,8 +33,12 @@ def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
 
 def _matches(sampling: Sampling, text: str) -> bool:
     assert sampling.regex is not None
-    is_short = len(text.encode("utf-8", "replace")) <= min(sampling.max_tokens, MAX_MATCHED)
-    return is_short and re.fullmatch(sampling.regex, text) is not None
+    if len(text.encode("utf-8", "replace")) > sampling.max_tokens:
+        return False
+    try:  # in linear time: Python's own may take for ever
+        return bool(linear_pattern(sampling.regex, 0).fullmatch(text))
+    except SgcError:  # it cannot be matched so
+        return False
 
 
 def _json(schema_text: str, drawn: int, texts: Sequence[str]) -> str:
