@@ -22,6 +22,10 @@ from sgc.runtime.executor.code.methods.attributes import (
 from sgc.runtime.executor.code.methods.operators import check_shown
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 
+# Each field may stand once in a format, and spaces in a row count as one: so a format of this length
+# is compared with a text in time linear in the text's.
+MAX_FORMAT = 80
+
 _DATE = [
     "ctime",
     "isocalendar",
@@ -55,10 +59,10 @@ def _pays(*args: Any, **kwargs: Any) -> None:
 
 def _strptime(kind: Any) -> Callable[..., Any]:
     def strptime(*args: Any) -> Any:
-        for each in args:
-            if isinstance(each, str) and len(each) > 80:
-                raise LimitExceeded("strptime takes texts of at most 80 characters")
-        charge(20_000)
+        text, form = (*args, None, None)[:2]
+        if isinstance(form, str) and len(form) > MAX_FORMAT:
+            raise LimitExceeded(f"strptime takes formats of at most {MAX_FORMAT} characters")
+        charge(20_000 + (len(text) << 2 if isinstance(text, str) else 0))
         return kind.strptime(*args)
 
     return strptime
