@@ -5,8 +5,9 @@ that it calls.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Any
 
 from sgc.ir.code import Code, parse_code
 
@@ -48,49 +49,75 @@ def _is_changing(name: str | None) -> bool:
 # Methods that mutate their object alone, and none of its parts.
 _OWN = frozenset({
     "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
-    "popitem", "popleft", "remove", "reverse", "rotate", "sort", "update",
+    "popitem", "popleft", "remove", "reverse", "rotate", "setdefault", "sort", "update",
 })  # fmt: skip
+
+# The way from an argument to a part of it: names of attributes, and None for any item.
+Way = tuple[str | None, ...]
+Ways = frozenset[Way]
+MAX_WAY = 4
 
 
 def spares_parts(source: str) -> bool:
     """Whether code mutates at most its arguments themselves, and none of their parts; True is
     certain, False is not.
     """
-    return mutated_depth(source) == 0
+    return all(ways is not None and ways <= {()} for ways in mutated(source))
 
 
 @lru_cache(maxsize=256)
-def mutated_depth(source: str) -> int | None:
-    """How deep in its arguments code mutates something at most: 0 for these themselves, 1 for their
-    parts too, such as the lists of a dict; None if it may be deeper.
-    """
+def mutated(source: str) -> tuple[Ways | None, ...]:
+    """The ways to what code may mutate, for each of its arguments; None if it may be anything."""
     code = parse_code(source)
-    params = {each.arg for each in code.entry.args.args}
+    params = [each.arg for each in code.entry.args.args]
+    unknown = (None,) * len(params)
     others = [part for part in code.body if part is not code.entry]
     if any(_is_changing(found.item) for found in code.imports.values()):
-        return None
+        return unknown
     if any(_changes(node) for part in others for node in ast.walk(part)):
-        return None
+        return unknown
     if any(name in params for name in _bound_in(code.entry)):
-        return None
-    found = {_depth_of(each, params) for each in _changed_by(code.entry)}
-    deepest: int | None = None if None in found else max(found, default=0)  # type: ignore[type-var]
+        return unknown
+    found: dict[str, set[Way]] = {name: set() for name in params}
     has_classes = any(isinstance(each, ast.ClassDef) for each in others)
-    return None if deepest and has_classes else deepest  # `x[k]` of an object may be any part of it
+    for node in _changed_by(code.entry):
+        way = _way_to(node)
+        # `x[k]` and `x.a` of an object may be any part of it, if the code has its class.
+        if way is None or way[0] not in found or len(way) > MAX_WAY or (has_classes and way[1:]):
+            return unknown
+        found[way[0]].add(way[1:])
+    return tuple(frozenset(found[name]) for name in params)
 
 
-def _depth_of(node: ast.AST, params: Collection[str | None]) -> int | None:
-    """How deep in an argument what is mutated is: 1 for `d[k]` and `d.setdefault(k, x)`."""
+def _way_to(node: ast.AST) -> tuple[Any, ...] | None:
+    """A name, and the way from it to what an expression gives; None if that is not sure."""
     if isinstance(node, ast.Name):
-        return 0 if node.id in params else None
-    if isinstance(node, ast.Attribute):  # a method that mutates its object, and gives a part of it
-        return _depth_of(node.value, params) if node.attr == "setdefault" else None
-    is_part = isinstance(node, ast.Subscript)
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        before, step = _way_to(node.value), node.attr
+        return None if before is None else (*before, step)
+    given = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        is_part, node = node.func.attr == "setdefault", node.func
-    if not is_part:
+        if node.func.attr != "setdefault" or not all(map(_is_new, node.args[1:])):
+            return None  # it may give what it is given
+        given = node.func
+    elif not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
         return None
-    return 1 if _depth_of(node.value, params) == 0 else None  # type: ignore[attr-defined]
+    before = _way_to(given.value)  # type: ignore[attr-defined]
+    return None if before is None else (*before, None)
+
+
+def _is_new(node: ast.AST) -> bool:
+    """Whether an expression makes an object, or gives one that cannot be mutated."""
+    if isinstance(node, ast.List | ast.Set | ast.Tuple):
+        return all(map(_is_new, node.elts))
+    is_empty = isinstance(node, ast.Dict) and not node.keys
+    is_made = isinstance(node, ast.Call) and not node.args and not node.keywords
+    return is_empty or isinstance(node, ast.Constant) or (is_made and _is_type(node.func))  # type: ignore[attr-defined]
+
+
+def _is_type(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("list", "dict", "set", "Counter")
 
 
 def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
@@ -110,12 +137,12 @@ def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
 
 
 def _changed_by(function: ast.AST) -> Iterator[ast.AST]:
-    """What a function mutates; for what may mutate a part of something, the statement."""
+    """What a function mutates; for what may mutate a part of something, the method by its name."""
     for node in ast.walk(function):
         if isinstance(node, ast.AugAssign):
             yield node.target
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             yield node.value
         elif isinstance(node, (ast.Attribute, ast.Name)) and _changes(node):
             is_own = isinstance(node, ast.Attribute) and node.attr in _OWN
-            yield node.value if is_own else node  # type: ignore[union-attr]
+            yield node.value if is_own else ast.Name("")  # type: ignore[union-attr]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from sgc.ir.code import Code, parse_code
+from sgc.runtime.executor.code.along import Along, copied_along
 from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
 from sgc.runtime.executor.code.held import check_unchanged, unchanged
 from sgc.runtime.executor.code.library import library_value
@@ -36,6 +38,7 @@ from sgc.runtime.executor.code.values import (
 )
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
+NOTHING: Mapping[int, Any] = MappingProxyType({})
 ROOMS = (calls, classes, displays, expressions, fstrings, statements, trying)
 
 
@@ -44,12 +47,13 @@ def run_code(
     args: Sequence[Any],
     fixed: Sequence[int] = (),
     originals: dict[int, Any] | None = None,
+    along: Mapping[int, Along] = NOTHING,
 ) -> Any:
     """Calls the last function of some code with arguments, which it does not mutate.
 
     fixed: indices of arguments that it may not change, nor their copies; originals: gets what the
-    containers in these copies are copies of, by the ids of these. Raises what the code raises,
-    LimitExceeded, NotAllowed, or CodeError.
+    containers in these copies are copies of, by the ids of these; along: of other arguments, what
+    alone is to be copied. Raises what the code raises, LimitExceeded, NotAllowed, or CodeError.
     """
     program = _program(source)
     run = Run()
@@ -58,7 +62,7 @@ def run_code(
     outer, here.run = here.run, run
     try:
         with room():
-            given = program.given(args, fixed, run.unchanged)
+            given = program.given(args, fixed, run.unchanged, along)
             if originals is not None:
                 for memo in run.unchanged:
                     originals.update((id(copy), original) for original, copy in memo.values())
@@ -95,13 +99,20 @@ class _Program:
     classes: dict[str, str]
 
     def given(
-        self, args: Sequence[Any], fixed: Sequence[int], unchanged: list[Memo]
+        self,
+        args: Sequence[Any],
+        fixed: Sequence[int],
+        unchanged: list[Memo],
+        along: Mapping[int, Along],
     ) -> Sequence[Any]:
         """The arguments, or copies of them; those of `fixed` ones are noted in `unchanged`."""
         if not self.may_change and check_arguments(args):
             return args
         memos: list[Memo] = [{} for _ in args]
-        given = [copied(each, memo) for each, memo in zip(args, memos, strict=True)]
+        given = [
+            copied_along(each, along[n]) if n in along else copied(each, memos[n])
+            for n, each in enumerate(args)
+        ]
         unchanged += [memos[index] for index in fixed]
         return given
 

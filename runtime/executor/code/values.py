@@ -100,7 +100,7 @@ def _copy(value: Any, kind: type, copies: _Copies, depth: int) -> Any:
     if record is not None:
         return copied_instance(value, record, memo, lambda item: _copied(item, copies, depth))
     if kind in (list, deque) or kind in MAPPINGS:
-        made = _empty(value, kind)
+        made = emptied(value, kind)
         memo[id(value)] = (value, made)
         _fill(made, value, copies, depth)
         return made
@@ -126,7 +126,8 @@ def _fixed_or_set(value: Any, kind: Any, items: list[Any] | None, is_exact: bool
     return value if is_same else kind(items)
 
 
-def _empty(value: Any, kind: type) -> Any:
+def emptied(value: Any, kind: type) -> Any:
+    """An empty list, mapping or deque like a given one."""
     made: Any = kind()
     if kind is defaultdict:
         made = defaultdict(value.default_factory)

@@ -6,7 +6,7 @@ the same object, so that in Python it would change too, the run stops with an er
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -115,26 +115,22 @@ class Sharing:
             self._shared.update((key, found[key]) for key in found.keys() & seen.keys())
             seen |= found
 
-    def has(self, value: Any, depth: int | None = None) -> bool:
-        """Whether a value that code may change shares an object with another value.
+    def has(self, value: Any, mutable: Mapping[int, Any] | None = None) -> bool:
+        """Whether a value that code may mutate shares an object with another value.
 
-        depth: of the parts that may be changed, at most, unless reading a key adds it there; 0 for
-        the value itself.
+        mutable: what it may mutate, by id; None: all that is in the value.
         """
-        found = changeable([value])
-        outer = found if depth is None else _outer(value, depth)
-        inner = (each for key, each in found.items() if key not in outer)
-        found = found if any(isinstance(each, defaultdict) for each in inner) else outer
+        found = changeable([value]) if mutable is None else mutable
         return not self._shared.keys().isdisjoint(found)
 
     def is_unseen(self, node: Node, index: int) -> bool:
         """Whether nothing that is used after a node can show that it changes this argument."""
         return (key_of(node), index) in unseen(self._graph)
 
-    def note_changed(self, value: Any, depth: int | None) -> None:
+    def note_changed(self, value: Any, mutable: Mapping[int, Any] | None = None) -> None:
         """Notes that code has given another value in the place of one, parts of which changed.
-        depth: of these parts, at most."""
-        found = changeable([value]) if depth is None else _outer(value, depth)
+        mutable: the value and these parts, by id; None: all that is in it."""
+        found = changeable([value]) if mutable is None else mutable
         if len(found) > 1:
             self._changed |= found
 
@@ -148,18 +144,6 @@ def refused(value: Any) -> ProgramError:
 
 
 _FIXED_OR_SEVERAL = (*_FIXED, Several)
-
-
-def _outer(value: Any, depth: int) -> dict[int, Any]:
-    """The mutable objects in a value that are no deeper in it, by id."""
-    found = _itself([value])
-    if depth:
-        held = value.values() if isinstance(value, Mapping) else value
-        record = record_of(type(value))
-        parts = held_parts(record, value) if record is not None else held
-        for each in parts if isinstance(parts, Iterable) and not isinstance(parts, str) else ():
-            found |= _outer(each, depth - 1)
-    return found
 
 
 def _itself(values: Iterable[Any]) -> dict[int, Any]:

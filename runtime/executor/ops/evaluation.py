@@ -20,8 +20,9 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
-    from sgc.runtime.executor.code.held import Changed  # loads many modules
-    from sgc.runtime.executor.code.mutation import mutated_depth
+    from sgc.runtime.executor.code.along import mutable_along  # loads many modules
+    from sgc.runtime.executor.code.held import Changed
+    from sgc.runtime.executor.code.mutation import mutated
     from sgc.runtime.executor.code.run import run_code
 
     code, args = node.text("code"), list(run.field(node, "args"))
@@ -36,15 +37,18 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     sharing, changed = run.context.sharing, run.field(node, "changed")
     shared: list[int] = []  # these must stay as they are
     try:
+        found = {n: mutable_along(args[n], mutated(code)[n]) for n in changed}
+        mutable = {n: each.objects for n, each in found.items() if each is not None}
         if sharing is not None:
             shared = [
                 n for n in changed
-                if sharing.has(args[n], mutated_depth(code)) and not sharing.is_unseen(node, n)
+                if sharing.has(args[n], mutable.get(n)) and not sharing.is_unseen(node, n)
             ]  # fmt: skip
             changed = [n for n in changed if n not in shared]
         fixed = [n for n in range(len(args)) if n not in changed]
+        along = {n: each for n, each in found.items() if n in changed and each is not None}
         originals: dict[int, Any] | None = {} if sharing is not None else None
-        value = run_code(code, args, fixed, originals)
+        value = run_code(code, args, fixed, originals, along)
     except SgcError as error:
         left = refused(args[shared[0]]) if isinstance(error, Changed) and shared else error
         left.where = left.where or str(node.loc or "")
@@ -56,9 +60,9 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     if gives:
         _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
     if sharing is not None:
-        sharing.note(value, args, originals or {}, node)
-        for index in changed:
-            sharing.note_changed(args[index], mutated_depth(code))
+        sharing.note(value, [args[n] for n in fixed], originals or {}, node)
+        for index in changed:  # what holds it holds what the code has put in its place
+            sharing.note_changed(args[index], mutable.get(index))
     if node.get("is_several") == Lit(True):
         value = Several(value)
         if sharing is not None:

@@ -13,7 +13,7 @@ from control_flow import agree, agree_or_refuse
 import sgc
 from sgc.errors import TraceError
 from sgc.programs.program import Program
-from sgc.runtime.executor.code.mutation import mutated_depth
+from sgc.runtime.executor.code.mutation import mutated
 from sgc.tracing.tracer import trace
 
 REPLIES = (
@@ -104,7 +104,23 @@ def a_group_is_kept(s: Any, xs: list[str]) -> Any:
     return groups, kept
 
 
-OTHERS = [a_row_is_changed, a_row_is_changed_elsewhere, a_group_has_two_names, a_group_is_kept]
+def a_group_is_held_while_another_is_added(s: Any, xs: list[str]) -> Any:
+    s += sgc.gen("a", max_tokens=50)
+    groups: dict[str, Any] = {}
+    for word in s["a"].split():
+        groups.setdefault(word[:1], []).append(word)
+    first = groups.get("b", ["none"])
+    groups["new"] = ["1"]
+    for key in sorted(groups):
+        groups[key].append("last")
+    s += f"{first}"
+    return groups, first
+
+
+OTHERS = [
+    a_row_is_changed, a_row_is_changed_elsewhere, a_group_has_two_names, a_group_is_kept,
+    a_group_is_held_while_another_is_added,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("of", OTHERS)
@@ -117,16 +133,23 @@ def test_what_others_have_too_changes_as_in_python(of: Any) -> None:
     agree_or_refuse(program, compiled, REPLIES, 12, xs=[])
 
 
-DEPTHS = {
-    "xs.append(y)": 0, "xs[y].append(y)": 1, "xs.setdefault(y, []).append(y)": 1, "xs[y][0] = y": 1,
-    "xs.setdefault(y, [])": 0, "xs[y] += y": 1, "del xs[y][0]": 1, "xs[y][0].append(y)": None,
-    "xs.get(y).append(y)": None, "z = xs[y]; z.append(y)": None, "xs[y].z.append(y)": None,
+# The ways to what code mutates of `xs`; None: it may be anything.
+WAYS = {
+    "xs.append(y)": [()], "xs[y].append(y)": [(None,)], "xs[y][0] = y": [(None,)],
+    "xs.setdefault(y, []).append(y)": [(), (None,)], "xs.setdefault(y, y).append(y)": None,
+    "xs.setdefault(y, [])": [()], "xs[y] += y": [(), (None,)], "del xs[y][0]": [(None,)],
+    "xs[y][0].append(y)": [(None, None)], "xs.get(y).append(y)": None, "xs[1:][0].clear()": None,
+    "z = xs[y]; z.append(y)": None, "xs[y].z.append(y)": [(None, "z")], "xs.z[y] = y": [("z",)],
+    "xs.z += y": [(), ("z",)], "setattr(xs, 'z', y)": None, "xs[0][0][0][0][0] = y": None,
+    "y.append(xs)": [],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", DEPTHS)
-def test_how_deep_code_mutates(statement: str) -> None:
+@pytest.mark.parametrize("statement", WAYS)
+def test_the_ways_to_what_code_mutates(statement: str) -> None:
     code = f"def piece(xs, y):\n    {statement}\n    return xs"
-    assert mutated_depth(code) == DEPTHS[statement]
+    ways = WAYS[statement]
+    assert mutated(code)[0] == (None if ways is None else frozenset(ways))
     of_class = "class A:\n    def __getitem__(self, k):\n        return self.a[k][0]\n" + code
-    assert mutated_depth(of_class) == (0 if DEPTHS[statement] == 0 else None)
+    is_outer = ways is not None and not any(ways)
+    assert mutated(of_class)[0] == (frozenset(ways or ()) if is_outer else None)

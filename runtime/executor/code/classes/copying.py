@@ -14,7 +14,7 @@ Memo = dict[int, Any]
 
 def copied_instance(value: Any, record: Record, memo: Memo, copied: Callable[[Any], Any]) -> Any:
     """A deep copy of an instance. copied: copies what it holds, and notes it in the memo too."""
-    _check_class(record)
+    check_class(record)
     if is_fixed(value):
         for each in held_parts(record, value):
             copied(each)  # only to check the classes in it
@@ -34,7 +34,7 @@ def copied_instance(value: Any, record: Record, memo: Memo, copied: Callable[[An
     return made
 
 
-def _check_class(record: Record) -> None:
+def check_class(record: Record) -> None:
     """Refuses an object of another class with the name of one that the present code defines."""
     if current().named.get(record.name, record.key) != record.key:
         raise NotAllowed(
