@@ -131,8 +131,7 @@ def test_parts_beside_are_the_callers_own():
     held, other = ["held"], ["other"]
     given = {"a": held, "b": other}
     code = "def piece(x, y):\n    x['b'].append(y)\n    return x"
-    along = mutable_along({"of": given}["of"], mutated(code)[0])
-    assert along is not None and [*along.objects.values()] == [given, held, other]
+    assert [*mutable_along(given, mutated(code)[0]).objects.values()] == [given, held, other]
     code = "def piece(x, y):\n    x['k'] = y\n    return x"
     along = mutable_along(given, mutated(code)[0])
     found = run_code(code, (given, "new"), (1,), {}, {0: along})

@@ -22,8 +22,8 @@ from sgc.runtime.executor.code.methods.attributes import (
 from sgc.runtime.executor.code.methods.operators import check_shown
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 
-# Each field may stand once in a format, and spaces in a row count as one: so a format of this length
-# is compared with a text in time linear in the text's.
+# Each field may stand once in a format, and spaces in a row count as one: so one of this length is
+# compared with a text in time linear in the text's length.
 MAX_FORMAT = 80
 
 _DATE = [
