@@ -23,7 +23,7 @@ from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractList, is_abstract
-from sgc.tracing.values.abstract_loops import Loop
+from sgc.tracing.values.abstract_loops import Backwards, Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.reference import is_reference
@@ -121,6 +121,8 @@ def _refers(over: Any) -> bool:
     """Whether objects are gone over that code cannot look into."""
     if type(over) is list:
         return any(map(is_reference, over))
+    if isinstance(over, Backwards):
+        return _refers(over.items)
     return isinstance(over, AbstractList) and (over.is_live or holds_references(over.whole_type))
 
 

@@ -23,6 +23,7 @@ from sgc.tracing.paths.events import SEED, Events
 from sgc.tracing.paths.walked import Walked, generator_of, is_choosing, state_of
 
 MAX_FOREIGN = 20_000
+CLOSES_SILENTLY = sys.version_info >= (3, 13)
 # Libraries' code, by id: every call in a trace is checked.
 _foreign: dict[int, CodeType] = {}
 
@@ -69,6 +70,7 @@ class Loops:
         self._hidden: dict[FrameType, set[int]] = {}  # loops whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
+        self._closing: FrameType | None = None  # a generator that is closed now
         self._before: Any = None
         self._had_gc = True
 
@@ -91,7 +93,7 @@ class Loops:
         if self._had_gc:
             gc.enable()
         # Frames hold the run's values, which hold its session, which holds this.
-        self._root = self.frame = None
+        self._root = self.frame = self._closing = None
         for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
             found.clear()  # type: ignore[attr-defined]
 
@@ -148,8 +150,11 @@ class Loops:
 
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
         self._events.see(frame, event, arg)
+        if event == "exception" and is_generator(frame):
+            self._closing = frame if issubclass(arg[0], GeneratorExit) else None
         if event == "return":
             self._leave(frame)
+            self._closing = None
         if event == "line":
             self.n_events += 1
             try:
@@ -161,16 +166,30 @@ class Loops:
     def _leave(self, frame: FrameType) -> None:
         """Called when a function returns or yields."""
         info, offset = info_of(frame.f_code), frame.f_lasti
-        if is_generator(frame) and info.is_yield(offset):
+        is_closed = frame is self._closing  # where it has yielded: it handles no GeneratorExit
+        if is_generator(frame) and info.is_yield(offset) and not is_closed:
             for loop in self._notice(frame, info.after(offset).stack, info).values():
                 loop.n_turns += 1  # a loop on one line may go on without an event of its line
             return
+        self._forget(frame)
+
+    def _forget(self, frame: FrameType) -> None:
         for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
             found.pop(frame, None)  # type: ignore[attr-defined]
+
+    def _forget_closed(self) -> None:
+        """Forgets generators that have been closed, which Python 3.13 does not tell; it clears no
+        frame of others."""
+        for frame in [each for each in self._walked if is_generator(each)]:
+            with contextlib.suppress(RuntimeError):
+                frame.clear()
+                self._forget(frame)
 
     def _look(self, frame: FrameType) -> None:
         self._count(frame)
         if self._is_asked(self.n_events):
+            if CLOSES_SILENTLY:
+                self._forget_closed()
             frames = self.frames_from(frame)
             self.frame = frame
             self._at_statement(frames, is_clean(frames, self._continues))

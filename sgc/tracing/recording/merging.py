@@ -129,17 +129,13 @@ class Merging(MapRecorder):
         self.path.replace(narrow, snapshot, view, widened, loc)
 
     def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
-        """Whether a list to be widened is being iterated; if so, it is never widened."""
-        assert self.path is not None
+        """Whether a list to be widened is being iterated: its iterator would still have the old."""
         leaves = snapshot.leaves
         lists = [
             n for n, _, _ in widening.leaves if leaves[n].is_list and leaves[n].data is not None
         ]
         values = [reader.places[n][0].value for n in lists]
-        for number in compress(lists, are_iterated(values, self.n_collections)):
-            self.path.exploration.keep(leaves[number].label)
-            return True
-        return False
+        return any(are_iterated(values, self.n_collections))
 
     def _refuse_drawn(self, reader: Reader, widening: Widening) -> None:
         """Ends the trace if the paths differ in what a generator has drawn."""

@@ -201,7 +201,7 @@ class Backwards(Loop):
     made_by = "reversed"
 
     def __init__(self, items: Listed) -> None:
-        self._session, self._items = items.session, items
+        self._session, self.items = items.session, items
         self._begun = None if items.is_live else items.symbol
         self._turns = Counted(self._session, 0, self._session.compute("len", items))
 
@@ -210,7 +210,7 @@ class Backwards(Loop):
         return self._turns.index
 
     def __next__(self) -> Any:
-        turn, items = next(self._turns), self._items
+        turn, items = next(self._turns), self.items
         if self._begun is not None:
             if items.symbol != self._begun:
                 _refuse_changed()

@@ -14,6 +14,7 @@ from sgc.ir.types import Kind, Type
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.row_types import (
     NOTHING,
+    OBJECT,
     DictType,
     MemberType,
     OptionalType,
@@ -36,6 +37,9 @@ from sgc.tracing.values.references.reference import (
 from sgc.tracing.values.references.unions import arms_of, covering
 
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+# Types of which nothing can be changed in the graph, or of which a run knows what holds them.
+_ANY = {types.JSON, OBJECT}
+_ALONE = (*_SCALARS, NOTHING, *_ANY)
 _FORMS: dict[Any, str] = {dict: "dict", Counter: "Counter", set: "set"}
 # What a `defaultdict` calls, by the form of its type.
 FACTORIES = {f"default {of.__name__}": of for of in (list, dict, set, int, float, str, bool)}
@@ -155,7 +159,7 @@ def allowed(type_: Type) -> Type:
     """A type, if nothing of it can be changed: what can be changed would have to be an object."""
     if type_.kind in TEXTUAL:
         return types.TEXT
-    is_one = type_ in _SCALARS or isinstance(type_, (RefType, MemberType)) or type_ == NOTHING
+    is_one = type_ in _ALONE or isinstance(type_, (RefType, MemberType))
     if isinstance(type_, RowType) and type_.keys is None:
         is_one = all(map(allowed, type_.row))
     if isinstance(type_, (OptionalType, UnionType)):
@@ -194,8 +198,8 @@ def _joined(known: Type | None, found: Type | None) -> Type | None:
         return types.list_of(_joined_items(known.item, found.item))
     if is_cell_type(known) or is_cell_type(found):
         return _joined_cells(known, found)
-    wider = covering((known, found))
-    if wider is None:
+    wider = OBJECT if _ANY & {known, found} else covering((known, found))
+    if wider is None or (wider == OBJECT and any(map(holds_references, (known, found)))):
         raise _Apart
     return wider
 

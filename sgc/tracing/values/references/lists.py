@@ -12,7 +12,7 @@ from sgc.ir import types
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import NOTHING, OptionalType
 from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
-from sgc.tracing.values.abstract_loops import Items
+from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.items import type_of
@@ -119,7 +119,7 @@ class ReferenceList(AbstractList):
         return self.session.looped(Items(self))  # type: ignore[no-any-return]
 
     def __reversed__(self) -> Iterator[Any]:
-        refuse("a list of an attribute is gone over backwards", _COPIED)
+        return iter(()) if self.is_void else Backwards(self)
 
     @property
     def is_filled(self) -> bool:
@@ -135,9 +135,6 @@ class ReferenceList(AbstractList):
 
     def sure_item(self, index: Any) -> Any:
         return self.now().sure_item(index)
-
-
-_COPIED = "go over a copy of it, list(xs); or " + INTERPRET
 
 
 def _by_value(name: str) -> Any:
