@@ -237,11 +237,13 @@ class TraceSession(Deciding):
         return seen(value)
 
     def finish(self, ret_value: Any) -> None:
-        ret_value = whole_of(leaving(ret_value))
+        ret_value = self.returned(
+            whole_of(leaving(ret_value))
+        )  # once: what is widened is put there
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
-                unhooked(self.reach)([], self.returned(ret_value), None)
+                unhooked(self.reach)([], ret_value, None)
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
 

@@ -16,6 +16,7 @@ from traced_at_once import at_once
 import sgc
 from sgc.errors import TraceError
 from sgc.tracing import tracer
+from sgc.tracing.paths import exploration
 
 REPLIES = random_objects.REPLIES
 
@@ -344,3 +345,33 @@ def versions(s):
 def test_lists_and_dicts_go_from_one_place_to_another(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(versions, REPLIES, n=5)
+
+
+@dataclass
+class Mail:
+    text: str
+    kind: str = "other"
+
+
+@sgc.function
+def queues_of_mails(s):
+    s += "words" + sgc.gen("words", stop="\n")
+    mails = [Mail(word) for word in s["words"].split(",")]
+    for mail in mails:
+        if "b" in mail.text:
+            mail.kind = "b"
+    queues = defaultdict(list)
+    for mail in mails:
+        queues[mail.kind].append(mail.text)
+    kept = dict(queues)
+    queues["b"].append("late")
+    queues["new"].append("none")
+    if len(mails) > 2:
+        s += "alert" + sgc.gen("alert", stop="\n")
+    return {"queues": dict(queues), "kept": kept, "alert": s["alert"] if len(mails) > 2 else None}
+
+
+def test_a_copy_of_a_dict_has_the_same_lists(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(exploration, "PATIENCE", 0)  # what is returned is widened at once
+    agree(queues_of_mails, REPLIES, n=8)

@@ -124,6 +124,19 @@ class Cells:
         self._push(name, "", made)
         return self._session.read(number)
 
+    def copied(self, value: Any, place: str) -> Any:
+        """A new dict of a variable with the keys and values of another; those that are lists or
+        dicts are the same."""
+        if value.is_void:
+            return self.local({}, place)
+        key, held = value.layout_type.key, value.layout_type.value
+        self._note(LOCAL, {place: DictType.of(key, held, "dict")})
+        name = self.one(cells(LOCAL, place))
+        if is_cell_type(held) and self.one(inner(name)) != self.one(inner(value.name)):
+            self._unite(self.one(inner(name)), self.one(inner(value.name)))
+        made = self.computed(_COPIED, (value.value(),), self._content(name, self.type_at(name)))
+        return self.local_of(made, self.type_at(name), place)
+
     def note_putting(self, name: str) -> None:
         """Notes that something is put into a cell; a refusal gives up those of variables."""
         self.putting = name if name.startswith(LOCAL) else ""
@@ -266,6 +279,19 @@ class Cells:
         made = self.computed(_FILLED, (value, self.columns[held, ""]), type_)
         return AbstractList(made, self._session)
 
+    def filled_dict(self, name: str, value: Any) -> Any:
+        """The same of a dict."""
+        type_ = self.type_at(name)
+        if not is_cell_type(type_.value) or isinstance(type_.value, OptionalType):  # type: ignore[attr-defined]
+            return value
+        held = self.one(inner(name))
+        within = self._content(held, self.type_at(held))
+        is_known = isinstance(type_, DictType) and type_.form == "dict" and within.item is not None
+        if not is_known or holds_references(within):
+            return value
+        made = self.computed(_FILLED_DICT, (value.value(), self.columns[held, ""]), OBJECT)
+        return self._session.read(made)
+
     def set_value(self, name: str, number: Symbol, value: Symbol) -> None:
         item = self.columns[name, ""].type.item
         if value.type != item:
@@ -313,5 +339,7 @@ def _root(name: str) -> str:
 
 _SAME = "def piece(a):\n    return a"
 _OF_PAIRS = "def piece(a, b):\n    return dict(zip(a, b))"
+_COPIED = "def piece(a):\n    return dict(a)"
+_FILLED_DICT = "def piece(a, b):\n    return {k: b[n] for k, n in a.items()}"
 _FILLED = "def piece(a, b):\n    return [b[k] for k in a]"
 _OF_KEYS = "def piece(a):\n    return dict.fromkeys(a)"

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from sgc.core.places import here
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.ir import types
@@ -225,10 +226,18 @@ class ReadDict(AbstractJson):
 
     def copied(self) -> Any:
         """`dict(self)`, which is the program's own."""
-        value = self.now()
-        return self.session.coded(_SHOWN, (value,), OBJECT)
+        if self.is_set:
+            self.needs_type()
+        if self.whole_type.form == "dict" and not holds_references(self.whole_type):
+            return self.session.coded(_SHOWN, (self.now(),), OBJECT)
+        return self.session.heap.copied(self, f"{here()}:copied")
 
-    copy = copied
+    def copy(self) -> Any:
+        return self.copied() if self.whole_type.form == "dict" else self.needs_type()
+
+    def whole(self) -> Any:
+        """The dict as it is now, with what the lists and dicts in it are now."""
+        return self.session.heap.filled_dict(self.name, self)
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
         if isinstance(other, ReadDict):

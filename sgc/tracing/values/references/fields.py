@@ -235,6 +235,8 @@ def fit(known: Type | None, found: Type) -> bool:
 
 
 def joined(name: str, key: str, known: Type | None, found: Type) -> Type:
+    if known in _ANY and is_cell_type(found):
+        return found  # a value of any type is refused there from now on
     try:
         wider = _joined(known, found)
     except _Apart:

@@ -47,7 +47,7 @@ LIVE = (*CELLS, ReferenceView)
 
 def whole_of(value: Any) -> Any:
     """A value that is returned, with what lists of lists and dicts in it hold now."""
-    if type(value) is ReferenceList:
+    if type(value) in CELLS:
         return value.whole()
     parts = value.values() if type(value) is dict else value
     if type(value) not in (list, tuple, dict):
