@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from itertools import compress
 from random import Random
 from types import FrameType
 from typing import Any, NoReturn

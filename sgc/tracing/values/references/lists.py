@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
