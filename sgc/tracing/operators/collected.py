@@ -38,6 +38,17 @@ def collected(of: type) -> Callable[..., Any]:
     return call
 
 
+def of_keys(items: Any, *value: Any) -> Any:
+    """`dict.fromkeys`, also of items that are known only at run time."""
+    if value or not _is_run_time(set, items):
+        return dict.fromkeys(items, *value)
+    session: Any = current_session()
+    return session.coded(_OF_KEYS, (items,), OBJECT)
+
+
+_OF_KEYS = "def piece(items):\n    return dict.fromkeys(items)"
+
+
 def _code_of(of: type) -> str:
     return f"def piece(items):\n    return {of.__name__}(items)"
 
@@ -125,3 +136,4 @@ def counted(*args: Any, **kwargs: Any) -> Any:
 _COUNTED = "from collections import Counter\ndef piece(items):\n    return Counter(items)"
 KNOWING.update({of: collected(of) for of in (dict, set, frozenset)})
 KNOWING[Counter] = counted
+KNOWING[dict.fromkeys] = of_keys

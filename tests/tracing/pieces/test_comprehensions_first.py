@@ -43,6 +43,17 @@ def of_many_streams(s, k: int):
 
 
 @sgc.function
+def inside_others(s, q: str):
+    forks = s.fork(3)
+    for f in forks:
+        f += sgc.gen("t", max_tokens=4)
+    kept = [x for x in dict.fromkeys(f["t"].strip() for f in forks) if x]
+    joined = ",".join(x + "!" for x in sorted({f["t"] for f in forks}))
+    s += f"{len(kept)} {joined}" + sgc.gen("z", max_tokens=4)
+    return kept, [x for x in [f["t"] for f in forks] if x]
+
+
+@sgc.function
 def of_programs(s, q: str):
     votes = Counter(ask(x).ret_value for x in q.split())
     share = sum(ask(x).ret_value == "a" for x in q.split()) / max(1, len(q.split()))
@@ -57,6 +68,7 @@ def of_programs(s, q: str):
     ("program", "given"),
     [
         (of_streams, {"q": "x"}),
+        (inside_others, {"q": "x"}),
         pytest.param(of_many_streams, {"k": 3}, marks=pytest.mark.slow),
         pytest.param(of_programs, {"q": "u v w"}, marks=pytest.mark.slow),
     ],

@@ -58,9 +58,6 @@ class _Functions(ast.NodeVisitor):
         names = _Names(self._names)
         node.body = _body(node.body, names)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self.generic_visit(node)
-
 
 class _Names:
     """Makes names that no program has. rebound, replaced: the program's names and attributes that a
@@ -187,15 +184,17 @@ class _First:
 
     def _taken(self, node: ast.expr, made: Made) -> ast.expr | None:
         """Takes a comprehension out; None if it has to stay."""
-        if not is_simple(made) or not self.read.isdisjoint(named_in(made)):
+        before, first = self._before, made.generators[0]
+        first.iter = self.visit(first.iter)  # which is evaluated before all else of it
+        is_alone = is_simple(made) and self.read.isdisjoint(named_in(made))
+        if not is_alone or (before and not (before is _Before.READS and _is_pure(node))):
             return None
-        if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(node)):
-            return self._take(node, made)
-        return None
+        self._before = before
+        return self._take(node, made)
 
     def _substituted(self, node: ast.Call) -> ast.expr | None:
         """Takes out what a call of `sub` gives for the matches; None if that has to stay."""
-        if self._before is not _Before.NOTHING:
+        if self._before:
             return None
         found = substitution(node, self._names.fresh)
         if found is None:
@@ -206,7 +205,7 @@ class _First:
 
     def _stepped(self, node: ast.Call) -> ast.expr | None:
         """Takes out `next` of what may be a generator; None if it has to stay."""
-        if self._before is not _Before.NOTHING or not self._names.yields:
+        if self._before or not self._names.yields:
             return None
         found = stepped(node, self._names)
         if found is None:
@@ -216,7 +215,7 @@ class _First:
 
     def _used_up(self, node: ast.expr, by: ast.expr | None) -> ast.expr | None:
         """Takes out the items of what may be a generator; None if that has to stay."""
-        if self._before is not _Before.NOTHING or not self._names.yields:
+        if self._before or not self._names.yields:
             return None
         found = used_up(node, by, self._names)
         if found is None:
@@ -227,7 +226,7 @@ class _First:
     def _hoist_before_generator(self, node: ast.expr) -> ast.expr | None:
         """Takes out what a display has before the items of what may be a generator, and these;
         returns what takes its place, if that is something else."""
-        if self._before is not _Before.NOTHING or not self._names.yields:
+        if self._before or not self._names.yields:
             return None
         if not isinstance(node, (ast.List, ast.Tuple, ast.Set)) or not _is_read(node):
             return None
