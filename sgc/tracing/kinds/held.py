@@ -4,13 +4,15 @@ old once the program changes the object. Then the trace stops where such a value
 
 from __future__ import annotations
 
-from collections import deque
+import sys
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol, symbol_in
+from sgc.ir.types import JSON
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
@@ -105,6 +107,25 @@ class Holdings:
         """How many references to an object are kept here."""
         return sum(each.value is value for each in self._held)
 
+    def is_elsewhere(self, name: str, unread: Mapping[int, int]) -> bool:
+        """Whether anything but values of the graph refers to an object that a value holds, or to a
+        part of it. unread: how many references do not count, by id."""
+        parts: dict[int, Any] = {}
+        n_known = Counter(id(held.value) for held in self._held) + Counter(unread)
+        left = [self._held[number].value for number in self._by.get(name, ())]
+        while left:
+            each = left.pop()
+            if id(each) not in parts and not isinstance(each, _CONSTANT):
+                parts[id(each)] = each
+                left += _items_of(each)
+                n_known.update(map(id, _items_of(each)))
+        each = None
+        return any(
+            sys.getrefcount(each) > n_known[number] + _N_OF_PART
+            for number, each in parts.items()
+            if type(each) is not tuple
+        )
+
     def shared(self, names: Iterable[str], seen: Mapping[int, object]) -> Shared:
         """What values hold, by name: the numbers in `seen` of objects and their parts, by id, and
         `OLD` for objects that have changed."""
@@ -143,16 +164,19 @@ def changeable_in(value: Any) -> Iterator[Any]:
         if id(each) in seen or isinstance(each, _CONSTANT):
             continue
         seen.add(id(each))
-        if type(each) is EndedState:
-            left += each.parts.values()
-        elif is_record(each):
-            left += parts_of(each).values()
-        elif isinstance(each, dict):
-            left += each.values()
-        elif type(each) in (list, tuple, deque):
-            left += each
+        left += _items_of(each)
         if type(each) is not tuple and not (is_record(each) and form_of(each)):
             yield each
+
+
+def _items_of(value: Any) -> Iterable[Any]:
+    if type(value) is EndedState:
+        return value.parts.values()
+    if is_record(value):
+        return parts_of(value).values()
+    if isinstance(value, dict):
+        return value.values()
+    return value if type(value) in (list, tuple, deque) else ()
 
 
 _CONSTANT = (str, int, float, type(None))
@@ -184,3 +208,14 @@ def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
     if symbol is None:
         return (kind, repr(value) if kind is float else value)  # 0.0 is not -0.0
     return (kind, symbol.name)
+
+
+def _counted() -> int:
+    """How many references `is_elsewhere` itself has to each part."""
+    found = Holdings()
+    found.hold(Symbol("v", JSON), [[]])
+    parts, n_known = {0: found._held[0].value}, Counter([0])
+    return max(sys.getrefcount(each) - n_known[number] for number, each in parts.items())
+
+
+_N_OF_PART = _counted()

@@ -10,6 +10,7 @@ from itertools import repeat
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
+from sgc.core.places import is_users
 from sgc.core.symbols import Symbol, has_symbol
 from sgc.ir.types import Type
 from sgc.tracing.code.bytecode import info_of
@@ -193,6 +194,24 @@ def live_after(code: CodeType, place: tuple[int, int, int, int]) -> Collection[s
         if begins is not None and ends is not None and first <= begins and ends <= last
     ]
     return info_of(code).after(offsets[-1]).live if offsets else code.co_varnames
+
+
+def unread(frame: FrameType | None) -> Counter[int]:
+    """How many references there are by variables that nothing reads any more, of a frame and those
+    that have called it, by the ids of what they refer to."""
+    found: Counter[int] = Counter()
+    while frame is not None:
+        if is_users(frame):
+            code, local = frame.f_code, frame.f_locals
+            live = {*info_of(code).after(frame.f_lasti).live, *code.co_cellvars, *code.co_freevars}
+            for name in {*code.co_varnames}.intersection(local) - live:
+                found[id(local[name])] += _N_OF_LOCAL
+        frame = frame.f_back
+    return found
+
+
+# Up to Python 3.12 a frame keeps the dict of its variables.
+_N_OF_LOCAL = 2 if sys.version_info < (3, 13) else 1
 
 
 def given_away(

@@ -245,3 +245,51 @@ def test_a_value_made_of_what_has_changed_is_not_used(body: Any) -> None:
     is_plain = body is code_changes_what_another_name_has
     why = "held in several places" if is_plain else "was changed after"
     assert why in str(error.value)
+
+
+def an_object_is_in_a_list_that_changes(s, a):
+    first = {"k": 1, "w": "f"}
+    made = [first, *({"k": len(w), "w": w} for w in a.split(","))]
+    made.sort(key=lambda row: row["w"])
+    made[0]["k"] += 10
+    return f"{first} {made}"
+
+
+def a_part_of_it_is(s, a):
+    inner = [1]
+    made = [{"k": inner, "w": "f"}, *({"k": [2], "w": w} for w in a.split(","))]
+    made.sort(key=lambda row: row["w"])
+    made[0]["k"].append(10)
+    return f"{inner} {made}"
+
+
+def it_was_put_there_on_one_path(s, a):
+    first, made = {"k": 1, "w": "f"}, [{"k": len(w), "w": w} for w in a.split(",")]
+    if "x" in a:
+        made.insert(0, first)
+    made.sort(key=lambda row: row["w"])
+    s += "!"
+    made[0]["k"] += 10
+    return f"{first} {made}"
+
+
+@pytest.mark.parametrize(
+    "body", [an_object_is_in_a_list_that_changes, a_part_of_it_is, it_was_put_there_on_one_path]
+)
+def test_code_does_not_change_what_a_variable_has_too(body: Any) -> None:
+    with pytest.raises(TraceError):
+        trace(program_of(body), is_full=True)
+
+
+def the_variable_is_read_no_more(s, a):
+    first = {"k": 1, "w": "f"}
+    made = [first, *({"k": len(w), "w": w} for w in a.split(","))]
+    made.sort(key=lambda row: row["w"])
+    made[0]["k"] += 10
+    if "b" in a:
+        s += sgc.gen("z", max_tokens=3)
+    return f"{made}"
+
+
+def test_code_changes_what_no_variable_has() -> None:
+    agree(program_of(the_variable_is_read_no_more), POOL, n=12)

@@ -53,6 +53,7 @@ from sgc.tracing.pieces.owned import (
     parts_in,
     pythons_of,
     unowned,
+    unread,
 )
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import NotData
@@ -128,6 +129,10 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     for name in found.changes:
         is_rebound, is_outer = name in found.rebound, spares_parts(code.code)
         why = unowned(session, *given[name], is_rebound=is_rebound, is_outer=is_outer)
+        value = given[name][0]
+        if not why and isinstance(value, (AbstractJson, *(() if is_outer else (AbstractList,)))):
+            is_elsewhere = session.held.is_elsewhere(value.symbol.name, unread(frame))
+            why = _HELD if is_elsewhere else ""
         if why and session.sites.is_guessed:
             session.end(WrongGuess(why))
         if why and session.sites.turn_round():
@@ -296,6 +301,7 @@ def _may_hold(type_: Type, known: Inferred) -> bool:
     return type_.item is None or type_.item not in FIXED or known.may_share
 
 
+_HELD = "a part of what is changed is held elsewhere, too"
 FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
