@@ -292,4 +292,4 @@ def the_variable_is_read_no_more(s, a):
 
 
 def test_code_changes_what_no_variable_has() -> None:
-    agree(program_of(the_variable_is_read_no_more), POOL, n=12)
+    agree(program_of(the_variable_is_read_no_more), POOL, n=12, q="x")
