@@ -11,6 +11,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.kinds.row_types import MemberType
 from sgc.tracing.recording.merging import WIDENED, Merging
+from sgc.tracing.values.abstract_list import AbstractList
 
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
@@ -71,6 +72,17 @@ class Origins(Merging):
 
     def is_code(self, symbol: Symbol) -> bool:
         return bool(self._code_of(symbol))
+
+    def is_item(self, value: Any) -> bool:
+        """Whether a value is read out of a list of the program's own."""
+        if not isinstance(value, AbstractList):
+            return False
+        op, fields = self.made.get(value.symbol.name, ("", {}))
+        args = fields.get("args") if fields.get("fn") == Lit("item") else None
+        whole = args[0] if isinstance(args, tuple) else None
+        if not isinstance(whole, Ref) or not self._types[whole.name].item:
+            return False
+        return self.is_given(Symbol(whole.name, self._types[whole.name]))
 
     def is_put(self, symbol: Symbol) -> bool:
         """Whether a value is read out of a list or dict of the graph in which the program may have

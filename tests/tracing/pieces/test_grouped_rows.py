@@ -133,6 +133,33 @@ def test_what_others_have_too_changes_as_in_python(of: Any) -> None:
     agree_or_refuse(program, compiled, REPLIES, 12, xs=[])
 
 
+@sgc.function
+def labelled_by_a_variable(s: Any, q: str) -> Any:
+    s += q + sgc.gen("a", max_tokens=50)
+    rows = [{"w": word} for word in s["a"].split()]
+    for row in rows:
+        s += row["w"] + sgc.gen("label", max_tokens=4)
+        row["label"] = s["label"]
+    return rows
+
+
+@sgc.function
+def labelled_by_number(s: Any, q: str) -> Any:
+    s += q + sgc.gen("a", max_tokens=50)
+    rows = [{"w": word} for word in s["a"].split()]
+    for i in range(len(rows)):
+        s += rows[i]["w"] + sgc.gen("label", max_tokens=4)
+        rows[i]["label"] = s["label"]
+    return rows
+
+
+def test_rows_are_changed_by_their_list() -> None:
+    with pytest.raises(TraceError, match="value out of JSON, is changed") as caught:
+        trace(labelled_by_a_variable, is_full=True)
+    assert 'for i in range(len(xs)): xs[i]["k"] = v' in caught.value.hint
+    agree(labelled_by_number, ("a b", "", "c", "b"), n=8, q="x")
+
+
 # The ways to what code mutates of `xs`; None: it may be anything.
 WAYS = {
     "xs.append(y)": [()], "xs[y].append(y)": [(None,)], "xs[y][0] = y": [(None,)],

@@ -9,7 +9,7 @@ from itertools import repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sgc.core.places import user_loc
+from sgc.core.places import here
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
@@ -138,8 +138,7 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
         if why and session.sites.turn_round():
             session.end(Pieced(why))
         if why:
-            hint = "change a copy of it that one variable has; or " + INTERPRET
-            where = str(user_loc() or "")
+            hint, where = _CHANGED_ITEM if session.is_item(value) else _CHANGED, here()
             session.sites.told[where] = TraceError(why, where=where, hint=hint)
             _refuse(session, key, why)
     inputs = {name: value for name, (value, _) in given.items()}
@@ -301,6 +300,8 @@ def _may_hold(type_: Type, known: Inferred) -> bool:
     return type_.item is None or type_.item not in FIXED or known.may_share
 
 
+_CHANGED = "change a copy of it that one variable has; or " + INTERPRET
+_CHANGED_ITEM = 'change it by its list, `for i in range(len(xs)): xs[i]["k"] = v`; or ' + INTERPRET
 _HELD = "a part of what is changed is held elsewhere, too"
 FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
