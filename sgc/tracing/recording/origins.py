@@ -77,7 +77,7 @@ class Origins(Merging):
         """Whether a value is read out of a list of the program's own."""
         if not isinstance(value, AbstractList):
             return False
-        op, fields = self.made.get(value.symbol.name, ("", {}))
+        _, fields = self.made.get(value.symbol.name, ("", {}))
         args = fields.get("args") if fields.get("fn") == Lit("item") else None
         whole = args[0] if isinstance(args, tuple) else None
         if not isinstance(whole, Ref) or not self._types[whole.name].item:

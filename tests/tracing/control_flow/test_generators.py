@@ -344,8 +344,21 @@ def shares_a_cell_or_not(s, q: str):
         bump()
 
 
+@sgc.function
+def leaves_one_before_its_end(s, q: str):
+    said = []
+    for _ in sgc.turns(4):
+        for side in ("a", "b"):
+            last = next((text for who, text in said if who != side), None)
+            if last:
+                s += last
+            s += q + sgc.gen("a", max_tokens=9)
+            said.append((side, s["a"]))
+    return len(said)
+
+
 LOOPS = [
-    shares_a_cell_or_not,
+    shares_a_cell_or_not, leaves_one_before_its_end,
     counting, inside_another, one_in_another_loop, with_numbers, asks_itself, shares_a_list,
     goes_on_after_a_break, two_at_once, one_by_two_names, with_send, of_an_object,
     over_another_s_cell,

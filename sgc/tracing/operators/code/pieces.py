@@ -129,8 +129,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     for name in found.changes:
         is_rebound, is_outer = name in found.rebound, spares_parts(code.code)
         why = unowned(session, *given[name], is_rebound=is_rebound, is_outer=is_outer)
-        value = given[name][0]
-        if not why and isinstance(value, (AbstractJson, *(() if is_outer else (AbstractList,)))):
+        value: Any = given[name][0]
+        if not why and isinstance(value, AbstractJson if is_outer else AbstractList):
             is_elsewhere = session.held.is_elsewhere(value.symbol.name, unread(frame))
             why = _HELD if is_elsewhere else ""
         if why and session.sites.is_guessed:
