@@ -185,6 +185,7 @@ def test_random_programs_of_objects(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.full_budget
 @pytest.mark.timeout(0)
 def test_many_random_programs_of_objects(tmp_path, monkeypatch):
     """SEEDS=0:1000 runs others."""
