@@ -146,7 +146,11 @@ def points(s):
     return found.index(last), found.count(Point("b", "b"))
 
 
-@pytest.mark.parametrize("program", [states, rows, points], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(states, marks=pytest.mark.slow), rows, points],
+    ids=lambda each: each.__name__,
+)
 def test_values_of_several_types_are_as_in_python(program, monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(program, REPLIES, n=8)
