@@ -10,9 +10,10 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.text_types import known_of
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.json.abstract_json import seen
+from sgc.tracing.values.json.dict_views import part_of
 from sgc.tracing.values.json.known_json import known_json
 
 
@@ -84,6 +85,8 @@ def _listed(value: Any) -> Any:
             )
         return {key: _listed(part) for key, part in value.items()}
     if is_abstract(value):
+        if isinstance(value, AbstractList) and part_of(value):
+            raise TypeError(f"Object of type dict_{part_of(value)} is not JSON serializable")
         return value
     return [_listed(part) for part in value] if isinstance(value, (list, tuple)) else value
 

@@ -43,6 +43,20 @@ def operated_on(s: Any, q: str) -> Any:
     return sorted(keys - KNOWN), sorted(keys | {q}), sorted(KNOWN & keys), sorted(KNOWN ^ keys)
 
 
+def written_as_json(s: Any, q: str) -> Any:
+    data = json.loads(s["a"])
+    s += q
+    try:
+        found = json.dumps(data.keys())
+    except TypeError as error:
+        found = str(error)
+    try:
+        found += json.dumps({q: [data.values()]})
+    except TypeError as error:
+        found += str(error)
+    return found + json.dumps(list(data))
+
+
 def shown(s: Any, q: str) -> Any:
     keys = json.loads(s["a"]).keys()
     s += f"{q}{keys}"
@@ -100,7 +114,10 @@ def _program(function: Any) -> Any:
     return program
 
 
-WHOLE = [compared, with_each_other, operated_on, shown, no_lists, gone_over, of_two_paths, matched]
+WHOLE = [
+    compared, with_each_other, operated_on, written_as_json, shown, no_lists, gone_over, of_two_paths,
+    matched,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", WHOLE, ids=lambda each: each.__name__)
