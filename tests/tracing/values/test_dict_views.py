@@ -115,8 +115,8 @@ def _program(function: Any) -> Any:
 
 
 WHOLE = [
-    compared, with_each_other, operated_on, written_as_json, shown, no_lists, gone_over, of_two_paths,
-    matched,
+    compared, with_each_other, operated_on, written_as_json, shown, no_lists, gone_over,
+    of_two_paths, matched,
 ]  # fmt: skip
 
 
