@@ -69,7 +69,7 @@ def spares_parts(source: str) -> bool:
 def mutated(source: str) -> tuple[Ways | None, ...]:
     """The ways to what code may mutate, for each of its arguments; None if it may be anything."""
     code = parse_code(source)
-    params = [each.arg for each in code.entry.args.args]
+    params = [each.arg for each in _params(code.entry)]
     unknown = (None,) * len(params)
     others = [part for part in code.body if part is not code.entry]
     if any(_is_changing(found.item) for found in code.imports.values()):
@@ -87,6 +87,11 @@ def mutated(source: str) -> tuple[Ways | None, ...]:
             return unknown
         found[way[0]].add(way[1:])
     return tuple(frozenset(found[name]) for name in params)
+
+
+def _params(function: ast.FunctionDef) -> list[ast.arg]:
+    """Its parameters, which an entry has by their places alone."""
+    return [*function.args.posonlyargs, *function.args.args]
 
 
 def _way_to(node: ast.AST) -> tuple[Any, ...] | None:
@@ -122,7 +127,7 @@ def _is_type(node: ast.AST) -> bool:
 
 def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
     """The names that are bound in a function to other objects than its arguments."""
-    own = {id(each) for each in function.args.args}
+    own = {*map(id, _params(function))}
     in_place = {id(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign)}
     for node in ast.walk(function):
         if isinstance(node, ast.Name):

@@ -33,6 +33,11 @@ def test_what_spares_the_parts_of_arguments(statement):
     assert spares_parts(code) == (statement in SPARED)
 
 
+def test_each_argument_has_its_own_ways():
+    code = "def piece(a, /, b, c):\n    b.append(a)\n    c[0] += 1\n    return b"
+    assert mutated(code) == (frozenset(), frozenset({()}), frozenset({(), (None,)}))
+
+
 def test_no_helper_may_mutate_them():
     code = "def f(a):\n    a.append(1)\ndef piece(xs):\n    f(xs[0])\n    return xs"
     assert not spares_parts(code)
