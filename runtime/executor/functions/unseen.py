@@ -97,7 +97,7 @@ class _Aliases:
 
     def _is_unseen(self, node: Node, name: str, live: frozenset[str]) -> bool:
         """Whether no value that is used later holds what the node changes. What the node gives in
-        the place of the argument holds copies of its parts."""
+        the place of the argument holds copies of the parts that it changes."""
         sources = self._reached([name], self._from, (id(node), name))
         if not self._given.isdisjoint(sources):
             return False  # others may hold an argument of the program

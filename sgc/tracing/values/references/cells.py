@@ -134,7 +134,7 @@ class Cells:
         name = self.one(cells(LOCAL, place))
         if is_cell_type(held) and self.one(inner(name)) != self.one(inner(value.name)):
             self._unite(self.one(inner(name)), self.one(inner(value.name)))
-        made = self.computed(_COPIED, (value.value(),), self._content(name, self.type_at(name)))
+        made = self.computed(AS_DICT, (value.value(),), self._content(name, self.type_at(name)))
         return self.local_of(made, self.type_at(name), place)
 
     def note_putting(self, name: str) -> None:
@@ -339,7 +339,7 @@ def _root(name: str) -> str:
 
 _SAME = "def piece(a):\n    return a"
 _OF_PAIRS = "def piece(a, b):\n    return dict(zip(a, b))"
-_COPIED = "def piece(a):\n    return dict(a)"
+AS_DICT = "def piece(a):\n    return dict(a)"
 _FILLED_DICT = "def piece(a, b):\n    return {k: b[n] for k, n in a.items()}"
 _FILLED = "def piece(a, b):\n    return [b[k] for k in a]"
 _OF_KEYS = "def piece(a):\n    return dict.fromkeys(a)"

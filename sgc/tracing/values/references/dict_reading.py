@@ -17,6 +17,7 @@ from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.items import argument, type_of
 from sgc.tracing.values.json.abstract_json import AbstractJson, without_none
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.references.cells import AS_DICT
 from sgc.tracing.values.references.fields import LOCAL, key_type
 from sgc.tracing.values.references.reference import refuse
 from sgc.tracing.values.references.unions import arms_of, covering
@@ -24,7 +25,6 @@ from sgc.tracing.values.references.views import ReferenceView
 
 _BY_KEYS = "use its keys, values and items; or " + INTERPRET
 _ITEM = "def piece(a, b):\n    return a[b]"
-_SHOWN = "def piece(a):\n    return dict(a)"
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 _INDEXED = (types.TEXT, types.INT, types.BOOL)
 
@@ -229,7 +229,7 @@ class ReadDict(AbstractJson):
         if self.is_set:
             self.needs_type()
         if self.whole_type.form == "dict" and not holds_references(self.whole_type):
-            return self.session.coded(_SHOWN, (self.now(),), OBJECT)
+            return self.session.coded(AS_DICT, (self.now(),), OBJECT)
         return self.session.heap.copied(self, f"{here()}:copied")
 
     def copy(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from sgc.core.session import current_session
 from sgc.tracing.kinds.row_types import DictType, RowType, holds_references
 from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.references.cells import AS_DICT
 
 _KINDS = (dict, set, defaultdict, Counter)
 
@@ -33,8 +34,5 @@ def dict_of_objects(pairs: Any) -> Any:
     if not isinstance(row, RowType) or row.keys is not None or len(row.row) != 2:
         return None
     type_ = DictType.of(*row.row, "dict")
-    made = session.heap.computed(_OF_PAIRS, (pairs,), type_)
+    made = session.heap.computed(AS_DICT, (pairs,), type_)
     return session.heap.local_of(made, type_, place)
-
-
-_OF_PAIRS = "def piece(a):\n    return dict(a)"
