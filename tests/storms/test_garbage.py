@@ -17,7 +17,7 @@ from storms.traffic import http_request
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.server.server import SERVICE
 
-N = 10
+N, LATE = 20, 3  # requests, and how many calls of before may end among them
 GENERATE = {"text": "a story", "sampling_params": {"max_new_tokens": 8, "ignore_eos": True}}
 CHAT = {"model": "fake", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}
 LONG = {**CHAT, "stream": True, "max_tokens": 2000, "ignore_eos": True}
@@ -95,7 +95,7 @@ def test_a_request_leaves_no_cycles(storm_server: Server) -> None:
             _settle(storm_server)
             asyncio.run(ask_all(name, N))
             found = storm_server.garbage()
-            if any(kind.startswith("sgc.") for kind in found) or found.total() > (N + 1) * most:
+            if any(kind.startswith("sgc.") for kind in found) or found.total() > (N + LATE) * most:
                 wrong[name] = found.most_common(8)
     finally:
         storm_server.objects()  # it collects again
