@@ -22,6 +22,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.convert.source import may_have_rows
 from sgc.tracing.paths.exploration import Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
@@ -100,7 +101,7 @@ def _checked(
 @dataclass(slots=True)
 class _Tracing:
     """How one program is traced. classes: those whose objects may be references in another graph
-    than the first."""
+    than the first; may_refer: whether these, or dicts, may be."""
 
     wanted: Wanted
     is_strict: bool
@@ -111,18 +112,20 @@ class _Tracing:
     is_full: bool
     report: Report
     classes: Mapping[str, type] = field(default_factory=dict)
+    may_refer: bool = False
 
     def first(self) -> Graph:
         """The graph of a program."""
         with self._begun() as (trace, apart):
             found = _with_references(trace, apart, self.budget, self.is_full, self.report)
-            self.classes = {} if apart.is_taken else trace.sites.classes_met()
+            self.classes = trace.sites.classes_met()
+            self.may_refer = not apart.is_taken and _may_refer(trace, self.classes)
             graph = narrowed(found)
         return self._verified(graph)
 
     def another(self) -> Graph | None:
-        """The graph with references; None if the first has them, or the program has no classes."""
-        if not self.classes:
+        """The graph with references; None if the first has them, or no other could."""
+        if not self.may_refer:
             return None
         with self._begun() as (_, apart):
             graph = narrowed(_of_references(apart, self.classes, self.budget, self.report))
@@ -169,12 +172,17 @@ def _with_references(
     except TraceError as error:
         found = error
     classes = trace.sites.classes_met()
-    if classes and (isinstance(found, TraceError) or report.deopt):
+    if _may_refer(trace, classes) and (isinstance(found, TraceError) or report.deopt):
         with suppress(TraceError, VerifyError):  # what was found without references stands
             return _of_references(apart, classes, budget, report)
     if isinstance(found, TraceError):
         raise found
     return found
+
+
+def _may_refer(trace: Trace, classes: Mapping[str, type]) -> bool:
+    """Whether the program has objects, or dicts, that may be references."""
+    return bool(classes) or any(map(may_have_rows, trace.sites.files))
 
 
 def _of_references(

@@ -1,8 +1,11 @@
-"""Traces programs with references in the place of objects, also those that need none."""
+"""Traces programs with references in the place of objects, also those that need none; or with none
+in the place of dicts."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import pytest
 
 from sgc.tracing import tracer
 from sgc.tracing.values.references.reference import may_refer
@@ -17,3 +20,8 @@ def at_once(trace: Any, apart: Any, budget: Any, is_full: Any, report: Any) -> A
         name: each for name, each in names.items() if isinstance(each, type) and may_refer(each)
     }
     return tracer._traced(apart, budget, True, report)
+
+
+def without_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces dicts as they are: what code may not change of them is refused."""
+    monkeypatch.setattr(tracer, "_may_refer", lambda trace, classes: bool(classes))

@@ -120,6 +120,12 @@ def _near(
         raise NoSource(f"its source cannot be read: {error}") from error
 
 
+def may_have_rows(filename: str) -> bool:
+    """Whether a file changes dicts by keys that it writes, so that some may be references."""
+    found = _sources.get(filename)
+    return found is not None and bool(_file(filename, found[1], 0, False).names.rows)
+
+
 @dataclass(eq=False, slots=True)
 class _Part:
     """Statements of a module that begin on lines of their own: the first and last line, and the

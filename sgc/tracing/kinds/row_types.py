@@ -6,10 +6,12 @@ dict. An object, as a result of code, may be a tuple, a set, or any other Python
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sgc.core import shapes
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
@@ -100,15 +102,23 @@ class DictType(ObjectType):
 
 def holds_references(type_: Type) -> bool:
     """Whether a value of this type may be or hold a reference."""
+    return next(referred(type_), None) is not None
+
+
+def referred(type_: Type | None) -> Iterator[str]:
+    """The names that a type's references are to: those that a value of it may be or hold."""
     if isinstance(type_, RefType):
-        return True
-    if isinstance(type_, DictType):
-        return any(each is not None and holds_references(each) for each in (type_.key, type_.value))
-    if isinstance(type_, OptionalType):
-        return holds_references(type_.of)
-    if isinstance(type_, (RowType, RecordType)):
-        return any(map(holds_references, type_.row))
-    return type_.item is not None and holds_references(type_.item)
+        yield type_.name
+    elif isinstance(type_, DictType):
+        yield from referred(type_.key)
+        yield from referred(type_.value)
+    elif isinstance(type_, OptionalType):
+        yield from referred(type_.of)
+    elif isinstance(type_, (RowType, RecordType)):
+        for each in type_.row:
+            yield from referred(each)
+    elif type_ is not None:
+        yield from referred(type_.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +318,9 @@ def _joined_references(kinds: list[Type]) -> Type:
     """The type of references and None, or of lists of references to one class."""
     found = joined(*kinds) if len(kinds) == 2 else None
     if found is None:
+        session: Any = current_session()
+        session.heap.unite(kinds)
+        session.heap.give_up_rows(kinds)
         stop("objects of several classes, or objects and other values, are in one list", INTERPRET)
     return found
 

@@ -41,6 +41,7 @@ from sgc.tracing.code.operator_names import (
     READ_OF,
     REST,
     RETURNED,
+    ROW,
     SAME,
     SLICE,
     SPREAD,
@@ -74,6 +75,7 @@ from sgc.tracing.operators.texts import (
     whole,
 )
 from sgc.tracing.values.references.local import as_cell
+from sgc.tracing.values.references.rows import as_row
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -115,4 +117,5 @@ OPERATORS: dict[str, Any] = {
     CELL: as_cell,
     REST: rest,
     SPREAD: spread,
+    ROW: as_row,
 }

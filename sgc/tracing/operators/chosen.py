@@ -116,4 +116,5 @@ def _ordered(pairs: AbstractList, reverse: Any) -> AbstractList:
     assert isinstance(pairs.item_type, RowType)
     of = types.list_of(pairs.item_type.row[1])
     made: AbstractList = session.heap.coded(_ORDER, (pairs, reverse), of)
+    session.new.add(made.symbol.name)
     return made

@@ -18,6 +18,7 @@ from sgc.tracing.values.items import type_of
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.local import dict_of_objects
 from sgc.tracing.values.references.reference import is_reference
+from sgc.tracing.values.references.rows import is_row
 
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
@@ -28,8 +29,10 @@ def collected(of: type) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         (items,) = args if len(args) == 1 and not kwargs else (None,)
-        if type(items) is ReferenceDict and of is dict:
+        if of is dict and type(items) is ReferenceDict:
             return items.copied()
+        if of is dict and is_row(items):
+            return items.copy()  # type: ignore[union-attr]
         if not _is_run_time(of, items):
             return of(*args, **kwargs)
         session: Any = current_session()

@@ -27,6 +27,7 @@ from sgc.tracing.values.abstract_loops import Backwards, Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.reference import is_reference
+from sgc.tracing.values.references.rows import RowView
 
 
 def loops(over: Any, function: Any = None, *called: str) -> bool:
@@ -45,7 +46,7 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
-    if isinstance(over, ProgramStateGroup) or is_reference(over):
+    if isinstance(over, ProgramStateGroup) or is_reference(over) or type(over) is RowView:
         return True
     if type(over) is GeneratorType:
         return _is_of_run_time(over)

@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from sgc.core.watching import unhooked
@@ -15,7 +16,8 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
-from sgc.tracing.code.trees import Position
+from sgc.tracing.code.rows import keys_of_row, rows_of
+from sgc.tracing.code.trees import Position, Tree, tree_of
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record
@@ -49,7 +51,7 @@ from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
-from sgc.tracing.values.references.reference import Layout, may_refer
+from sgc.tracing.values.references.reference import Layout, may_refer, row_name
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -110,7 +112,7 @@ class Sites:
     graph before statements, with the files and places of these; no_code_at: lines of which nothing
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
     before exploring took too long, so that there may be other pieces without that; layout: the
-    classes whose objects are references.
+    classes whose objects are references; files: of the functions that were met.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class Sites:
     no_code_at: frozenset[str] = frozenset()
     is_guessed: bool = False
     layout: Layout = field(default_factory=Layout)
+    files: set[str] = field(default_factory=set)
 
     def copy(self) -> Sites:
         """What is found from now on is not in the copy; pieces that run in Python are shared."""
@@ -172,7 +175,15 @@ class Sites:
                 raise NotData(f"objects of {name} are references")
             if self.classes.setdefault(name, found).kind is not found.kind:
                 raise NotData(f"there are two classes {name}")
+        if self.layout.is_used and displays_in(made.code) & self.rows():
+            raise NotData("dicts that it makes are references")
         return made
+
+    def rows(self) -> frozenset[tuple[str, ...]]:
+        """The keys of the program's dicts that are references, wherever its source has them."""
+        trees = [tree for each in self.files if (tree := tree_of(each)) is not None]
+        found = frozenset(keys for tree in trees for keys in row_keys(tree))
+        return frozenset(keys for keys in found if row_name(keys) not in self.layout.plain)
 
     def classes_met(self) -> dict[str, type]:
         """The classes of which the program, or code of it, has made objects, by their names: those
@@ -187,6 +198,18 @@ class Sites:
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
         has_references = self.layout.is_used
         return Pieces(frozenset(as_code), in_python, are_all, valued, has_references)
+
+
+@lru_cache(maxsize=256)
+def row_keys(tree: Tree) -> frozenset[tuple[str, ...]]:
+    return frozenset(rows_of(tree.module).values())
+
+
+@lru_cache(maxsize=1024)
+def displays_in(code: str) -> frozenset[tuple[str, ...]]:
+    """The keys of the dicts that some code makes."""
+    found = (each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Dict))
+    return frozenset(keys_of_row(each) for each in found if None not in each.keys)
 
 
 def made_again(

@@ -46,7 +46,8 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import as_data, type_of
-from sgc.tracing.values.references.heap import LIVE
+from sgc.tracing.values.references.as_data import data_of
+from sgc.tracing.values.references.heap import LIVE, Heap
 from sgc.tracing.values.references.reference import is_reference
 
 # After this share of the budget's steps, the trace notes pieces that can become code, in case the
@@ -63,6 +64,7 @@ class Coding(Origins):
     """
 
     sites: Sites
+    heap: Heap
     defaulting: set[str]
     events: Events
     max_turns: int | None
@@ -76,6 +78,8 @@ class Coding(Origins):
         self.end(Pieced(why))
 
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
+        if type_ in _FIXED and not self.heap.is_own:  # no part of a row is in such a result
+            args = [*map(data_of, args)]
         operands = tuple([self.operand(as_data(self, arg)) for arg in args])
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)

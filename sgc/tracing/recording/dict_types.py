@@ -39,7 +39,8 @@ class DictTypes:
         op, fields = self._made.get(whole.name, ("", {}))
         known = self._inferred(fields, n_left) if op == "evaluate" else None
         items = known.dicts[1:] if known is not None else ()
-        return items[index.value] if type(index.value) is int and index.value < len(items) else None
+        is_one = type(index.value) is int and -len(items) <= index.value < len(items)
+        return items[index.value] if is_one else None  # type: ignore[index]
 
     def _inferred(self, fields: Mapping[str, Operand], n_left: int) -> Inferred | None:
         from sgc.tracing.inference.infer import inferred  # loads many modules

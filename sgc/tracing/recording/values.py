@@ -34,7 +34,10 @@ from sgc.tracing.values.abstract import (
     pieces_of,
     stop,
 )
+from sgc.tracing.values.references.as_data import data_of
 
+# What gives texts or bools, and no part of what it reads.
+_READING = frozenset({"str", "repr", "json_dumps", "eq", "ne"})
 MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
@@ -107,6 +110,8 @@ class Values(Outside):
         return symbol
 
     def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
+        if fn in _READING and not self.heap.is_own:
+            args = tuple(map(data_of, args))
         operands = tuple(self.operand(arg) for arg in args)
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
         return symbol

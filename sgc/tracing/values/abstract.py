@@ -37,7 +37,7 @@ from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.json.dict_views import like
 from sgc.tracing.values.json.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.reference import class_of, is_reference
+from sgc.tracing.values.references.reference import class_of, is_of_rows, is_reference
 
 AbstractFlag = AbstractBool
 
@@ -186,5 +186,5 @@ def python_type(value: Any) -> type:
     if type(value) is AbstractRandom:
         return Random
     if is_reference(value):
-        return class_of(value)
+        return dict if is_of_rows(class_of(value)) else class_of(value)
     return value.python if isinstance(value, AbstractNumber) else type(value)

@@ -22,12 +22,14 @@ from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.dict_views import needs_list, part_of
+from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.reference import class_of, is_reference
 
 
 def leaving(value: Any) -> Any:
     """A value to be returned, without named tuples known only at run time; stops the trace if it
     holds objects of the user's classes."""
+    value = data_of(value)
     if is_reference(value):
         stop(
             f"an object of {class_of(value).__name__} leaves the program",

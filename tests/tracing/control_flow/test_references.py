@@ -9,9 +9,11 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import random_objects
+import random_rows
 from control_flow import agree, equal_or_refused
 from traced_at_once import at_once
 
@@ -159,14 +161,16 @@ def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
         tracer.trace(shared_list, is_full=True)
 
 
-def _outcomes(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def _outcomes(
+    seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch, made: Any = random_objects
+) -> Counter[str]:
     """How many random programs are whole and equal to the interpreter, and how many are refused."""
     monkeypatch.setattr(tracer, "_with_references", at_once)
     monkeypatch.syspath_prepend(folder)
     found: Counter[str] = Counter()
     for seed in seeds:
-        name = f"random_objects_{seed}"
-        (folder / f"{name}.py").write_text(random_objects.source_of(seed))
+        name = f"{made.__name__}_{seed}"
+        (folder / f"{name}.py").write_text(made.source_of(seed))
         importlib.invalidate_caches()
         monkeypatch.delitem(sys.modules, name, raising=False)
         program = importlib.import_module(name).program
@@ -175,7 +179,7 @@ def _outcomes(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Co
         except TraceError:
             found["refused"] += 1
             continue
-        agree(program, REPLIES, n=4, graph=graph)
+        agree(program, made.REPLIES, n=4, graph=graph)
         found["whole"] += 1
     return found
 
@@ -184,13 +188,18 @@ def test_random_programs_of_objects(tmp_path, monkeypatch):
     assert _outcomes(range(7, 8), tmp_path, monkeypatch)["whole"]
 
 
+def test_random_programs_of_rows(tmp_path, monkeypatch):
+    assert _outcomes(range(0, 4), tmp_path, monkeypatch, random_rows)["whole"] == 4
+
+
 @pytest.mark.slow
 @pytest.mark.full_budget
 @pytest.mark.timeout(0)
-def test_many_random_programs_of_objects(tmp_path, monkeypatch):
+@pytest.mark.parametrize("made", [random_objects, random_rows], ids=["objects", "rows"])
+def test_many_random_programs(tmp_path, monkeypatch, made):
     """SEEDS=0:1000 runs others."""
     first, last = map(int, os.environ.get("SEEDS", "100:400").split(":"))
-    found = _outcomes(range(first, last), tmp_path, monkeypatch)
+    found = _outcomes(range(first, last), tmp_path, monkeypatch, made)
     print(found)
     assert found["whole"] > found["refused"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree
+from traced_at_once import without_rows
 
 import sgc
 from sgc.errors import TraceError
@@ -122,7 +123,9 @@ def refused(program: Any) -> str:
     return str(stopped.value)
 
 
-def test_a_shared_dict_is_not_changed():
+def test_a_shared_dict_is_not_changed(monkeypatch):
+    without_rows(monkeypatch)
+
     @sgc.function
     def program(s, words: list[str]):
         rows, row = [], {"w": ""}

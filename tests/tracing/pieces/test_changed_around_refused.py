@@ -12,6 +12,7 @@ import pytest
 from around import WORDS, around
 from control_flow import equal_or_refused
 from tests_support import one_in
+from traced_at_once import without_rows
 
 import sgc
 
@@ -200,5 +201,8 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("body", one_in(4, REFUSED))
-def test_what_others_hold_is_refused(body: Callable[..., Any]) -> None:
+def test_what_others_hold_is_refused(
+    body: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_rows(monkeypatch)
     assert equal_or_refused(around(body), WORDS) == "refused"

@@ -73,6 +73,13 @@ def unknown_parts(s, history: list[dict]):
 
 
 @sgc.function
+def in_sequences(s, history: list[dict]):
+    for m in history:
+        s += m["content"] + sgc.gen("r", max_tokens=8)
+        s += sgc.gen("t", max_tokens=8) + m["role"]
+
+
+@sgc.function
 def joined(s, history: list[dict[str, str]]):
     s += "\n".join(f"{m['role']}: {m['content']}" for m in history)
     s += f" {len(history)} {history!r} {json.dumps(history)} {history == []}"
@@ -186,6 +193,8 @@ CASES = {
     unknown_parts: [*HISTORIES, {"history": [{"role": "user", "content": 3}]},
                     {"history": [{"role": "assistant", "content": None}]},
                     {"history": [{"role": "user", "content": None}]}, {"history": [{}]}],
+    in_sequences: [*HISTORIES, *({"history": [{"role": role, "content": content}]}
+                                 for role, content in (("", 3), ("", []), ("", {}), ([], "")))],
     joined: HISTORIES,
     optional_keys: HISTORIES,
     messages: [{"history": HISTORY}, {"history": [], "tone": "casual"},
@@ -307,7 +316,9 @@ def test_defaults_that_are_data_are_taken_where_no_argument_is_given(row, tmp_pa
 def test_a_default_whose_value_tracing_needs_is_fixed():
     @sgc.function
     def program(s, q: str, names: list[dict] = BANK):
-        for child, row in zip(s.fork(len(names)), names, strict=True):
+        forks = s.fork(len(names))
+        forks += "!"
+        for child, row in zip(forks, names, strict=True):
             child += row["q"] + sgc.gen("r", max_tokens=4)
 
     with pytest.warns(SgcWarning, match="names of program is fixed to its default"):

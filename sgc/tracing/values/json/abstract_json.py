@@ -247,6 +247,8 @@ class AbstractJson(AbstractList):
         if self.is_a(str):
             return self.as_appended()
         name = next((name for of, name in NAMES.items() if of is not str and self.is_a(of)), "")
+        if name == "list" and after:
+            raise TypeError(f'can only concatenate list (not "{after}") to list')
         left, right = before or name, after or name
         raise TypeError(f"unsupported operand type(s) for +: {left!r} and {right!r}")
 
@@ -336,6 +338,12 @@ def without_none(value: Any, type_: types.Type) -> Any:
     session.has_untyped = True
     if computed(session, "is_a", value, "NoneType"):
         return None
+    return known_not_none(value, type_)
+
+
+def known_not_none(value: Any, type_: OptionalType) -> Any:
+    """A value that is known not to be None, of its other type."""
+    session = value.session
     if isinstance(type_.of, RecordType):
         return session.read(Symbol(value.symbol.name, type_.of))
     return computed(session, "as", value, _OF_KINDS[type_.of.kind], "", type_=type_.of)

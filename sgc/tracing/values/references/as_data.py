@@ -1,4 +1,5 @@
-"""`asdict` and `astuple` of objects that references stand for: code that reads their columns.
+"""`asdict` and `astuple` of objects that references stand for, and rows as data: code that reads
+their columns.
 
 What they give is new: dicts, lists and tuples of the texts and numbers that the objects have now.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 from sgc.core.session import current_session
@@ -23,9 +25,19 @@ from sgc.tracing.kinds.row_types import (
     RefType,
     RowType,
 )
+from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.references.fields import cells, inner, is_cell_type
-from sgc.tracing.values.references.reference import class_of, numbered, refuse
+from sgc.tracing.values.references.reference import (
+    class_of,
+    count_of,
+    field_of,
+    is_of_rows,
+    is_reference,
+    keys_of,
+    numbered,
+    refuse,
+)
 
 _SCALARS = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
@@ -41,11 +53,72 @@ def as_tuple(reference: Any) -> tuple[Any, ...]:
     return tuple(_parts(reference, _fields(class_of(reference)), is_dict=False))
 
 
+def data_of(value: Any) -> Any:
+    """A value with dicts in the place of the rows that it is or holds; itself if it holds none."""
+    session: Any = current_session()
+    if isinstance(value, Symbol):
+        is_one = value.type.item is not None and _holds_rows(value.type, session.heap)
+        return data_of(session.read(value)) if is_one else value
+    if is_reference(value):
+        return _row_data(value, session) if is_of_rows(class_of(value)) else value
+    if isinstance(value, AbstractList):
+        type_ = value.whole_type
+        return value if not _holds_rows(type_, session.heap) else _coded(value, type_, session)
+    if type(value) not in (list, tuple, dict):
+        return value
+    parts = value.values() if type(value) is dict else value
+    found = [*map(data_of, parts)]
+    if all(map(is_, found, parts)):
+        return value
+    return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)
+
+
+def _row_data(row: Any, session: Any) -> Any:
+    of, heap = class_of(row), session.heap
+    if not heap.late_keys(of.__name__):
+        return dict(zip(keys_of(of), _parts(row, _fields(of), is_dict=True), strict=True))
+    number = AbstractNumber(numbered(row), session)
+    return _coded(number, RefType.to(of.__name__), session)
+
+
+def _holds_rows(type_: Type | None, heap: Any) -> bool:
+    if isinstance(type_, RefType):
+        of = heap.class_named(type_.name)
+        return of is not None and is_of_rows(of)
+    if isinstance(type_, OptionalType):
+        return _holds_rows(type_.of, heap)
+    if isinstance(type_, DictType):
+        return _holds_rows(type_.value, heap)
+    if isinstance(type_, RowType):
+        return any(_holds_rows(each, heap) for each in type_.row)
+    return type_ is not None and _holds_rows(type_.item, heap)
+
+
+def _coded(value: Any, type_: Type, session: Any) -> Any:
+    code = _Code(session.heap, is_dict=True)
+    given = value.value() if isinstance(type_, DictType) else value
+    made = code.of_value(type_, "n")
+    of = OBJECT if type_.item is None else types.list_of(OBJECT)
+    return session.read(session.heap.computed(code.text(made), (given, *code.columns), of))
+
+
+def found_rows(items: Any, of: type, number: Any) -> Any:
+    """A list of rows with one of them in the place of each that is equal to it."""
+    heap, type_ = items.session.heap, RefType.to(of.__name__)
+    code = _Code(heap, is_dict=True)
+    one, other = code.of_value(type_, "k"), code.of_value(type_, "n")
+    text = code.text(f"[n if k == n or {one} == {other} else k for k in items]", "items")
+    made = heap.computed(text, (number, *code.columns, items), items.whole_type)
+    return items.session.read(made)
+
+
 def _is_dataclass(of: type) -> bool:
     return dataclasses.is_dataclass(of)
 
 
 def _fields(of: type) -> list[str]:
+    if is_of_rows(of):
+        return [field_of(key) for key in keys_of(of)]
     return [each.name for each in dataclasses.fields(of)]  # type: ignore[arg-type]
 
 
@@ -92,10 +165,11 @@ class _Code:
         self._heap, self._is_dict = heap, is_dict
         self.columns: list[Symbol] = []
         self._functions: dict[str, str] = {}
+        self._named: dict[str, str] = {}  # the functions of classes
         self._n = 0
 
-    def text(self, value: str) -> str:
-        params = ", ".join(["n", *(f"c{n}" for n in range(len(self.columns)))])
+    def text(self, value: str, *more: str) -> str:
+        params = ", ".join(["n", *(f"c{n}" for n in range(len(self.columns))), *more])
         functions = "".join(self._functions.values())
         return f"def piece({params}):\n{functions}    return {value}"
 
@@ -131,24 +205,56 @@ class _Code:
             return f"[({', '.join(row)},) for {x} in [{value}]][0]"
         return value
 
+    def of_value(self, type_: Type, value: str) -> str:
+        """The expression of a value that is no attribute's: its lists and dicts have no numbers."""
+        x, y = self._fresh(), self._fresh()
+        if type_.item is not None:
+            return f"[{self.of_value(type_.item, x)} for {x} in {value}]"
+        if isinstance(type_, DictType):
+            held = self.of_value(type_.value or NOTHING, y)
+            return f"{{{x}: {held} for {x}, {y} in {value}.items()}}"
+        return self._value(type_, "", value)
+
     def _referred(self, type_: RefType, value: str) -> str:
         if "." in type_.name:
             return self._cell(type_.name, value)
         of: type | None = self._heap.class_named(type_.name)
-        if of is None or not _is_dataclass(of):
+        if of is None or not (_is_dataclass(of) or is_of_rows(of)):
             refuse(f"asdict of an object with one of {type_.name}, which it would copy", INTERPRET)
-        function = f"of_{type_.name}"
-        if function not in self._functions:
-            self._functions[function] = ""  # an object may have others of its class
-            names = _fields(of)
-            parts = [self.of_field(of, name, "k") for name in names]
-            pairs = ", ".join(f"{k!r}: {v}" for k, v in zip(names, parts, strict=True))
-            made = f"{{{pairs}}}" if self._is_dict else f"({''.join(f'{v}, ' for v in parts)})"
+        if type_.name not in self._named:
+            function = f"of_{len(self._named)}"
+            self._named[type_.name] = function  # an object may have others of its class
+            made = self._made(of)
             self._functions[function] = f"    def {function}(k):\n        return {made}\n"
-        return f"{function}({value})"
+        return f"{self._named[type_.name]}({value})"
+
+    def _made(self, of: type) -> str:
+        """The expression of what an object `k` of a class has."""
+        names = _fields(of)
+        parts = [self.of_field(of, name, "k") for name in names]
+        if not self._is_dict:
+            return f"({''.join(f'{v}, ' for v in parts)})"
+        pairs = [
+            f"{k!r}: {v}"
+            for k, v in zip(keys_of(of) if is_of_rows(of) else names, parts, strict=True)
+        ]
+        late = self._heap.late_keys(of.__name__)
+        if late:
+            n, k, v = self._fresh(), self._fresh(), self._fresh()
+            found = " + ".join(self._late(of, key) for key in late)
+            pairs.append(f"**{{{k}: {v} for {n}, {k}, {v} in sorted({found})}}")
+        return f"{{{', '.join(pairs)}}}"
+
+    def _late(self, of: type, key: str) -> str:
+        """The expression of a list with a later key of a row `k`, after its count; empty if it was
+        not set."""
+        count = f"{self._column(of.__name__, count_of(key))}[k]"
+        value = self.of_field(of, field_of(key), "k")
+        return f"[({count}, {key!r}, {value}) for {self._fresh()} in [0] if {count}]"
 
     def _cell(self, name: str, number: str) -> str:
         """The expression of a list or dict."""
+        name = self._heap.one(name)
         type_ = self._heap.type_at(name)
         value = f"{self._column(name, '')}[{number}]"
         if isinstance(type_, DictType):

@@ -259,7 +259,10 @@ class Cells:
 
     def value_of(self, name: str, number: Symbol) -> Symbol:
         """The value that a cell has now."""
-        column = self.columns[name, ""]
+        return self.held_at(self.columns[name, ""], number)
+
+    def held_at(self, column: Symbol, number: Symbol) -> Symbol:
+        """What a column has at a number."""
         assert column.type.item is not None
         (symbol,) = self._session.emit(
             "compute", [("v", column.type.item)], fn=Lit("item"),

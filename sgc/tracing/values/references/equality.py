@@ -17,8 +17,9 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.references.as_data import found_rows
 from sgc.tracing.values.references.fields import cells
-from sgc.tracing.values.references.reference import class_of, numbered, refuse
+from sgc.tracing.values.references.reference import class_of, is_of_rows, numbered, refuse
 from sgc.tracing.values.references.unions import arms_of
 
 _SCALARS = (types.TEXT, types.INT, types.BOOL, NOTHING)
@@ -31,7 +32,9 @@ def looked_for(fn: str, items: Any, one: Any) -> Any:
     if type_ != RefType.to(class_of(one).__name__):
         refuse("an object is looked for in a list of other values")
     heap, number = session.heap, numbered(one)
-    columns = _compared(heap, class_of(one))
+    columns = [] if is_of_rows(class_of(one)) else _compared(heap, class_of(one))
+    if is_of_rows(class_of(one)):
+        items = found_rows(items, class_of(one), number)
     if columns:
         tests = [test for test, _ in columns]
         code = _ALIKE.format(names=_names(columns), test=" and ".join(tests))
@@ -68,14 +71,17 @@ def _compared(heap: Any, of: type) -> list[tuple[str, list[Symbol]]]:
     fields = vars(owner).get("__dataclass_fields__")
     if fields is None or owner.__eq__.__code__.co_filename.endswith(".py"):
         refuse(f"objects of {of.__name__}, which has an __eq__ of its own, are looked for")
+    return _tests(heap, of, [key for key, field in fields.items() if field.compare])
+
+
+def _tests(heap: Any, of: type, keys: list[str]) -> list[tuple[str, list[Symbol]]]:
     found: list[tuple[str, list[Symbol]]] = []
     n = 0
-    for key, field in fields.items():
-        if field.compare:
-            type_ = heap.fields_of(of)[key]
-            test, symbols = _test(heap, of.__name__, key, type_, n)
-            found.append((test, symbols))
-            n += len(symbols)
+    for key in keys:
+        type_ = heap.fields_of(of)[key]
+        test, symbols = _test(heap, of.__name__, key, type_, n)
+        found.append((test, symbols))
+        n += len(symbols)
     return found or [("True", [])]
 
 

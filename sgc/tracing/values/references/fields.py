@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET
 from sgc.ir import types
 from sgc.ir.graph import Lit
@@ -173,6 +174,14 @@ class _Apart(Exception):
     """No type covers two types."""
 
 
+def _apart(*types_: Type) -> NoReturn:
+    """Raises _Apart; traces anew if rows can be of one class, or be none."""
+    session: Any = current_session()
+    session.heap.unite(types_)
+    session.heap.give_up_rows(types_)
+    raise _Apart
+
+
 def _joined_all(name: str, found: Iterable[Type]) -> Type | None:
     wider: Type | None = None
     try:
@@ -200,7 +209,7 @@ def _joined(known: Type | None, found: Type | None) -> Type | None:
         return _joined_cells(known, found)
     wider = OBJECT if _ANY & {known, found} else covering((known, found))
     if wider is None or (wider == OBJECT and any(map(holds_references, (known, found)))):
-        raise _Apart
+        _apart(known, found)
     return wider
 
 
@@ -209,7 +218,7 @@ def _joined_cells(*types_: Type) -> Type:
     parts = [cell_part(each) for each in types_ if each != NOTHING]
     is_optional = any(each == NOTHING or isinstance(each, OptionalType) for each in types_)
     if None in parts or not is_optional:
-        raise _Apart
+        _apart(*types_)
     wider: Type | None = None
     for each in parts:
         wider = _joined(wider, each)
@@ -276,6 +285,8 @@ def refuse_references(op: str, fields: Mapping[str, Any], types_: Iterable[Type 
         return
     if op in ("compute", "attempt") and _is_fine(fields["fn"].value, fields["args"], found):
         return
+    session: Any = current_session()
+    session.heap.give_up_rows(found)
     refuse("an object known only at run time is used otherwise than by its attributes", INTERPRET)
 
 

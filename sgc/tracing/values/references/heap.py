@@ -6,18 +6,21 @@ attribute has is an object too, with one column, so that two that have it see ea
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any
 
 from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
+from sgc.ir import types
 from sgc.ir.types import Type
 from sgc.tracing.code.calling import made_by, start_of
-from sgc.tracing.kinds.row_types import NOTHING, DictType, RefType
+from sgc.tracing.kinds.row_types import NOTHING, DictType, OptionalType, RefType, referred
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.items import as_data
-from sgc.tracing.values.json.abstract_json import without_none
+from sgc.tracing.values.json.abstract_json import known_not_none, without_none
+from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.cells import Cells
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.equality import looked_for
@@ -29,7 +32,9 @@ from sgc.tracing.values.references.reference import (
     Layout,
     begun,
     class_of,
+    is_of_rows,
     is_reference,
+    keys_of,
     may_refer,
     numbered,
     reference_at,
@@ -38,6 +43,7 @@ from sgc.tracing.values.references.reference import (
     type_to,
     young_of,
 )
+from sgc.tracing.values.references.rows import row_class
 from sgc.tracing.values.references.views import ReferenceView
 
 # What stands for a list or dict of an attribute, or for a view of one.
@@ -48,7 +54,7 @@ LIVE = (*CELLS, ReferenceView)
 def whole_of(value: Any) -> Any:
     """A value that is returned, with what lists of lists and dicts in it hold now."""
     if type(value) in CELLS:
-        return value.whole()
+        return data_of(value.whole())
     parts = value.values() if type(value) is dict else value
     if type(value) not in (list, tuple, dict):
         return value
@@ -70,6 +76,14 @@ class Heap(Cells):
         if self.putting:
             self.give_up(self.putting)
         self.has_refused = True
+
+    def give_up(self, name: str) -> None:
+        if self.class_named(name) is None:
+            super().give_up(name)
+        elif name not in self._layout.plain:
+            self._layout.plain.add(name)
+            self._layout.forget()
+            self._session.begin_anew("a dict is used as no row can be")
 
     def begin(self) -> None:
         """Makes the columns, which are empty."""
@@ -114,8 +128,12 @@ class Heap(Cells):
     def _grown(self, made: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Called when an object's `__init__` has ended."""
         self.forget_ended()
+        self.keep_all(made, [*map(id, args), *map(id, named.values())])
+
+    def keep_all(self, made: Any, given: Sequence[int] = ()) -> None:
+        """Puts the attributes of a young object into the columns. given: the ids of what its maker
+        was given."""
         self._lay_out(class_of(made), young_of(made))
-        given = [*map(id, args), *map(id, named.values())]
         self._put_all(made, given)
 
     def forget_ended(self) -> None:
@@ -138,14 +156,15 @@ class Heap(Cells):
             refuse(f"an object of {name} has no attributes", INTERPRET)
         if RESERVED & found.keys():
             refuse(f"an attribute of {name} has a name that references have", INTERPRET)
-        if known and known.keys() != found.keys():
+        if known and known.keys() != found.keys() and not is_of_rows(of):
             refuse(f"objects of {name} have different attributes", INTERPRET)
         self._note(name, found)
 
     def _note(self, name: str, found: dict[str, Type]) -> None:
         known = self._layout.fields.get(name, {})
-        if name == LOCAL and any(not fit(known.get(key), each) for key, each in found.items()):
-            self.give_up(cells(name, next(iter(found))))
+        own = cells(name, next(iter(found))) if name == LOCAL else self.putting
+        if own and any(not fit(known.get(key), each) for key, each in found.items()):
+            self.give_up(own)
         wider = {key: joined(name, key, known.get(key), each) for key, each in found.items()}
         if wider != {key: known.get(key) for key in wider}:
             self._layout.fields[name] = {**known, **wider}
@@ -153,7 +172,7 @@ class Heap(Cells):
             self._session.begin_anew(f"the attributes of {name} have other types")
 
     @unhooked
-    def _put_all(self, made: Any, given: list[int]) -> None:
+    def _put_all(self, made: Any, given: Sequence[int]) -> None:
         of, young = class_of(made), young_of(made)
         name, fields = of.__name__, self.fields_of(of)
         look_at_frames()
@@ -196,6 +215,86 @@ class Heap(Cells):
         else:
             value = as_data(self._session, value)
         self._become(name, key, "put", numbered(reference), value)
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def class_of_rows(self, of: type) -> type | None:
+        """The class that rows of a form have: it may be that of several forms; None if dicts of
+        this form are no rows."""
+        name = of.__name__
+        while name in self._layout.united:
+            name = self._layout.united[name]
+        if name in self._layout.plain:
+            return None
+        return self._layout.classes.setdefault(name, of)
+
+    def unite(self, found: Iterable[Type]) -> None:
+        """Traces the program anew with one class of rows for several; does nothing for others."""
+        names = {each.name for each in found if isinstance(each, RefType)}
+        forms = [self._layout.classes.get(name) for name in names]
+        if len(names) < 2 or not all(each is not None and is_of_rows(each) for each in forms):
+            return
+        keys = [keys_of(each) for each in forms if each is not None]
+        n = next((n for n, of in enumerate(zip(*keys)) if len({*of}) > 1), min(map(len, keys)))  # noqa: B905
+        of = row_class(keys[0][:n])
+        self._layout.classes[of.__name__] = of
+        self._layout.united |= dict.fromkeys(names - {of.__name__}, of.__name__)
+        self._layout.forget()
+        self._session.begin_anew("dicts of several forms are in one place")
+
+    def give_up_rows(self, found: Iterable[Type | None]) -> None:
+        """Traces the program anew without the rows that values of these types are or hold."""
+        for each in found:
+            for name in referred(each):
+                of = self._layout.classes.get(name)
+                if of is not None and is_of_rows(of):
+                    self.give_up(name)
+
+    def late_keys(self, name: str) -> tuple[str, ...]:
+        """The keys that rows of a class get later."""
+        return tuple(self._layout.late.get(name, ()))
+
+    def note_late(self, name: str, key: str, field: str, count: str, value: Any) -> None:
+        """Traces the program anew if rows get a key, or values, that it did not know."""
+        late = self._layout.late.setdefault(name, {})
+        fields = self._layout.fields.setdefault(name, {})
+        wider = joined(name, key, late.get(key), field_type(value, cells(name, field)))
+        if late.get(key) != wider:
+            late[key] = wider
+            fields[field] = joined(name, key, fields.get(field), joined(name, key, NOTHING, wider))
+            fields[count] = types.INT
+            self._settle()
+            self._session.begin_anew(f"rows of {name} get another key")
+
+    def read_late(self, reference: Any, key: str, field: str) -> Any:
+        """The value of a key that a row has got."""
+        name, number = class_of(reference).__name__, numbered(reference)
+        held, column = self._layout.late[name][key], self.columns[name, field]
+        item = column.type.item
+        if isinstance(held, OptionalType) or not isinstance(item, OptionalType):
+            return self._read(name, field, number)
+        found = computed(self._session, "item", column, number, type_=item)
+        return known_not_none(found, item)
+
+    def count(self, reference: Any, counts: Sequence[str]) -> None:
+        """Says that a row has the first of its late keys now."""
+        name, number = class_of(reference).__name__, numbered(reference)
+        columns = [self.columns[name, each] for each in counts]
+        names = [f"c{n}" for n in range(len(columns))]
+        latest = ", ".join(["0", *(f"{each}[n]" for each in names)])
+        code = f"def piece(n, {', '.join(names)}):\n    return c0[n] or 1 + max([{latest}])"
+        made = self.computed(code, (number, *columns), types.INT)
+        self._become(name, counts[0], "put", number, made)
+
+    def copied_object(self, reference: Any) -> Any:
+        """A new object with what another has."""
+        of, number = class_of(reference), numbered(reference)
+        name, fields = of.__name__, self.fields_of(of)
+        held = [self.held_at(self.columns[name, key], number) for key in fields]
+        made = self._number(name, next(iter(fields)), type_to(of))
+        for key, value in zip(fields, held, strict=True):
+            self._push(name, key, value)
+        return self.at(made)
 
     # -- which objects they are -----------------------------------------------------------------
 

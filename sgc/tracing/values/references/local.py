@@ -11,6 +11,7 @@ from sgc.core.session import current_session
 from sgc.tracing.kinds.row_types import DictType, RowType, holds_references
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.references.cells import AS_DICT
+from sgc.tracing.values.references.reference import is_reference
 
 _KINDS = (dict, set, defaultdict, Counter)
 
@@ -25,10 +26,12 @@ def as_cell(value: Any, place: str) -> Any:
 
 def dict_of_objects(pairs: Any) -> Any:
     """The dict that a comprehension makes of pairs with objects, as a cell; None for others."""
-    if not isinstance(pairs, AbstractList) or not holds_references(pairs.whole_type):
-        return None
     frame = sys._getframe(2)
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}:of {frame.f_lasti}"
+    if type(pairs) is list:
+        return _of_known(pairs, place)
+    if not isinstance(pairs, AbstractList) or not holds_references(pairs.whole_type):
+        return None
     session: Any = pairs.session
     row = pairs.item_type
     if not isinstance(row, RowType) or row.keys is not None or len(row.row) != 2:
@@ -36,3 +39,16 @@ def dict_of_objects(pairs: Any) -> Any:
     type_ = DictType.of(*row.row, "dict")
     made = session.heap.computed(AS_DICT, (pairs,), type_)
     return session.heap.local_of(made, type_, place)
+
+
+def _of_known(pairs: list[Any], place: str) -> Any:
+    """The same of a list whose length is known."""
+    if not any(type(each) is tuple and is_reference(each[-1]) for each in pairs):
+        return None
+    session: Any = current_session()
+    made = session.heap.local({}, place)
+    if type(made) is dict:
+        return None
+    for key, value in pairs:
+        made[key] = value
+    return made

@@ -210,6 +210,8 @@ def may_refer(of: type) -> bool:
 
 
 INSIDE = "[]"  # after the name of cells: the cells that they hold
+OWN_KEYS = "own_keys"  # the attribute of a class of rows
+NO_KEYS = frozenset("[].")  # what names of cells are parted by
 
 
 @dataclass
@@ -217,8 +219,11 @@ class Layout:
     """What traces have found of the classes whose objects are references: one that begins anew
     knows it from its start. met: classes whose objects may be references; classes: those whose
     objects are, by name, if it is used; fields: the types of their attributes, where the type of a
-    list is that of what it holds; plain: places of dicts and sets that are no cells; same: names of
-    cells of which some are in the place of others, each with the name that stands for it."""
+    list is that of what it holds; plain: places of dicts and sets that are no cells, and
+    names of rows that are none; same: names of
+    cells of which some are in the place of others, each with the name that stands for it; late: the
+    types of what rows get by keys that they are not made with, by their class; united: the classes
+    of rows that are one with another, by name."""
 
     is_used: bool = False
     met: dict[str, type] = field(default_factory=dict)
@@ -226,12 +231,45 @@ class Layout:
     fields: dict[str, dict[str, Type]] = field(default_factory=dict)
     plain: set[str] = field(default_factory=set)
     same: dict[str, str] = field(default_factory=dict)
+    late: dict[str, dict[str, Type]] = field(default_factory=dict)
+    united: dict[str, str] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Forgets what attributes have: it may have to do with what is found out now."""
+        for each in (self.fields, self.late, self.same):
+            each.clear()
 
     def one(self, name: str) -> str:
         """The name that stands for a name of cells."""
         if name.endswith(INSIDE):
             name = self.one(name.removesuffix(INSIDE)) + INSIDE
         return self.one(self.same[name]) if name in self.same else name
+
+
+def row_name(keys: tuple[str, ...]) -> str:
+    """The name of the class of rows with these keys."""
+    return f"dict of {', '.join(keys)}"
+
+
+def keys_of(of: type) -> tuple[str, ...]:
+    """The keys that all rows of a class are made with; none for other classes."""
+    found: tuple[str, ...] = vars(of).get(OWN_KEYS, ())
+    return found
+
+
+def is_of_rows(of: type) -> bool:
+    """Whether the objects of a class are rows."""
+    return OWN_KEYS in vars(of)
+
+
+def field_of(key: str) -> str:
+    """The name of the attribute that has the value of a row's key: no name of Python's."""
+    return f"[{key!r}]"
+
+
+def count_of(key: str) -> str:
+    """The name of the attribute that says as which of the later keys one was set; 0 if not."""
+    return f"set [{key!r}]"
 
 
 def type_to(of: type) -> RefType:
