@@ -29,7 +29,7 @@ from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.trace import WORK_KEPT, Trace
 from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.watch.addresses import refuse_addresses
-from sgc.tracing.watch.objects import refuse_changed_rest
+from sgc.tracing.watch.objects import ChangedOutside, refuse_changed_rest
 
 NEW_OBJECTS = 200_000  # between two collections of garbage: most objects of a trace stay to its end
 
@@ -101,7 +101,7 @@ def _checked(
 @dataclass(slots=True)
 class _Tracing:
     """How one program is traced. classes: those whose objects may be references in another graph
-    than the first; may_refer: whether these, or dicts, may be."""
+    than the first; has_rows: whether dicts may be; may_refer: whether there may be such a graph."""
 
     wanted: Wanted
     is_strict: bool
@@ -112,6 +112,7 @@ class _Tracing:
     is_full: bool
     report: Report
     classes: Mapping[str, type] = field(default_factory=dict)
+    has_rows: bool = False
     may_refer: bool = False
 
     def first(self) -> Graph:
@@ -119,7 +120,8 @@ class _Tracing:
         with self._begun() as (trace, apart):
             found = _with_references(trace, apart, self.budget, self.is_full, self.report)
             self.classes = trace.sites.classes_met()
-            self.may_refer = not apart.is_taken and _may_refer(trace, self.classes)
+            self.has_rows = _has_rows(trace)
+            self.may_refer = not apart.is_taken and bool(self.classes or self.has_rows)
             graph = narrowed(found)
         return self._verified(graph)
 
@@ -128,7 +130,9 @@ class _Tracing:
         if not self.may_refer:
             return None
         with self._begun() as (_, apart):
-            graph = narrowed(_of_references(apart, self.classes, self.budget, self.report))
+            graph = narrowed(
+                _of_references(apart, self.classes, self.has_rows, self.budget, self.report)
+            )
         return self._verified(graph)
 
     def _verified(self, graph: Graph) -> Graph:
@@ -171,27 +175,31 @@ def _with_references(
         found = _traced(trace, budget, is_full, report)
     except TraceError as error:
         found = error
+    if isinstance(found, ChangedOutside):
+        raise found
     classes = trace.sites.classes_met()
-    if _may_refer(trace, classes) and (isinstance(found, TraceError) or report.deopt):
+    has_rows = _has_rows(trace)
+    if (classes or has_rows) and (isinstance(found, TraceError) or report.deopt):
         with suppress(TraceError, VerifyError):  # what was found without references stands
-            return _of_references(apart, classes, budget, report)
+            return _of_references(apart, classes, has_rows, budget, report)
     if isinstance(found, TraceError):
         raise found
     return found
 
 
-def _may_refer(trace: Trace, classes: Mapping[str, type]) -> bool:
-    """Whether the program has objects, or dicts, that may be references."""
-    return bool(classes) or any(map(may_have_rows, trace.sites.files))
+def _has_rows(trace: Trace) -> bool:
+    """Whether the program has dicts that may be references."""
+    return any(map(may_have_rows, trace.sites.files))
 
 
 def _of_references(
-    apart: Trace, classes: Mapping[str, type], budget: Budget, report: Report
+    apart: Trace, classes: Mapping[str, type], has_rows: bool, budget: Budget, report: Report
 ) -> Graph:
     """The graph with references in the place of the objects of some classes, if all of the program
     can be in it."""
     layout, own = apart.sites.layout, Report()
     layout.classes, layout.is_used = dict(classes), True
+    layout.has_rows = has_rows
     graph = _traced(apart, budget, True, own)
     for each in fields(own):
         setattr(report, each.name, getattr(own, each.name))

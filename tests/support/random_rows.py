@@ -35,10 +35,13 @@ def label(row):
     return f"{row['name']}:{row['n']}"
 
 
+GIVEN = [{"name": "g", "n": 1, "tags": ["x"]}, {"name": "h", "of": {"k": None}}]
+
+
 @sgc.function
-def program(s):
+def program(s, given: list[dict] = GIVEN):
     a, b = made("a"), made("b", 1)
-    xs, by, groups, kept = [], {}, {}, []
+    xs, by, groups, kept, copies = [], {}, {}, [], []
 """
 
 TAIL = """
@@ -55,8 +58,10 @@ for name, group in groups.items():
         s += each["name"]
 for each in kept:
     s += f"{each['v']}"
+for each in copies:
+    s += f"{each['name']} {each.get('n')} {each.get('tags')}"
 s += json.dumps(b, sort_keys=True)
-return a, xs, len(by), a is b, b == a
+return a, xs, copies, len(by), a is b, b == a
 """
 
 SIMPLE = (
@@ -139,6 +144,15 @@ SIMPLE = (
     "group['n'] += 1\ngroup['rows'].append(a)",
     "for group in groups.values():\n    for each in group['rows']:\n        each['n'] += 1",
     "if s['g'] in groups:\n    groups[s['g']]['rows'].append(b)",
+    "copies = [dict(each) for each in given]",
+    "for each in given:\n    copies.append({**each, 'n': len(copies)})",
+    "for each in copies:\n    each['n'] = s['g']",
+    "for each in copies:\n    each['late'] = each.get('n')",
+    "if copies:\n    copies[-1]['name'] += '!'\n    s += json.dumps(copies)",
+    "if copies:\n    first = copies[0]\n    first['n'] = a['n']\n    copies.append(first)",
+    "copies = [each for each in copies if each['name'] != s['g']]",
+    "copies.sort(key=lambda each: each['name'], reverse=True)",
+    "for each in copies:\n    a['n'] += len(each)\n    each.pop('late', None)",
     "kept.append({'v': s['g']})",
     "kept.append({'v': a['n'], 'w': 1})",
     "for each in kept:\n    each['v'] = 'kept'",

@@ -15,7 +15,7 @@ def at_once(trace: Any, apart: Any, budget: Any, is_full: Any, report: Any) -> A
     """Traces with references, without a trace of Python's objects before."""
     names = trace.function.python.__globals__
     layout = apart.sites.layout
-    layout.is_used = True
+    layout.is_used = layout.has_rows = True
     layout.classes = {
         name: each for name, each in names.items() if isinstance(each, type) and may_refer(each)
     }
@@ -24,4 +24,4 @@ def at_once(trace: Any, apart: Any, budget: Any, is_full: Any, report: Any) -> A
 
 def without_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traces dicts as they are: what code may not change of them is refused."""
-    monkeypatch.setattr(tracer, "_may_refer", lambda trace, classes: bool(classes))
+    monkeypatch.setattr(tracer, "_has_rows", lambda trace: False)

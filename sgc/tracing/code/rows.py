@@ -12,10 +12,14 @@ from typing import Any
 Rows = Mapping[tuple[int, int], tuple[str, ...]]
 
 
+def changed_keys(module: ast.Module) -> frozenset[str]:
+    """The keys, as its source writes them, by which a module changes dicts."""
+    return frozenset(_changed_keys(ast.walk(module)))
+
+
 def rows_of(module: ast.Module) -> Rows:
     """The rows of a module."""
-    nodes = [*ast.walk(module)]
-    changed = frozenset(_changed_keys(nodes))
+    nodes, changed = [*ast.walk(module)], changed_keys(module)
     if not changed:
         return {}
     return {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
-from sgc.tracing.code.rows import rows_of
+from sgc.tracing.code.rows import changed_keys, rows_of
 
 _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 
@@ -24,7 +24,7 @@ class ModuleNames:
     and that may mean a module with names of the process, or, with its name, such a name;
     shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time;
     properties: those of its properties that branch, loop or call; rows: the places of dicts that
-    may be references.
+    may be references; changes_dicts: whether it changes dicts by keys that it writes.
     """
 
     bound: frozenset[str]
@@ -36,6 +36,7 @@ class ModuleNames:
     shows_in_loops: bool = False
     properties: frozenset[str] = frozenset()
     rows: frozenset[tuple[int, int]] = frozenset()
+    changes_dicts: bool = False
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -53,7 +54,7 @@ class ModuleNames:
             frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
             any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
             dict(_of_process(nodes)), _shows_in_loops(nodes), frozenset(_properties(nodes)),
-            frozenset(rows_of(tree)),
+            frozenset(rows_of(tree)), bool(changed_keys(tree)),
         )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def _near(
 def may_have_rows(filename: str) -> bool:
     """Whether a file changes dicts by keys that it writes, so that some may be references."""
     found = _sources.get(filename)
-    return found is not None and bool(_file(filename, found[1], 0, False).names.rows)
+    return found is not None and _file(filename, found[1], 0, False).names.changes_dicts
 
 
 @dataclass(eq=False, slots=True)

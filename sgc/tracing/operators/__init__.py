@@ -31,6 +31,7 @@ from sgc.tracing.code.operator_names import (
     KEYED_PARTS,
     LOOPS,
     MATCHES,
+    MERGED,
     MODULO,
     OR_NONE,
     OVER,
@@ -75,6 +76,7 @@ from sgc.tracing.operators.texts import (
     whole,
 )
 from sgc.tracing.values.references.local import as_cell
+from sgc.tracing.values.references.open_rows import as_merged
 from sgc.tracing.values.references.rows import as_row
 
 OPERATORS: dict[str, Any] = {
@@ -118,4 +120,5 @@ OPERATORS: dict[str, Any] = {
     REST: rest,
     SPREAD: spread,
     ROW: as_row,
+    MERGED: as_merged,
 }

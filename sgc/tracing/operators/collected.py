@@ -17,6 +17,7 @@ from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObje
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.local import dict_of_objects
+from sgc.tracing.values.references.open_rows import copied_json, is_json
 from sgc.tracing.values.references.reference import is_reference
 from sgc.tracing.values.references.rows import is_row
 
@@ -33,6 +34,9 @@ def collected(of: type) -> Callable[..., Any]:
             return items.copied()
         if of is dict and is_row(items):
             return items.copy()  # type: ignore[union-attr]
+        found = copied_json(items) if of is dict and is_json(items) else None
+        if found is not None:
+            return found
         if not _is_run_time(of, items):
             return of(*args, **kwargs)
         session: Any = current_session()

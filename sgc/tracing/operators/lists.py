@@ -74,7 +74,7 @@ def _item_of(value: Any, index: int) -> Any:
 
 def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
     """The sorted items; `list.sort` and `sorted` call it."""
-    found = [*items]
+    found = list(items)  # raises what Python does
     keys = found if key is None else [*map(key, found)]
     if _is_seen(keys):
         keys = [*map(_compared, keys)]

@@ -27,7 +27,7 @@ from sgc.tracing.values.abstract_loops import Backwards, Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.reference import is_reference
-from sgc.tracing.values.references.rows import RowView
+from sgc.tracing.values.references.rows import RowView, is_row
 
 
 def loops(over: Any, function: Any = None, *called: str) -> bool:
@@ -148,6 +148,8 @@ def gone_over(over: Any) -> Any:
         return over
     if type(over) is range:
         return Numbers(session, over)
+    if is_row(over) or type(over) is RowView:
+        over = over.iterated()
     own = getattr(type(over), "__iter__", None)
     if type(own) is FunctionType and is_users_own(own.__code__, own.__globals__):
         found = session.entered(own)(over)

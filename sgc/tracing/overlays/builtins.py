@@ -39,6 +39,7 @@ from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.dicts import ReferenceDict
+from sgc.tracing.values.references.rows import is_row
 from sgc.tracing.watch.ambient import note_print
 
 
@@ -62,6 +63,8 @@ def _len(value: Any) -> Any:
     if isinstance(value, OpenFork):
         return value.n_items()
     if not is_abstract(value):
+        if is_row(value):
+            return value.length()
         own = getattr(type(value), "__len__", None)
         return _own_length(value, own) if type(own) is FunctionType else len(value)
     if isinstance(value, AbstractJson):

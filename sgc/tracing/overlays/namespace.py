@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sgc.tracing.overlays.itertools  # noqa: F401 (registers what it knows)
-from sgc.core.places import is_users_own
+from sgc.core.places import is_users_own, user_loc
 from sgc.errors import TraceError
 from sgc.tracing.convert.in_place import own_code
 from sgc.tracing.convert.source import NoSource, converted
@@ -108,7 +108,8 @@ class Overlays:
         name = self._watched.changed()
         if name is not None:
             error = refusal(name)
-            stop(error.message, hint=error.hint, is_late=True)
+            error.where = str(user_loc() or "")
+            raise_stop(error, is_late=True)
 
     def put_back(self) -> None:
         """Undoes the changes that a run of the trace has made to objects outside the program."""

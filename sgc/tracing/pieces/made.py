@@ -177,6 +177,12 @@ class Sites:
                 raise NotData(f"there are two classes {name}")
         if self.layout.is_used and displays_in(made.code) & self.rows():
             raise NotData("dicts that it makes are references")
+        if (
+            self.layout.has_rows
+            and row_name((), True) not in self.layout.plain
+            and copies_dicts(made.code)
+        ):
+            raise NotData("copies of dicts are references")
         return made
 
     def rows(self) -> frozenset[tuple[str, ...]]:
@@ -203,6 +209,20 @@ class Sites:
 @lru_cache(maxsize=256)
 def row_keys(tree: Tree) -> frozenset[tuple[str, ...]]:
     return frozenset(rows_of(tree.module).values())
+
+
+@lru_cache(maxsize=1024)
+def copies_dicts(code: str) -> bool:
+    """Whether some code has `dict(x)` or `{**x}`."""
+    return any(
+        None in each.keys
+        if isinstance(each, ast.Dict)
+        else isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and each.func.id == "dict"
+        and any(isinstance(arg, ast.Name) for arg in each.args)
+        for each in ast.walk(ast.parse(code))
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Set
+from operator import is_
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -350,7 +351,10 @@ class AbstractList(SetOperations):
 
 
 def as_item(item: Any) -> Any:
-    """What a list of the graph has for an item: the number of a list or dict of an attribute."""
+    """What a list of the graph has for an item: the numbers of lists and dicts of attributes."""
+    if type(item) is tuple:
+        parts = tuple(map(as_item, item))
+        return item if all(map(is_, parts, item)) else parts
     is_cell = isinstance(item, AbstractList) and item.is_cell
     return AbstractNumber(item.number, item.session) if is_cell else item
 

@@ -74,9 +74,14 @@ def refuse_changed_rest(known: dict[int, Found]) -> None:
         raise refusal(changed[0].name)
 
 
-def refusal(name: str) -> TraceError:
+class ChangedOutside(TraceError):
+    """A program changes an object outside of it: what was changed is not always as it was then, and
+    another trace might not see it."""
+
+
+def refusal(name: str) -> ChangedOutside:
     """The error of a program that changes what a variable holds."""
-    return TraceError(
+    return ChangedOutside(
         f"the program changes {name!r}, an object outside of it; a compiled program would not",
         hint="make the object in the program, or keep the value in a variable of the stream; "
         + INTERPRET,

@@ -141,3 +141,31 @@ def test_what_others_have_changes_as_in_python(of: Any, monkeypatch: pytest.Monk
     except TraceError:
         return
     agree_or_refuse(program, compiled, REPLIES, 20, rows=ROWS)
+
+
+@dataclass
+class Tagged:
+    name: str
+    tags: list[str] = field(default_factory=list)
+
+
+@sgc.function
+def lists_in_tuples(s):
+    s += "q" + sgc.gen("l", stop="\n")
+    found = [Tagged(word) for word in s["l"].split(",")]
+    pairs = []
+    for each in found:
+        pairs.append((each.name, each.tags))
+    for each in found:
+        s += each.name + sgc.gen("t", stop="\n")
+        each.tags.append(s["t"])
+    for name, tags in pairs:
+        tags.append("seen")
+        s += f"{name} {len(tags)};"
+    best = max(found, key=lambda each: len(each.tags))
+    return "/".join(best.tags)
+
+
+def test_a_list_of_an_attribute_in_a_tuple_is_the_same_list(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(lists_in_tuples, ["a,b", "a", ""], n=6)

@@ -188,6 +188,7 @@ def test_random_programs_of_objects(tmp_path, monkeypatch):
     assert _outcomes(range(7, 8), tmp_path, monkeypatch)["whole"]
 
 
+@pytest.mark.full_budget
 def test_random_programs_of_rows(tmp_path, monkeypatch):
     assert _outcomes(range(0, 4), tmp_path, monkeypatch, random_rows)["whole"] == 4
 

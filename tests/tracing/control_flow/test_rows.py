@@ -7,7 +7,7 @@ import copy
 import json
 
 import pytest
-from control_flow import agree
+from control_flow import agree, agree_or_refuse
 from traced_at_once import at_once
 
 import sgc
@@ -172,6 +172,25 @@ def test_the_last_item_of_what_code_gives():
 
 
 @sgc.function
+def viewed(s):
+    s += "list" + sgc.gen("list", stop="\n")
+    rows = [{"word": word} for word in s["list"].split(",")]
+    for row in rows:
+        keys, values, items = row.keys(), row.values(), row.items()
+        row["n"] = len(row["word"])
+        row["word"] += "!"
+        s += f"{sorted(keys)} {list(values)} {dict(items)} {'n' in keys} {len(items)}"
+        for key in row:
+            s += key
+    s += sgc.gen("z", stop="\n")
+    return [[*row] for row in rows]
+
+
+def test_views_show_what_a_row_has_when_they_are_read():
+    whole(viewed)
+
+
+@sgc.function
 def tasks(s, topics: list[str]):
     tasks = [{"name": t, "state": "open", "tries": 0} for t in topics]
     for _ in sgc.turns(6):
@@ -311,6 +330,68 @@ def counted_by_key(s):
 
 def test_dicts_that_are_looked_up_by_a_key_of_run_time_are_no_rows():
     whole(counted_by_key)
+
+
+@sgc.function
+def copied_rows(s, rows: list[dict]):
+    copies = [dict(row) for row in rows]
+    more = []
+    for row in rows:
+        more.append({"label": "", **row, "n": len(more)})
+    for row in copies:
+        s += f"{row['w']}" + sgc.gen("l", stop="\n")
+        row["label"] = s["l"]
+    for row in more[:1]:
+        row["n"] += 5
+    found = {str(row["w"]): row for row in copies if "a" in row["label"]}
+    for row in found.values():
+        row["w"] = str(row["w"]) + "!"
+    s += json.dumps(copies) + f"{more}" + str(len(found)) + sgc.gen("z", stop="\n")
+    return copies, more, [row.get("label") for row in rows]
+
+
+@pytest.mark.parametrize("rows", [[], [{"w": "x", "t": [1]}, {"w": 2}], [{"w": "", "n": 1}]])
+def test_copies_of_dicts_out_of_arguments(rows):
+    whole(copied_rows, n=4, rows=rows)
+
+
+@sgc.function
+def kept_from_arguments(s, rows: list[dict]):
+    hits = []
+    for row in rows:
+        hits.append({**row, "why": sorted(str(row["w"])), "seen": []})
+    for hit in hits:
+        s += f"{hit['w']}" + sgc.gen("l", stop="\n")
+        hit["why"].append(s["l"])
+        hit["seen"].append(hit["why"][:1])
+        if "a" in s["l"]:
+            hit.setdefault("mark", s["l"])
+            hit["n"] = hit.get("n", 0)
+    best = max(hits, key=lambda hit: len(hit["why"]))
+    best.pop("t", None)
+    s += f"{best} {'mark' in best} {best == dict(best)} {len(best)}"
+    other = {**best, "w": "other"}
+    other["why"] += ["both"]
+    for key in best:
+        s += key
+    return hits, other
+
+
+@pytest.mark.parametrize("rows", [[{"w": "x", "t": [1]}, {"w": 2}], [{"w": "", "n": 1}]])
+def test_open_rows_have_lists_of_their_own(rows):
+    whole(kept_from_arguments, n=4, rows=rows)
+
+
+@sgc.function
+def sorted_json(s, rows: list[dict]):
+    for row in rows:
+        s += "".join(sorted(row["w"])) + sgc.gen("l", stop="\n")
+
+
+@pytest.mark.parametrize("of", ["ba", True, None, {"b": 1, "a": 2}, [1, "a"]])
+def test_sorted_of_what_cannot_be_raises_what_python_raises(of):
+    compiled = sorted_json.compile()
+    agree_or_refuse(sorted_json, compiled, REPLIES, n=1, rows=[{"w": of}])
 
 
 @sgc.function

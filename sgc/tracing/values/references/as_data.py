@@ -29,10 +29,13 @@ from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.references.fields import cells, inner, is_cell_type
 from sgc.tracing.values.references.reference import (
+    OTHERS,
     class_of,
     count_of,
     field_of,
+    is_cell_name,
     is_of_rows,
+    is_open,
     is_reference,
     keys_of,
     numbered,
@@ -54,7 +57,8 @@ def as_tuple(reference: Any) -> tuple[Any, ...]:
 
 
 def data_of(value: Any) -> Any:
-    """A value with dicts in the place of the rows that it is or holds; itself if it holds none."""
+    """A value with dicts in the place of the rows that it is or holds, and lists and dicts in the
+    place of their numbers; itself if it holds none."""
     session: Any = current_session()
     if isinstance(value, Symbol):
         is_one = value.type.item is not None and _holds_rows(value.type, session.heap)
@@ -75,7 +79,7 @@ def data_of(value: Any) -> Any:
 
 def _row_data(row: Any, session: Any) -> Any:
     of, heap = class_of(row), session.heap
-    if not heap.late_keys(of.__name__):
+    if not heap.late_keys(of.__name__) and not is_open(of):
         return dict(zip(keys_of(of), _parts(row, _fields(of), is_dict=True), strict=True))
     number = AbstractNumber(numbered(row), session)
     return _coded(number, RefType.to(of.__name__), session)
@@ -84,7 +88,7 @@ def _row_data(row: Any, session: Any) -> Any:
 def _holds_rows(type_: Type | None, heap: Any) -> bool:
     if isinstance(type_, RefType):
         of = heap.class_named(type_.name)
-        return of is not None and is_of_rows(of)
+        return is_cell_name(type_.name) if of is None else is_of_rows(of)
     if isinstance(type_, OptionalType):
         return _holds_rows(type_.of, heap)
     if isinstance(type_, DictType):
@@ -216,7 +220,7 @@ class _Code:
         return self._value(type_, "", value)
 
     def _referred(self, type_: RefType, value: str) -> str:
-        if "." in type_.name:
+        if is_cell_name(type_.name):
             return self._cell(type_.name, value)
         of: type | None = self._heap.class_named(type_.name)
         if of is None or not (_is_dataclass(of) or is_of_rows(of)):
@@ -234,7 +238,8 @@ class _Code:
         parts = [self.of_field(of, name, "k") for name in names]
         if not self._is_dict:
             return f"({''.join(f'{v}, ' for v in parts)})"
-        pairs = [
+        pairs = [] if not is_open(of) else [f"**{self.of_field(of, OTHERS, 'k')}"]
+        pairs += [
             f"{k!r}: {v}"
             for k, v in zip(keys_of(of) if is_of_rows(of) else names, parts, strict=True)
         ]

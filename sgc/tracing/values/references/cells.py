@@ -214,8 +214,9 @@ class Cells:
         if type(value) in PLAIN_CELLS:
             return True
         session, symbol = self._session, value.symbol
-        is_code: bool = session.is_code(symbol)
-        return bool(session.is_given(symbol) if is_code else session.is_made(symbol))
+        return bool(
+            session.is_made(symbol) or (session.is_code(symbol) and session.is_given(symbol))
+        )
 
     def _made(self, name: str, type_: Type, value: Any) -> Any:
         """The value of a new cell in the graph."""

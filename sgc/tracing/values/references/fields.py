@@ -76,7 +76,7 @@ def field_type(value: Any, name: str = "") -> Type:
     name: of the lists or dicts of the attribute."""
     if type(value) is list:
         found = [item_type(each, name) for each in value]
-        return types.list_of(_joined_all(name, found) or NOTHING)
+        return types.list_of(joined_all(name, found) or NOTHING)
     if type(value) in PLAIN_CELLS:
         return _dict_type(value, name)
     if is_cell(value):
@@ -99,10 +99,10 @@ def _dict_type(value: Any, name: str) -> Type:
     form = _FORMS.get(type(value)) or f"default {_name_of(value.default_factory)}"
     if form not in FACTORIES and form not in _FORMS.values():
         refuse("a defaultdict of an attribute calls another function than a type's", INTERPRET)
-    key = _joined_all(name, [key_type(each) for each in value])
+    key = joined_all(name, [key_type(each) for each in value])
     if form == "set":
         return DictType.of(key, None, form)
-    held = _joined_all(name, [item_type(each, name) for each in value.values()])
+    held = joined_all(name, [item_type(each, name) for each in value.values()])
     return DictType.of(key, held or default_type(form), form)
 
 
@@ -140,7 +140,7 @@ def item_type(value: Any, name: str) -> Type:
         found_type: Type = value.layout_type
         is_there = value.name == value.session.heap.one(inner(name))
         return found_type if is_there else RefType.to(value.name)
-    if type(value) in PLAIN_CELLS:
+    if type(value) in PLAIN_CELLS or type(value) is AbstractList:
         return field_type(value, inner(name))
     return code_type(value) or _plain_type(value)
 
@@ -182,7 +182,8 @@ def _apart(*types_: Type) -> NoReturn:
     raise _Apart
 
 
-def _joined_all(name: str, found: Iterable[Type]) -> Type | None:
+def joined_all(name: str, found: Iterable[Type]) -> Type | None:
+    """The type that covers those of what a list or dict holds; None of nothing."""
     wider: Type | None = None
     try:
         for each in found:

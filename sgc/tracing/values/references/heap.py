@@ -16,7 +16,7 @@ from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.types import Type
 from sgc.tracing.code.calling import made_by, start_of
-from sgc.tracing.kinds.row_types import NOTHING, DictType, OptionalType, RefType, referred
+from sgc.tracing.kinds.row_types import NOTHING, OBJECT, DictType, OptionalType, RefType, referred
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.items import as_data
 from sgc.tracing.values.json.abstract_json import known_not_none, without_none
@@ -32,7 +32,9 @@ from sgc.tracing.values.references.reference import (
     Layout,
     begun,
     class_of,
+    is_cell_name,
     is_of_rows,
+    is_open,
     is_reference,
     keys_of,
     may_refer,
@@ -100,6 +102,11 @@ class Heap(Cells):
     def is_used(self) -> bool:
         """Whether objects of the program's classes are references."""
         return self._layout.is_used
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether dicts are references, too."""
+        return self._layout.is_used and self._layout.has_rows
 
     def fields_of(self, of: type) -> dict[str, Type]:
         return self._layout.fields.get(of.__name__, {})
@@ -229,14 +236,15 @@ class Heap(Cells):
         return self._layout.classes.setdefault(name, of)
 
     def unite(self, found: Iterable[Type]) -> None:
-        """Traces the program anew with one class of rows for several; does nothing for others."""
+        """Traces the program anew with one class of rows for several, or one column for several
+        dicts of variables; does nothing for others."""
         names = {each.name for each in found if isinstance(each, RefType)}
+        if len(names) == 2 and all(map(is_cell_name, names)):
+            self._unite(*sorted(names))
         forms = [self._layout.classes.get(name) for name in names]
         if len(names) < 2 or not all(each is not None and is_of_rows(each) for each in forms):
             return
-        keys = [keys_of(each) for each in forms if each is not None]
-        n = next((n for n, of in enumerate(zip(*keys)) if len({*of}) > 1), min(map(len, keys)))  # noqa: B905
-        of = row_class(keys[0][:n])
+        of = _common([each for each in forms if each is not None])
         self._layout.classes[of.__name__] = of
         self._layout.united |= dict.fromkeys(names - {of.__name__}, of.__name__)
         self._layout.forget()
@@ -249,6 +257,10 @@ class Heap(Cells):
                 of = self._layout.classes.get(name)
                 if of is not None and is_of_rows(of):
                     self.give_up(name)
+
+    def no_keys(self) -> Any:
+        """An empty dict, as a value out of JSON."""
+        return self._session.read(self.computed(_NO_KEYS, (), OBJECT))
 
     def late_keys(self, name: str) -> tuple[str, ...]:
         """The keys that rows of a class get later."""
@@ -302,7 +314,7 @@ class Heap(Cells):
         """What a number stands for."""
         assert isinstance(number.type, RefType)
         name = number.type.name
-        if "." in name:
+        if is_cell_name(name):
             is_dict = isinstance(self.type_at(name), DictType)
             return (ReferenceDict if is_dict else ReferenceList)(name, number, self._session)
         return reference_at(self._layout.classes[name], number)
@@ -313,3 +325,14 @@ class Heap(Cells):
             return NotImplemented if not is_reference(other) else False
         first, second = numbered(one), numbered(other)
         return True if first == second else computed(self._session, "eq", first, second)
+
+
+_NO_KEYS = "def piece():\n    return {}"
+
+
+def _common(forms: Sequence[type]) -> type:
+    """The class of rows with the keys that all these begin with."""
+    keys = [keys_of(each) for each in forms]
+    n_least = min(map(len, keys))
+    n = next((n for n in range(n_least) if len({each[n] for each in keys}) > 1), n_least)
+    return row_class(keys[0][:n], any(map(is_open, forms)))

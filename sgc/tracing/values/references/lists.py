@@ -15,10 +15,14 @@ from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.fields import PLAIN_CELLS, allowed, is_cell, is_cell_type
+from sgc.tracing.values.references.fields import (
+    PLAIN_CELLS,
+    allowed,
+    is_cell,
+    is_cell_type,
+    joined_all,
+)
 from sgc.tracing.values.references.holders import held_by, look_at_frames, others_of
-from sgc.tracing.values.references.reference import refuse
-from sgc.tracing.values.references.unions import covering
 
 
 class ReferenceList(AbstractList):
@@ -96,7 +100,7 @@ class ReferenceList(AbstractList):
 
     def _held(self, item: Any, n_more: int) -> Any:
         """An item as it is put into the list. n_more: how many others refer to it."""
-        is_one = type(item) in PLAIN_CELLS or is_cell(item)
+        is_one = type(item) in PLAIN_CELLS or is_cell(item) or type(item) is AbstractList
         if is_one or is_cell_type(self.layout_type.item):
             return self.session.heap.held_in(self.name, item, n_more)
         return self.session.listed(item)
@@ -166,7 +170,5 @@ class _Changing(AbstractList):
 
     def _with(self, *items: Any) -> Type:
         found = [each for each in (self.item_type, *map(type_of, items)) if each != NOTHING]
-        wider = covering(map(allowed, found)) if found else NOTHING
-        if wider is None:
-            refuse("a list of an attribute has items of several types")
-        return types.list_of(wider)
+        wider = joined_all("an attribute", map(allowed, found))
+        return types.list_of(wider or NOTHING)

@@ -11,6 +11,7 @@ from sgc.core.session import current_session
 from sgc.tracing.kinds.row_types import DictType, RowType, holds_references
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.references.cells import AS_DICT
+from sgc.tracing.values.references.fields import is_cell
 from sgc.tracing.values.references.reference import is_reference
 
 _KINDS = (dict, set, defaultdict, Counter)
@@ -43,7 +44,8 @@ def dict_of_objects(pairs: Any) -> Any:
 
 def _of_known(pairs: list[Any], place: str) -> Any:
     """The same of a list whose length is known."""
-    if not any(type(each) is tuple and is_reference(each[-1]) for each in pairs):
+    held = [each[-1] for each in pairs if type(each) is tuple]
+    if not any(is_reference(each) or is_cell(each) for each in held):
         return None
     session: Any = current_session()
     made = session.heap.local({}, place)

@@ -211,21 +211,27 @@ def may_refer(of: type) -> bool:
 
 INSIDE = "[]"  # after the name of cells: the cells that they hold
 OWN_KEYS = "own_keys"  # the attribute of a class of rows
+IS_OPEN = "is_open"  # that of a class whose rows have other keys, too
+OTHERS = "other keys"  # that of an open row which has a dict out of JSON
 NO_KEYS = frozenset("[].")  # what names of cells are parted by
 
 
 @dataclass
 class Layout:
     """What traces have found of the classes whose objects are references: one that begins anew
-    knows it from its start. met: classes whose objects may be references; classes: those whose
-    objects are, by name, if it is used; fields: the types of their attributes, where the type of a
-    list is that of what it holds; plain: places of dicts and sets that are no cells, and
-    names of rows that are none; same: names of
-    cells of which some are in the place of others, each with the name that stands for it; late: the
-    types of what rows get by keys that they are not made with, by their class; united: the classes
-    of rows that are one with another, by name."""
+    knows it from its start.
+
+    is_used: whether there are references; has_rows: whether dicts may be, too; met: classes whose
+    objects may be references; classes: those whose objects are, by name, and those of rows; fields:
+    the types of their attributes, where the type of a list is that of what it holds; plain: places
+    of dicts and sets that are no cells, and names of rows that are none; same: names of cells of
+    which some are in the place of others, each with the name that stands for it; late: the types of
+    what rows get by keys that they are not made with, by their class; united: the classes of rows
+    that are one with another, by name.
+    """
 
     is_used: bool = False
+    has_rows: bool = False
     met: dict[str, type] = field(default_factory=dict)
     classes: dict[str, type] = field(default_factory=dict)
     fields: dict[str, dict[str, Type]] = field(default_factory=dict)
@@ -246,9 +252,9 @@ class Layout:
         return self.one(self.same[name]) if name in self.same else name
 
 
-def row_name(keys: tuple[str, ...]) -> str:
-    """The name of the class of rows with these keys."""
-    return f"dict of {', '.join(keys)}"
+def row_name(keys: tuple[str, ...], is_open: bool = False) -> str:
+    """The name of the class of rows with these keys. is_open: and others."""
+    return f"dict of {', '.join([*keys, 'any keys'] if is_open else keys)}"
 
 
 def keys_of(of: type) -> tuple[str, ...]:
@@ -262,6 +268,11 @@ def is_of_rows(of: type) -> bool:
     return OWN_KEYS in vars(of)
 
 
+def is_open(of: type | None) -> bool:
+    """Whether the rows of a class have other keys, too."""
+    return of is not None and vars(of).get(IS_OPEN, False)
+
+
 def field_of(key: str) -> str:
     """The name of the attribute that has the value of a row's key: no name of Python's."""
     return f"[{key!r}]"
@@ -270,6 +281,11 @@ def field_of(key: str) -> str:
 def count_of(key: str) -> str:
     """The name of the attribute that says as which of the later keys one was set; 0 if not."""
     return f"set [{key!r}]"
+
+
+def is_cell_name(name: str) -> bool:
+    """Whether what a reference is to is a list or dict, not an object."""
+    return "." in name
 
 
 def type_to(of: type) -> RefType:

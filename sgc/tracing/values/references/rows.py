@@ -9,7 +9,7 @@ order such keys were.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -23,7 +23,9 @@ from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.fields import PLAIN_CELLS
 from sgc.tracing.values.references.holders import others_of
 from sgc.tracing.values.references.reference import (
+    IS_OPEN,
     NO_KEYS,
+    OTHERS,
     OWN_KEYS,
     begun,
     class_of,
@@ -31,6 +33,7 @@ from sgc.tracing.values.references.reference import (
     field_of,
     heap_of,
     is_of_rows,
+    is_open,
     is_reference,
     keys_of,
     refuse,
@@ -40,7 +43,7 @@ from sgc.tracing.values.references.reference import (
 
 MAX_KEYS = 32
 _BY_KEYS = "use its keys, one by one; or " + INTERPRET
-_NOTHING = object()
+NOTHING_GIVEN = object()
 
 
 class Row:
@@ -106,17 +109,29 @@ class Row:
     def __contains__(self, key: Any) -> bool:
         return self._has(key)
 
+    def length(self) -> Any:
+        """`len`; not `__len__`, which must return an int."""
+        return len(self._keys())
+
     def __len__(self) -> int:
         return len(self._keys())
+
+    def iterated(self) -> Any:
+        """The iterable of a loop."""
+        return self.keys().iterated()
+
+    def keys_iterated(self) -> Any:
+        """The iterable of a loop over the keys."""
+        return RowView(self, "keys")
 
     def __bool__(self) -> bool:
         return bool(keys_of(class_of(self))) or any(map(self._has, self._late()))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys())
+        return iter(self.keys())
 
     def keys(self) -> Any:
-        return dict.fromkeys(self._keys()).keys()
+        return RowView(self, "keys")
 
     def values(self) -> Any:
         return RowView(self, "values")
@@ -126,7 +141,7 @@ class Row:
 
     # -- changes ----------------------------------------------------------------------------
 
-    def _set(self, key: Any, value: Any, n_more: int) -> None:
+    def set_key(self, key: Any, value: Any, n_more: int) -> None:
         """Sets the value of a key. n_more: how many others than this refer to it."""
         if type(key) is not str or not may_be_key(key):
             self._refuse("a dict gets a key known only at run time, or no text")
@@ -143,12 +158,12 @@ class Row:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         n_more = others_of(value, "setitem")
-        self._set(key, value, n_more)
+        self.set_key(key, value, n_more)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         n_more = others_of(default, "insert")
         if not self._has(key):
-            self._set(key, default, n_more)
+            self.set_key(key, default, n_more)
         return self._sure(key)
 
     def update(self, *others: Any, **named: Any) -> None:
@@ -157,14 +172,14 @@ class Row:
             if not is_one or any(type(each) in PLAIN_CELLS for each in other.values()):
                 self._refuse("update() of a dict is given more than texts, numbers and objects")
             for key in [*other]:
-                self._set(key, other[key], 0)
+                self.set_key(key, other[key], 0)
 
-    def pop(self, key: Any, default: Any = _NOTHING) -> Any:
+    def pop(self, key: Any, default: Any = NOTHING_GIVEN) -> Any:
         if self._has(key):
             found = self._sure(key)
             self._drop(key)
             return found
-        if default is _NOTHING:
+        if default is NOTHING_GIVEN:
             raise KeyError(key)
         return default
 
@@ -233,7 +248,8 @@ _SHOWN = "def piece(a):\n    return repr(a)"
 
 
 class RowView:
-    """`values()` or `items()` of a row; a `for` reads each when its turn comes."""
+    """`keys()`, `values()` or `items()` of a row: what it has when they are read; a `for` reads
+    each in its turn."""
 
     __slots__ = ("_part", "_row")
 
@@ -241,8 +257,20 @@ class RowView:
         self._row, self._part = row, part
 
     def _read(self, key: str) -> Any:
+        if self._part == "keys":
+            return key
         value = self._row._sure(key)
         return value if self._part == "values" else (key, value)
+
+    def iterated(self) -> Any:
+        """The iterable of a loop."""
+        return self._row.keys_iterated() if self._part == "keys" else self
+
+    def __contains__(self, item: Any) -> bool:
+        if self._part != "keys":
+            self.refuse("a value or an item is looked for in a dict")
+        found: bool = self._row._has(item)
+        return found
 
     def __iter__(self) -> Iterator[Any]:
         keys = self._row._keys()
@@ -252,6 +280,21 @@ class RowView:
 
     def __len__(self) -> int:
         return len(self._row)
+
+    def refuse(self, what: str) -> NoReturn:
+        row: Row = self._row
+        row._refuse(what)
+
+
+def _refused(self: RowView, *args: Any) -> NoReturn:
+    self.refuse("keys(), values() or items() of a dict are compared or joined")
+
+
+for _name in ("and", "or", "sub", "xor", "eq", "ne", "lt", "le", "gt", "ge", "rand", "ror", "rsub",
+              "rxor", "reversed"):  # fmt: skip
+    setattr(RowView, f"__{_name}__", _refused)
+for _name in ("isdisjoint", "mapping"):
+    setattr(RowView, _name, _refused)
 
 
 class _Walk:
@@ -273,7 +316,9 @@ class _Walk:
 
     def __next__(self) -> Any:
         if self._now(self._view) != self._state:
-            refuse("a dict gets a key in a loop over it, or another dict with such keys does")
+            self._view.refuse(
+                "a dict gets a key in a loop over it, or another dict with such keys does"
+            )
         if self._n == len(self._keys):
             raise StopIteration
         self._n += 1
@@ -292,29 +337,45 @@ def may_be_key(key: Any) -> bool:
     return type(key) is str and not has_marker(key) and NO_KEYS.isdisjoint(key)
 
 
+_classes: dict[bool, type] = {False: Row}
+
+
 @lru_cache(maxsize=1024)
-def row_class(keys: tuple[str, ...]) -> type:
-    """The class of the rows with these keys."""
-    return type(row_name(keys), (Row,), {OWN_KEYS: keys})
+def row_class(keys: tuple[str, ...], is_open: bool = False) -> type:
+    """The class of the rows with these keys. is_open: and others."""
+    own = {OWN_KEYS: keys, IS_OPEN: is_open}
+    return type(row_name(keys, is_open), (_classes[is_open],), own)
+
+
+def note_open(of: type) -> type:
+    """Notes what open rows are objects of."""
+    _classes[True] = of
+    return of
 
 
 def as_row(value: Any) -> Any:
     """A new dict of the program's as a row; itself where there are none."""
     session: Any = current_session()
-    if session is None or not session.is_tracing or not session.heap.is_used:
+    if session is None or not session.is_tracing or not session.heap.has_rows:
         return value
     if type(value) is not dict or not 0 < len(value) <= MAX_KEYS:
         return value
     if not all(map(may_be_key, value)):
         return value
     of = session.heap.class_of_rows(row_class(tuple(value)))
-    return value if of is None else _made(session.heap, of, value)
+    return value if of is None else made_row(session.heap, of, value)
 
 
-def _made(heap: Any, of: type, value: dict[str, Any]) -> Any:
+def made_row(
+    heap: Any, of: type, value: dict[str, Any], others: Any = None, given: Sequence[int] = ()
+) -> Any:
+    """A row with what a new dict has, which is empty afterwards; others: a dict out of JSON whose
+    keys an open row has, too; given: the ids of values to which its maker refers, too."""
     made: Any = begun(of)
     name, own, young = of.__name__, keys_of(of), young_of(made)
     heap.putting = name
+    if is_open(of):
+        young[OTHERS] = heap.no_keys() if others is None else others
     for n, key in enumerate([*value]):
         if n >= len(own):  # its class is one of several forms
             heap.note_late(name, key, field_of(key), count_of(key), value[key])
@@ -323,6 +384,6 @@ def _made(heap: Any, of: type, value: dict[str, Any]) -> Any:
     for key in heap.late_keys(name):
         young.setdefault(field_of(key), None)
         young.setdefault(count_of(key), 0)
-    heap.keep_all(made)
+    heap.keep_all(made, given)
     heap.putting = ""
     return made
