@@ -96,7 +96,7 @@ class TraceSession(Deciding):
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
-        self.held = Holdings()
+        self.held = Holdings(self.want_rows)
         self.copies: set[str] = set()
         self.new: set[str] = set()
         self.numbers: set[str] = set()

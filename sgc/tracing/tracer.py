@@ -179,7 +179,8 @@ def _with_references(
         raise found
     classes = trace.sites.classes_met()
     has_rows = _has_rows(trace)
-    if (classes or has_rows) and (isinstance(found, TraceError) or report.deopt):
+    may_help = classes or (has_rows and trace.sites.layout.wants_rows)
+    if may_help and (isinstance(found, TraceError) or report.deopt):
         with suppress(TraceError, VerifyError):  # what was found without references stands
             return _of_references(apart, classes, has_rows, budget, report)
     if isinstance(found, TraceError):

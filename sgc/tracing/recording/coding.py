@@ -73,6 +73,10 @@ class Coding(Origins):
     view_parts: dict[str, str]  # which part of a dict each is
     stale: set[str]  # views of dicts that have changed since
 
+    def want_rows(self) -> None:
+        """Notes that the trace stops at what it could do if dicts were references."""
+        self.sites.layout.wants_rows = True
+
     def begin_anew(self, why: str) -> NoReturn:
         """Ends this trace; the next one knows what it has found."""
         self.end(Pieced(why))

@@ -201,6 +201,10 @@ class Recorder(Session):
         """What a list gets in the place of a value: of a stream, what is left when it ends."""
 
     @abstractmethod
+    def want_rows(self) -> None:
+        """Notes that the trace stops at what it could do if dicts were references."""
+
+    @abstractmethod
     def refuse_ended(self, what: str) -> NoReturn:
         """Traces the program anew with streams in lists as they are; stops if they are already."""
 

@@ -169,3 +169,60 @@ def lists_in_tuples(s):
 def test_a_list_of_an_attribute_in_a_tuple_is_the_same_list(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
     agree(lists_in_tuples, ["a,b", "a", ""], n=6)
+
+
+@sgc.function
+def also_a_variables(s):
+    found = [Tagged(word) for word in "ab"]
+    for each in found:
+        s += each.name + sgc.gen("t", stop="\n")
+        words = s["t"].split(",")
+        each.tags = words
+        if words[0]:
+            s += words[0] + str(len(words))
+    best = max(found, key=lambda each: len(each.tags))
+    best.name += "!"
+    s += f"{best.name} {best.tags}" + sgc.gen("z", stop="\n")
+
+
+@sgc.function
+def changed_by_the_attribute(s):
+    found = [Tagged(word) for word in "ab"]
+    for each in found:
+        s += each.name + sgc.gen("t", stop="\n")
+        words = s["t"].split(",")
+        each.tags = words
+        each.tags.append("late")
+        s += str(len(words))
+    best = max(found, key=lambda each: len(each.tags))
+    best.name += "!"
+    s += f"{best.name} {best.tags}"
+
+
+@sgc.function
+def changed_by_the_variable(s):
+    found = [Tagged(word) for word in "ab"]
+    for each in found:
+        s += each.name + sgc.gen("t", stop="\n")
+        words = s["t"].split(",")
+        each.tags = words
+        words.append("late")
+    best = max(found, key=lambda each: len(each.tags))
+    best.name += "!"
+    s += f"{best.name} {best.tags}"
+
+
+def test_a_list_that_a_variable_has_too_is_taken_if_neither_changes(monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    agree(also_a_variables, ["a,b", "a", "", "c,d,e"], n=8)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [(changed_by_the_attribute, "held elsewhere"), (changed_by_the_variable, "was changed after")],
+    ids=["attribute", "variable"],
+)
+def test_a_list_that_two_have_is_not_changed(program: Any, why: str, monkeypatch):
+    monkeypatch.setattr(tracer, "_with_references", at_once)
+    with pytest.raises(TraceError, match=why):
+        tracer.trace(program, is_full=True)

@@ -157,7 +157,7 @@ def shared_list(s):
 
 def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
     monkeypatch.setattr(tracer, "_with_references", at_once)
-    with pytest.raises(TraceError, match="held elsewhere"):
+    with pytest.raises(TraceError, match="a list was changed after"):
         tracer.trace(shared_list, is_full=True)
 
 

@@ -178,15 +178,26 @@ class Cells:
                 self._unite(value.name, name)
             found: Symbol = value.number
             return found
-        if not self._is_own(value) or is_held(value, n_more):
+        is_shared = not self._is_own(value) or is_held(value, n_more)
+        if is_shared:
+            self._layout.copied.add(name)
+            self._refuse_shared(name)
+        made = self._made(name, self.type_at(name), value)
+        number = self._number(name, "", RefType.to(name))
+        self._push(name, "", made)
+        if is_shared:  # the trace stops where it is used after others have changed it
+            self._session.held.hold(self.columns[name, ""], [value])
+        return number
+
+    def _refuse_shared(self, name: str) -> None:
+        """Stops the trace if lists of a name are changed, of which others hold the same list."""
+        names = (self._layout.copied, self._layout.changed)
+        copied, changed = ({self.one(each) for each in found} for found in names)
+        if name in copied & changed:
             refuse(
                 "the list or dict that an attribute is set to is held elsewhere, too",
                 hint="give it a copy, list(xs); or " + INTERPRET,
             )
-        made = self._made(name, self.type_at(name), value)
-        number = self._number(name, "", RefType.to(name))
-        self._push(name, "", made)
-        return number
 
     def _unite(self, name: str, other: str) -> None:
         """Traces the program anew with one column for two names, or refuses what has no type."""
@@ -301,6 +312,8 @@ class Cells:
         if value.type != item:
             self.note_at(name, value.type)
             refuse("a list of an attribute has other items", INTERPRET)
+        self._layout.changed.add(name)
+        self._refuse_shared(name)
         self._become(name, "", "put", number, value)
 
     def coded(self, code: str, args: tuple[Any, ...], type_: Type) -> Any:

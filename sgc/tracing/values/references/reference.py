@@ -221,16 +221,19 @@ class Layout:
     """What traces have found of the classes whose objects are references: one that begins anew
     knows it from its start.
 
-    is_used: whether there are references; has_rows: whether dicts may be, too; met: classes whose
-    objects may be references; classes: those whose objects are, by name, and those of rows; fields:
-    the types of their attributes, where the type of a list is that of what it holds; plain: places
-    of dicts and sets that are no cells, and names of rows that are none; same: names of cells of
-    which some are in the place of others, each with the name that stands for it; late: the types of
-    what rows get by keys that they are not made with, by their class; united: the classes of rows
-    that are one with another, by name.
+    is_used: whether there are references; wants_rows: whether a trace without has stopped at what
+    they could do; has_rows: whether dicts may be, too; met: classes whose objects may be
+    references; classes: those whose objects are, by name, and those of rows; fields: the types of
+    their attributes, where the type of a list is that of what it holds; plain: places of dicts and
+    sets that are no cells, and names of rows that are none; same: names of cells of which some are
+    in the place of others, each with the name that stands for it; late: the types of what rows get
+    by keys that they are not made with, by their class; united: the classes of rows that are one
+    with another, by name; copied, changed: the names of cells of which some are copies of lists
+    that others hold, and of which some are changed.
     """
 
     is_used: bool = False
+    wants_rows: bool = False
     has_rows: bool = False
     met: dict[str, type] = field(default_factory=dict)
     classes: dict[str, type] = field(default_factory=dict)
@@ -239,6 +242,8 @@ class Layout:
     same: dict[str, str] = field(default_factory=dict)
     late: dict[str, dict[str, Type]] = field(default_factory=dict)
     united: dict[str, str] = field(default_factory=dict)
+    copied: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
         """Forgets what attributes have: it may have to do with what is found out now."""
