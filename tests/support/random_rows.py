@@ -150,6 +150,8 @@ SIMPLE = (
     "for each in copies:\n    each['late'] = each.get('n')",
     "if copies:\n    copies[-1]['name'] += '!'\n    s += json.dumps(copies)",
     "if copies:\n    first = copies[0]\n    first['n'] = a['n']\n    copies.append(first)",
+    "copies.append(made('m', 5))",
+    "copies.append({**a, 'name': 'c'})",
     "copies = [each for each in copies if each['name'] != s['g']]",
     "copies.sort(key=lambda each: each['name'], reverse=True)",
     "for each in copies:\n    a['n'] += len(each)\n    each.pop('late', None)",

@@ -333,6 +333,25 @@ def test_dicts_that_are_looked_up_by_a_key_of_run_time_are_no_rows():
 
 
 @sgc.function
+def rows_in_plain_dicts(s):
+    s += "list" + sgc.gen("list", stop="\n")
+    rows, best = [], {"n": 0}
+    for word in s["list"].split(","):
+        row = {"word": word, "of": {"n": len(word)}}
+        s += "known" if row.get(s["list"]) else "unknown"
+        if row["of"]["n"] >= best["n"]:
+            best = row["of"]
+        rows.append(row)
+    best["n"] += 10
+    s += f"{rows}" + json.dumps(rows) + sgc.gen("z", stop="\n")
+    return rows, (best, 1)
+
+
+def test_rows_in_dicts_that_are_looked_up_by_a_key_of_run_time():
+    whole(rows_in_plain_dicts)
+
+
+@sgc.function
 def copied_rows(s, rows: list[dict]):
     copies = [dict(row) for row in rows]
     more = []

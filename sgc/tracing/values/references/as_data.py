@@ -24,6 +24,7 @@ from sgc.tracing.kinds.row_types import (
     OptionalType,
     RefType,
     RowType,
+    StateType,
 )
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractNumber
@@ -93,8 +94,9 @@ def _holds_rows(type_: Type | None, heap: Any) -> bool:
         return _holds_rows(type_.of, heap)
     if isinstance(type_, DictType):
         return _holds_rows(type_.value, heap)
-    if isinstance(type_, RowType):
-        return any(_holds_rows(each, heap) for each in type_.row)
+    if isinstance(type_, RowType):  # streams are no data
+        is_data = not isinstance(type_, StateType)
+        return is_data and any(_holds_rows(each, heap) for each in type_.row)
     return type_ is not None and _holds_rows(type_.item, heap)
 
 
@@ -205,8 +207,16 @@ class _Code:
             return self._referred(type_, value)
         if isinstance(type_, RowType) and not _is_plain(type_):
             x = self._fresh()
-            row = (self._value(each, name, f"{x}[{n}]") for n, each in enumerate(type_.row))
-            return f"[({', '.join(row)},) for {x} in [{value}]][0]"
+            keys = range(len(type_.row)) if type_.keys is None else type_.keys
+            row = [
+                self._value(each, name, f"{x}[{key!r}]")
+                for key, each in zip(keys, type_.row, strict=True)
+            ]
+            made = f"({', '.join(row)},)"
+            if type_.keys is not None:
+                pairs = zip(type_.keys, row, strict=True)
+                made = f"{{{', '.join(f'{key!r}: {each}' for key, each in pairs)}}}"
+            return f"[{made} for {x} in [{value}]][0]"
         return value
 
     def of_value(self, type_: Type, value: str) -> str:
