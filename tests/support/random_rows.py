@@ -16,6 +16,7 @@ __all__ = ["REPLIES", "source_of"]
 
 HEAD = """
 import json
+from collections import deque
 
 import sgc
 
@@ -158,6 +159,10 @@ SIMPLE = (
     "words = s['g'].split(',')\na['log'] = words\ns += str(len(words))",
     "log = b.get('log', [])\ns += ','.join(log)",
     "if 'log' in b:\n    b['log'].append('z')",
+    "queue = deque(xs)\nwhile queue:\n    each = queue.popleft()\n    each['n'] += 1",
+    "queue = deque([a, b])\nqueue.appendleft(b)\n"
+    "s += queue[0]['name'] + queue[-1]['name'] + str(len(queue))",
+    "queue = deque()\ntry:\n    queue.pop()\nexcept IndexError as error:\n    s += str(error)",
     "kept.append({'v': s['g']})",
     "kept.append({'v': a['n'], 'w': 1})",
     "for each in kept:\n    each['v'] = 'kept'",

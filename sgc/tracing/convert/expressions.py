@@ -39,6 +39,7 @@ from sgc.tracing.convert.loops.keyed import with_cells, with_keyed
 from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
+from sgc.tracing.convert.loops.queued import with_queues
 from sgc.tracing.convert.loops.rowed import with_rows
 from sgc.tracing.convert.loops.while_tests import with_while_tests
 from sgc.tracing.convert.managers import with_managers
@@ -71,7 +72,7 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
         return with_pieces(tree, pieces)
     tree = with_while_tests(tree)
     if pieces.has_references:
-        tree = with_rows(with_cells(with_keyed(tree, names), names), names)
+        tree = with_rows(with_cells(with_keyed(with_queues(tree, names), names), names), names)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
     flat = with_flat(with_named_generators(mapped, names), names)
     looped = with_loops(with_spilled(flat, names), names)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from sgc.tracing.code.deques import Deques, deques_of
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 from sgc.tracing.code.rows import changed_keys, rows_of
 
@@ -24,7 +25,8 @@ class ModuleNames:
     and that may mean a module with names of the process, or, with its name, such a name;
     shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time;
     properties: those of its properties that branch, loop or call; rows: the places of dicts that
-    may be references; changes_dicts: whether it changes dicts by keys that it writes.
+    may be references; changes_dicts: whether it changes dicts by keys that it writes;
+    deques: variables that are deques, by their functions, and could be lists.
     """
 
     bound: frozenset[str]
@@ -37,6 +39,7 @@ class ModuleNames:
     properties: frozenset[str] = frozenset()
     rows: frozenset[tuple[int, int]] = frozenset()
     changes_dicts: bool = False
+    deques: Deques = frozenset()
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -55,6 +58,7 @@ class ModuleNames:
             any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
             dict(_of_process(nodes)), _shows_in_loops(nodes), frozenset(_properties(nodes)),
             frozenset(rows_of(tree)), bool(changed_keys(tree)),
+            deques_of(tree),
         )  # fmt: skip
 
 

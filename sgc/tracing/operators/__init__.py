@@ -38,7 +38,9 @@ from sgc.tracing.code.operator_names import (
     OWN,
     OWNER,
     PARTS,
+    PEEKED,
     PIECE,
+    POPPED,
     READ_OF,
     REST,
     RETURNED,
@@ -52,7 +54,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
-from sgc.tracing.operators.chosen import chosen, rest
+from sgc.tracing.operators.chosen import chosen, peeked, popped, rest
 from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
@@ -121,4 +123,6 @@ OPERATORS: dict[str, Any] = {
     SPREAD: spread,
     ROW: as_row,
     MERGED: as_merged,
+    PEEKED: peeked,
+    POPPED: popped,
 }

@@ -73,6 +73,20 @@ def rest(whole: Any, items: Any) -> Any:
     return ()
 
 
+def popped(queue: Any, end: int) -> Any:
+    """`popleft()` or `pop()` of a deque that is traced as a list."""
+    if not queue:
+        raise IndexError("pop from an empty deque")
+    return queue.pop(end)
+
+
+def peeked(queue: Any, end: int) -> Any:
+    """`queue[0]` or `queue[-1]` of such a deque."""
+    if not queue:
+        raise IndexError("deque index out of range")
+    return queue[end]
+
+
 def _in_python(name: str, pairs: Any, reverse: Any) -> Any:
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
     if name in _PYTHONS:

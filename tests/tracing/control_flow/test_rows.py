@@ -402,6 +402,25 @@ def test_open_rows_have_lists_of_their_own(rows):
 
 
 @sgc.function
+def looked_up(s, rows: list[dict]):
+    copies = [{**row, "label": "none"} for row in rows]
+    for row in copies:
+        s += f"{row['w']}" + sgc.gen("k", stop="\n")
+        row["label"] += "!"
+        s += f"{row.get(s['k'])} {s['k'] in row} {row.get(row['w'], '-')}"
+        try:
+            s += f"{row[s['k']]} {row[s['k'] + 'bel']}"
+        except KeyError as error:
+            s += f"no {error}"
+    return copies
+
+
+@pytest.mark.parametrize("rows", [[{"w": "label"}, {"w": "x", "x": 2}], [{"w": "", "a": 1}]])
+def test_open_rows_are_looked_up_by_keys_of_run_time(rows):
+    agree(looked_up, ("a", "label", "w", "la"), n=8, rows=rows)
+
+
+@sgc.function
 def sorted_json(s, rows: list[dict]):
     for row in rows:
         s += "".join(sorted(row["w"])) + sgc.gen("l", stop="\n")

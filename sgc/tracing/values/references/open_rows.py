@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from sgc.core.session import current_session
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.values.abstract_number import AbstractNumber
-from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.json.abstract_json import NAMES, AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.references.as_data import data_of
@@ -32,6 +31,7 @@ from sgc.tracing.values.references.rows import (
     Row,
     as_row,
     is_row,
+    is_written,
     made_row,
     note_open,
     row_class,
@@ -54,26 +54,28 @@ class OpenRow(Row):
         return key in self._late() and bool(heap_of(self).read(self, count_of(key)))
 
     def _has(self, key: Any) -> bool:
-        if isinstance(key, AbstractText):
+        if not is_written(key):
             return key in data_of(self)
         return self._is_set(key) or key in self._others()
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, AbstractText):
+        if not is_written(key):
             return data_of(self)[key]
         return self._sure(key) if self._is_set(key) else self._others()[key]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        if isinstance(key, AbstractText):
+        if not is_written(key):
             return data_of(self).get(key, default)
         return self._sure(key) if self._is_set(key) else self._others().get(key, default)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        if not self._is_set(key) and key in self._others():
+        if is_written(key) and not self._is_set(key) and key in self._others():
             return self._others()[key]
         return super().setdefault(key, default)
 
     def pop(self, key: Any, default: Any = NOTHING_GIVEN) -> Any:
+        if not is_written(key):
+            self._refuse("a key known only at run time is removed from a dict")
         if not self._has(key):
             return super().pop(key, default)
         found = self[key]

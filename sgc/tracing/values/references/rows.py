@@ -67,7 +67,7 @@ class Row:
         return found
 
     def _has(self, key: Any) -> bool:
-        if type(key) is not str or has_marker(key):
+        if not is_written(key):
             if isinstance(key, str):
                 self._refuse("a dict is looked up by a key known only at run time")
             hash(key)
@@ -143,7 +143,7 @@ class Row:
 
     def set_key(self, key: Any, value: Any, n_more: int) -> None:
         """Sets the value of a key. n_more: how many others than this refer to it."""
-        if type(key) is not str or not may_be_key(key):
+        if not may_be_key(key):
             self._refuse("a dict gets a key known only at run time, or no text")
         heap, name = heap_of(self), class_of(self).__name__
         is_late = key not in keys_of(class_of(self))
@@ -332,9 +332,14 @@ def is_row(value: Any) -> bool:
     return is_reference(value) and is_of_rows(class_of(value))
 
 
+def is_written(key: Any) -> bool:
+    """Whether a key is a text that is known while tracing."""
+    return type(key) is str and not has_marker(key)
+
+
 def may_be_key(key: Any) -> bool:
     """Whether the attribute of a key may have its name."""
-    return type(key) is str and not has_marker(key) and NO_KEYS.isdisjoint(key)
+    return is_written(key) and NO_KEYS.isdisjoint(key)
 
 
 _classes: dict[bool, type] = {False: Row}
