@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sgc.tracing.code.deques import Deques, deques_of
+from sgc.tracing.code.modules.deques import Deques, deques_of
+from sgc.tracing.code.modules.rows import changed_keys, rows_of
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
-from sgc.tracing.code.rows import changed_keys, rows_of
 
 _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
 

@@ -16,7 +16,7 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
-from sgc.tracing.code.rows import keys_of_row, rows_of
+from sgc.tracing.code.modules.rows import keys_of_row, rows_of
 from sgc.tracing.code.trees import Position, Tree, tree_of
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern

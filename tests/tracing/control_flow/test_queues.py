@@ -13,7 +13,7 @@ from traced_at_once import at_once
 
 import sgc
 from sgc.tracing import tracer
-from sgc.tracing.code.deques import deques_of
+from sgc.tracing.code.modules.deques import deques_of
 
 REPLIES = ("a,bb,ccc", "", "dddd,e", "bb", "yes")
 

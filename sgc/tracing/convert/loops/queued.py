@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Set
 
-from sgc.tracing.code.deques import is_made, names_in
+from sgc.tracing.code.modules.deques import is_made, names_in
 from sgc.tracing.code.operator_names import PEEKED, POPPED
 from sgc.tracing.convert.module_names import ModuleNames
 

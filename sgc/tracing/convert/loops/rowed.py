@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
+from sgc.tracing.code.modules.rows import place_of_row
 from sgc.tracing.code.operator_names import MERGED, ROW
-from sgc.tracing.code.rows import place_of_row
 from sgc.tracing.convert.module_names import ModuleNames
 
 

@@ -33,8 +33,48 @@ NO_CHANGERS: Changers = MappingProxyType({})
 
 
 def read_by_key(node: ast.AST) -> set[str | None]:
-    """The variables of which code reads a part by a key, which adds it to a `defaultdict`."""
-    return {root_of(each) for each in _evaluated(node) if isinstance(each, ast.Subscript)}
+    """The variables of which code reads a part by a key, which adds it to a `defaultdict`: not by a
+    key that it has, `max(d, key=lambda k: d[k])`."""
+    nodes = [*_evaluated(node)]
+    own = {*map(id, _read_by_own_keys(nodes))}
+    found = (each for each in nodes if isinstance(each, ast.Subscript) and id(each) not in own)
+    return {root_of(each) for each in found}
+
+
+def _read_by_own_keys(nodes: Iterable[ast.AST]) -> Iterator[ast.Subscript]:
+    """The look-ups `d[k]` where `k` goes over the keys of `d`."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and _variable(node.func) in _ORDERING and node.args:
+            keys = [each.value for each in node.keywords if each.arg == "key"]
+            for key in keys:
+                if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
+                    yield from _looked_up(key.body, _variable(node.args[0]), key.args.args[0].arg)
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            (first, *rest) = node.generators
+            if not rest:
+                for part in (*parts, *first.ifs):
+                    yield from _looked_up(part, _variable(first.iter), _variable(first.target))
+
+
+_ORDERING = frozenset({"max", "min", "sorted"})
+
+
+def _variable(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _looked_up(node: ast.expr, whole: str, key: str) -> Iterator[ast.Subscript]:
+    """The look-ups `whole[key]` in an expression that binds no names."""
+    inside = [*ast.walk(node)]
+    if whole and key and not any(isinstance(each, _BINDING) for each in inside):
+        for each in inside:
+            is_one = isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load)
+            if is_one and _variable(each.value) == whole and _variable(each.slice) == key:  # type: ignore[attr-defined]
+                yield each  # type: ignore[misc]
+
+
+_BINDING = (ast.Lambda, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:

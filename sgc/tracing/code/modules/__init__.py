@@ -1,0 +1,1 @@
+"""What the source of a module says of its dicts and deques."""
