@@ -6,10 +6,14 @@ only come to the same place once more.
 
 from __future__ import annotations
 
+import dis
+import linecache
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from sgc.core.places import user_loc
+from sgc.core.stops import INTERPRET
+from sgc.core.watching import unwatched
 from sgc.errors import SgcError, TraceError
 from sgc.ir.graph import Lit, Loc, Operand, Ref
 from sgc.tracing.paths.explore import Path
@@ -36,6 +40,7 @@ class Failing(Protocol):
 
 def fail(session: Failing, error: Exception, message: str, loc: Loc | None) -> None:
     """Ends the path with the error that the program raises there."""
+    _refuse_own(error, loc)
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     with session.located(loc):
         of = {"failed": session.operand(told["value"])} if told else {}
@@ -46,6 +51,44 @@ def fail(session: Failing, error: Exception, message: str, loc: Loc | None) -> N
             name = "ToolError" if is_tool else "Exception"
         session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True
+
+
+# Where an error is the tracer's own, unless its line raises it, or says that it raises Python's.
+_ROOMS = frozenset({
+    "code", "convert", "inference", "kinds", "paths", "pieces", "recording", "snapshots", "values",
+    "watch",
+})  # fmt: skip
+_SAYS = "# raises"
+
+
+def _refuse_own(error: Exception, loc: Loc | None) -> None:
+    """Stops the trace at a fault of the tracer, which is no error of the program."""
+    place = _fault_of(error)
+    if place:
+        raise TraceError(
+            f"sgc itself failed while it traced this line: {type(error).__name__} at {place}",
+            where=str(loc or ""),
+            hint="please report it; " + INTERPRET,
+        )
+
+
+def _fault_of(error: Exception) -> str:
+    """Where the tracer itself has failed; empty for an error of the program."""
+    last = traceback = object.__getattribute__(error, "__traceback__")
+    while traceback is not None:
+        last, traceback = traceback, traceback.tb_next
+    if last is None or isinstance(error, (RecursionError, MemoryError)):
+        return ""
+    module, code = last.tb_frame.f_globals.get("__name__", ""), last.tb_frame.f_code
+    of, _, room = module.partition(".tracing.")
+    if of != "sgc" or room.partition(".")[0] not in _ROOMS:
+        return ""
+    is_raised = dis.opname[code.co_code[last.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    with unwatched():  # the program does not read our source here
+        line = linecache.getline(code.co_filename, last.tb_lineno)
+    is_told = not line or _SAYS in line
+    is_programs = is_told or (is_raised and not isinstance(error, AssertionError))
+    return "" if is_programs else f"{module}:{last.tb_lineno}"
 
 
 def message_of(error: Exception) -> str:

@@ -89,7 +89,7 @@ def range_of(*args: Any) -> Any:
     numbers = [_number(each) for each in args]
     found = next((each for each in numbers if isinstance(each, AbstractNumber)), None)
     if found is None or len(numbers) > 3:
-        return range(*args)
+        return range(*args)  # raises Python's own error
     start, end, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     if step == 0:  # a decision, if it is abstract
         return range(0, 0, 0)  # raises Python's own error

@@ -40,7 +40,8 @@ def _check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raises Python's own TypeError for wrong arguments."""
     # Errors that depend on the values are raised by the recorded function.
     with contextlib.suppress(ValueError):
-        getattr("a", name)(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
+        given = {k: stand_in(v) for k, v in kwargs.items()}
+        getattr("a", name)(*map(stand_in, args), **given)  # raises Python's own error
 
 
 def stand_in(value: Any) -> Any:

@@ -146,7 +146,7 @@ def _by_value(name: str) -> Any:
         value: Any = [] if self.is_void and name in _OF_LISTS else self.now()
         if name in _AS_A_WHOLE and not self.is_void:
             value = self.whole()
-        return getattr(value, name)(*args)
+        return getattr(value, name)(*args)  # raises Python's own error
 
     return read
 

@@ -17,7 +17,7 @@ from sgc.tracing.values.json.abstract_json import NAMES, AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.cells import AS_DICT
-from sgc.tracing.values.references.holders import held_by
+from sgc.tracing.values.references.holders import held_by, others_of
 from sgc.tracing.values.references.reference import (
     OTHERS,
     class_of,
@@ -69,16 +69,29 @@ class OpenRow(Row):
         return self._sure(key) if self._is_set(key) else self._others().get(key, default)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        if is_written(key) and not self._is_set(key) and key in self._others():
-            return self._others()[key]
-        return super().setdefault(key, default)
+        n_more = others_of(default, "insert")
+        if not is_written(key):
+            self._refuse("a dict gets a key known only at run time")
+        if self._is_set(key):
+            return self._sure(key)
+        others = self._others()
+        if key in others:
+            return others[key]
+        self.set_key(key, default, n_more)
+        return self._sure(key)
 
     def pop(self, key: Any, default: Any = NOTHING_GIVEN) -> Any:
         if not is_written(key):
             self._refuse("a key known only at run time is removed from a dict")
-        if not self._has(key):
-            return super().pop(key, default)
-        found = self[key]
+        others = self._others()
+        if self._is_set(key):
+            found = self._sure(key)
+        elif key in others:
+            found = others[key]
+        elif default is NOTHING_GIVEN:
+            raise KeyError(key)
+        else:
+            return default
         self._drop(key)
         return found
 

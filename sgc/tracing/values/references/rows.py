@@ -70,7 +70,7 @@ class Row:
         if not is_written(key):
             if isinstance(key, str):
                 self._refuse("a dict is looked up by a key known only at run time")
-            hash(key)
+            hash(key)  # raises Python's own error
             return False
         if key in keys_of(class_of(self)):
             return True

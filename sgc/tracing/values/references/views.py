@@ -82,7 +82,7 @@ class ReferenceView(AbstractList):
 def _by_value(name: str) -> Any:
     def read(self: ReferenceView, *args: Any) -> Any:
         value: Any = [] if self.is_void else self.now()
-        return getattr(value, name)(*args)
+        return getattr(value, name)(*args)  # raises Python's own error
 
     return read
 
