@@ -15,7 +15,7 @@ from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.kinds.records import restored
 from sgc.tracing.kinds.row_types import told_type
-from sgc.tracing.pieces.made import restoring
+from sgc.tracing.pieces.displayed import restoring
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.values.json.known_json import argument
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import Any
 
-from sgc.core.watching import unhooked
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
-from sgc.tracing.code.modules.rows import keys_of_row, rows_of
-from sgc.tracing.code.trees import Position, Tree, tree_of
+from sgc.tracing.code.modules.rows import copies_dicts, displays_in, row_keys
+from sgc.tracing.code.trees import Position, tree_of
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record
@@ -188,7 +186,7 @@ class Sites:
     def rows(self) -> frozenset[tuple[str, ...]]:
         """The keys of the program's dicts that are references, wherever its source has them."""
         trees = [tree for each in self.files if (tree := tree_of(each)) is not None]
-        found = frozenset(keys for tree in trees for keys in row_keys(tree))
+        found = frozenset(keys for tree in trees for keys in row_keys(tree.module))
         return frozenset(keys for keys in found if row_name(keys) not in self.layout.plain)
 
     def classes_met(self) -> dict[str, type]:
@@ -204,32 +202,6 @@ class Sites:
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
         has_references = self.layout.is_used
         return Pieces(frozenset(as_code), in_python, are_all, valued, has_references)
-
-
-@lru_cache(maxsize=256)
-def row_keys(tree: Tree) -> frozenset[tuple[str, ...]]:
-    return frozenset(rows_of(tree.module).values())
-
-
-@lru_cache(maxsize=1024)
-def copies_dicts(code: str) -> bool:
-    """Whether some code has `dict(x)` or `{**x}`."""
-    return any(
-        None in each.keys
-        if isinstance(each, ast.Dict)
-        else isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Name)
-        and each.func.id == "dict"
-        and any(isinstance(arg, ast.Name) for arg in each.args)
-        for each in ast.walk(ast.parse(code))
-    )
-
-
-@lru_cache(maxsize=1024)
-def displays_in(code: str) -> frozenset[tuple[str, ...]]:
-    """The keys of the dicts that some code makes."""
-    found = (each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Dict))
-    return frozenset(keys_of_row(each) for each in found if None not in each.keys)
 
 
 def made_again(
@@ -410,31 +382,3 @@ def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
         or order_of_display_seen(own, {*piece.targets})
     ):
         raise LostOrder("the order of a set is seen: sorted(xs) has one")
-
-
-def displayed(originals: Originals, value: Any) -> Made:
-    """Code for a value that no op makes, such as a set or a dict with numbers as keys. Raises
-    NotData, CodeError."""
-    maker = EntryWriter(ModuleText(originals))
-    expression = maker.written(value, "value")
-    if any(maker.module.lost.values()):
-        raise LostOrder("the order of a set is lost")
-    head = f"def piece({', '.join(maker.params)}):\n    return {expression}"
-    (entry,) = ast.parse(head).body
-    assert isinstance(entry, ast.FunctionDef)
-    code = maker.module.text(entry)
-    parse_code(code)
-    return Made(code, tuple(maker.args), classes=maker.module.classes)
-
-
-@unhooked
-def restoring(originals: Originals, expression: str, classes: Iterable[type]) -> Made:
-    """Code that makes objects of `data` by an expression. Raises NotData, CodeError."""
-    module = ModuleText(originals)
-    for kind in classes:
-        module.bind(kind.__name__, kind)
-    (entry,) = ast.parse(f"def piece(data):\n    return {expression}").body
-    assert isinstance(entry, ast.FunctionDef)
-    code = module.text(entry)
-    parse_code(code)
-    return Made(code, (), classes=module.classes)

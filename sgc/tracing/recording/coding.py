@@ -21,6 +21,7 @@ from sgc.tracing.kinds.records import is_record, parts_of, restored
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
+from sgc.tracing.pieces.displayed import displayed
 from sgc.tracing.pieces.forms import is_operand, plain_key
 from sgc.tracing.pieces.made import (
     DISPLAYED,
@@ -28,7 +29,6 @@ from sgc.tracing.pieces.made import (
     Made,
     Pieced,
     Sites,
-    displayed,
     made,
     made_again,
 )

@@ -25,8 +25,8 @@ from sgc.tracing.snapshots.leaves import Place, are_iterated
 from sgc.tracing.snapshots.reader import Reader
 from sgc.tracing.snapshots.snapshot import Snapshot, Widening
 from sgc.tracing.values.abstract import abstract
-from sgc.tracing.values.json.abstract_json import without_none
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.json.optional import without_none
 
 WIDENED = "widened"  # the op noted for widened values
 

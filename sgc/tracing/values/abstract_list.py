@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Set
 from operator import is_
-from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.places import is_ours
@@ -30,6 +28,7 @@ from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
 from sgc.tracing.values.items import StandIn, argument, type_of
 from sgc.tracing.values.json.dict_views import SetOperations, like, needs_list, part_of, shown
+from sgc.tracing.values.loops.unpacking import unpacked, unpacked_by
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.references.reference import is_reference, shows_itself
 
@@ -388,16 +387,3 @@ def _is_changeable(item: Any) -> bool:
 
 
 Sequence.register(AbstractList)  # so that `case [a, b]` takes its length, which stops the trace
-
-
-def unpacked_by(frame: FrameType) -> int | None:
-    """The number of items that `a, b = xs` takes, if the frame is at such a statement."""
-    code = frame.f_code.co_code[frame.f_lasti :][:2]
-    is_unpacking = len(code) == 2 and dis.opname[code[0]] == "UNPACK_SEQUENCE"
-    return code[1] if is_unpacking else None
-
-
-def unpacked(session: Recorder, items: Any, n: int, type_: types.Type) -> list[Any]:
-    """The `n` items of `a, b = xs`; raises Python's error if there are not as many."""
-    attempted(session, "unpack", items, n, type_=items.symbol.type)
-    return [computed(session, "item", items, index, type_=type_) for index in range(n)]

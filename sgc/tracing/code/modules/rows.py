@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 # The places of such dicts, each with its keys.
@@ -153,3 +154,30 @@ def _keys_on(node: ast.expr) -> Iterator[str]:
         if isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:
             yield node.slice.value
         node = node.value
+
+
+@lru_cache(maxsize=256)
+def row_keys(module: ast.Module) -> frozenset[tuple[str, ...]]:
+    """The keys of a module's rows."""
+    return frozenset(rows_of(module).values())
+
+
+@lru_cache(maxsize=1024)
+def copies_dicts(code: str) -> bool:
+    """Whether some code has `dict(x)` or `{**x}`."""
+    return any(map(_copies_dict, ast.walk(ast.parse(code))))
+
+
+def _copies_dict(node: ast.AST) -> bool:
+    if isinstance(node, ast.Dict):
+        return None in node.keys
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    is_made = is_call and node.func.id == "dict"  # type: ignore[attr-defined]
+    return is_made and any(isinstance(each, ast.Name) for each in node.args)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=1024)
+def displays_in(code: str) -> frozenset[tuple[str, ...]]:
+    """The keys of the dicts that some code makes."""
+    found = (each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Dict))
+    return frozenset(keys_of_row(each) for each in found if None not in each.keys)

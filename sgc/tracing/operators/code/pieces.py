@@ -65,7 +65,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.json.abstract_json import without_none
+from sgc.tracing.values.json.optional import without_none
 from sgc.tracing.values.tool_failures import TracedTold, as_object, is_object
 
 if TYPE_CHECKING:

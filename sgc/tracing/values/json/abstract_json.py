@@ -15,15 +15,14 @@ from typing import Any, NoReturn, TypeVar, cast
 from sgc.core.markers import has_marker
 from sgc.core.places import here, is_ours
 from sgc.core.stops import INTERPRET, stop
-from sgc.core.symbols import Symbol, has_symbol
+from sgc.core.symbols import has_symbol
 from sgc.errors import AppendError
 from sgc.ir import types
-from sgc.ir.types import Kind
 from sgc.lang.words import Expr
 from sgc.tracing.code.in_place import refuse_extended
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.members import is_member
-from sgc.tracing.kinds.row_types import OBJECT, OptionalType, RecordType
+from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.kinds.text_types import known_of
 from sgc.tracing.values.abstract_list import AbstractList, holding
 from sgc.tracing.values.abstract_number import AbstractNumber
@@ -329,31 +328,6 @@ class AbstractJson(AbstractList):
             f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
             hint="wrap the dict, sgc.table({…})[str(v)]; or " + INTERPRET,
         )
-
-
-def without_none(value: Any, type_: types.Type) -> Any:
-    """A value that may be None, by a decision: None, or a value of its other type."""
-    if not isinstance(type_, OptionalType):
-        return value
-    session = value.session
-    session.has_untyped = True
-    if computed(session, "is_a", value, "NoneType"):
-        return None
-    return known_not_none(value, type_)
-
-
-def known_not_none(value: Any, type_: OptionalType) -> Any:
-    """A value that is known not to be None, of its other type."""
-    session = value.session
-    if isinstance(type_.of, RecordType):
-        return session.read(Symbol(value.symbol.name, type_.of))
-    return computed(session, "as", value, _OF_KINDS[type_.of.kind], "", type_=type_.of)
-
-
-_OF_KINDS = {
-    Kind.TEXT: "str", Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.LIST: "list",
-    Kind.JSON: "tuple",
-}  # fmt: skip
 
 
 def _is_number(value: Any) -> bool:

@@ -15,8 +15,9 @@ from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import NOTHING, OBJECT, DictType, RefType, holds_references
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.items import argument, type_of
-from sgc.tracing.values.json.abstract_json import AbstractJson, without_none
+from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.json.optional import without_none
 from sgc.tracing.values.references.cells import AS_DICT
 from sgc.tracing.values.references.fields import LOCAL, key_type
 from sgc.tracing.values.references.reference import refuse

@@ -19,7 +19,7 @@ from sgc.tracing.code.calling import made_by, start_of
 from sgc.tracing.kinds.row_types import NOTHING, OBJECT, DictType, OptionalType, RefType, referred
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.items import as_data
-from sgc.tracing.values.json.abstract_json import known_not_none, without_none
+from sgc.tracing.values.json.optional import known_not_none, without_none
 from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.cells import Cells
 from sgc.tracing.values.references.dicts import ReferenceDict

@@ -10,11 +10,12 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import NOTHING, OptionalType
-from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
+from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.loops.unpacking import unpacked, unpacked_by
 from sgc.tracing.values.references.fields import (
     PLAIN_CELLS,
     allowed,

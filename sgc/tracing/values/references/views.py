@@ -12,10 +12,11 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Type
 from sgc.tracing.kinds.row_types import NOTHING, row_of
-from sgc.tracing.values.abstract_list import AbstractList, unpacked, unpacked_by
+from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.loops.unpacking import unpacked, unpacked_by
 
 _PAIRS = "def piece(a):\n    return list(a.items())"
 
