@@ -13,6 +13,7 @@ import click
 from sgc.runs.jobs.tally import Tally
 
 EVERY_S = 60.0
+CLOSING_S = 5.0
 
 
 def say(line: str) -> None:
@@ -68,14 +69,17 @@ class _Lines(Progress):
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
         self._is_over = threading.Event()
-        threading.Thread(target=self._tell, name="sgc-progress", daemon=True).start()
+        self._thread = threading.Thread(target=self._tell, name="sgc-progress", daemon=True)
+        self._thread.start()
 
     def _tell(self) -> None:
         while not self._is_over.wait(EVERY_S):
             say(json.dumps(self.told()))
 
     def close(self) -> None:
+        """No line comes after this, unless printing one takes longer than `CLOSING_S`."""
         self._is_over.set()
+        self._thread.join(CLOSING_S)
 
 
 class _Bar(Progress):
