@@ -32,7 +32,7 @@ def test_its_own_keys_are_looked_up():
 
 
 @sgc.function
-def others(s: Any) -> Any:
+def others(s: Any, q: str) -> Any:
     s += "q" + sgc.gen("a", stop="\n")
     groups = defaultdict(list)
     for word in s["a"].split(","):

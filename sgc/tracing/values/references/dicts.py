@@ -8,7 +8,7 @@ from sgc.tracing.kinds.row_types import DictType
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.items import StandIn, argument
 from sgc.tracing.values.references.dict_reading import ReadDict
-from sgc.tracing.values.references.fields import FACTORIES, PLAIN_CELLS, key_type
+from sgc.tracing.values.references.fields import FACTORIES, LISTS_OF_ONE, key_type
 from sgc.tracing.values.references.holders import others_of
 
 _NOTHING = object()
@@ -95,7 +95,7 @@ class ReferenceDict(ReadDict):
                 self._count_all(other)
             elif type(other) is ReferenceDict and not other.is_set:
                 self._merge(other)
-            elif type(other) is dict and not any(type(v) in PLAIN_CELLS for v in other.values()):
+            elif type(other) is dict and not any(type(v) in LISTS_OF_ONE for v in other.values()):
                 for key, value in other.items():
                     self._put(key, value, 0)
             else:

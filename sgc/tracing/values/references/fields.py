@@ -45,6 +45,7 @@ _FORMS: dict[Any, str] = {dict: "dict", Counter: "Counter", set: "set"}
 # What a `defaultdict` calls, by the form of its type.
 FACTORIES = {f"default {of.__name__}": of for of in (list, dict, set, int, float, str, bool)}
 PLAIN_CELLS = (list, defaultdict, *_FORMS)
+LISTS_OF_ONE = (*PLAIN_CELLS, AbstractList)  # of which it must be known who else has them
 
 
 LOCAL = "<variables>"  # in the place of a class, for cells that variables have

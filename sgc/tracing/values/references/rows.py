@@ -20,7 +20,7 @@ from sgc.core.stops import INTERPRET
 from sgc.ir import types
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.references.as_data import data_of
-from sgc.tracing.values.references.fields import PLAIN_CELLS
+from sgc.tracing.values.references.fields import LISTS_OF_ONE
 from sgc.tracing.values.references.holders import others_of
 from sgc.tracing.values.references.reference import (
     IS_OPEN,
@@ -169,7 +169,7 @@ class Row:
     def update(self, *others: Any, **named: Any) -> None:
         for other in (*others, named):
             is_one = type(other) is dict or is_row(other)
-            if not is_one or any(type(each) in PLAIN_CELLS for each in other.values()):
+            if not is_one or any(type(each) in LISTS_OF_ONE for each in other.values()):
                 self._refuse("update() of a dict is given more than texts, numbers and objects")
             for key in [*other]:
                 self.set_key(key, other[key], 0)
