@@ -155,7 +155,12 @@ class Checker:
         if is_super(node.value) and not isinstance(node.ctx, ast.Load):
             raise refuse(node, "super().name that is read", "a change of it")
         of_super = is_super(node.value) and isinstance(node.ctx, ast.Load)
-        if node.attr.startswith("__") and not (of_super and node.attr in SPECIAL_METHODS):
+        is_name = node.attr == "__name__" and isinstance(node.ctx, ast.Load)  # of a class
+        if (
+            node.attr.startswith("__")
+            and not is_name
+            and not (of_super and node.attr in SPECIAL_METHODS)
+        ):
             raise refuse(node, "an attribute that does not begin with __", repr(node.attr))
 
     def _on_functiondef(self, node: ast.FunctionDef) -> None:

@@ -14,7 +14,8 @@ REQUIRED = object()
 
 TEXTUAL = frozenset({Kind.TEXT, Kind.CHOICE})
 NUMERIC = frozenset({Kind.INT, Kind.FLOAT})
-ANY_VALUE = frozenset(Kind) - {Kind.STREAM}
+ANY_VALUE = frozenset(Kind) - {Kind.STREAM, Kind.LIVE}
+ANY_OBJECT = ANY_VALUE | {Kind.LIVE}
 PRINTABLE = ANY_VALUE - {Kind.MEDIA, Kind.LIST}
 STREAMS = frozenset({Kind.STREAM})
 ANYTHING = frozenset(Kind)
@@ -50,6 +51,7 @@ class Flag(StrEnum):
     CUTS = "cuts", "decides which streams are cut off, or cuts one off"
     TIMED = "timed", "what it gives depends on which streams end first"
     TAKES_LOST = "takes what is lost", "may be given values of a stream that was cut off"
+    LIVE = "live objects", "reads or changes objects of the run, in the program's order"
     UNSURE = "unsure", "gives what may not be there; using it then fails"
 
 

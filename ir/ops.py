@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from sgc.ir.op_specs import (
+    ANY_OBJECT,
     ANY_VALUE,
     ANYTHING,
     PRINTABLE,
@@ -509,6 +510,26 @@ TABLE: tuple[OpSpec, ...] = (
         '%none: text = unset "tip_1"',
     ),
     OpSpec(
+        "perform",
+        "Runs code as `evaluate` does, on live objects: it is given them as they are, and may "
+        "change them and give them back. All such nodes of a run run in the program's order.",
+        (
+            _static("code", Kind.TEXT, "the module's text"),
+            FieldSpec("args", ANY_OBJECT, is_list=True, positional=True),
+            _static("n", Kind.INT, "how many values it gives; if several, as a list", default=1),
+            _static(
+                "catches",
+                Kind.BOOL,
+                "a failure is told by `outcome`; else it ends the run",
+                default=False,
+            ),
+        ),
+        (None,),
+        _flags(Flag.LIVE),
+        '%2: live = perform "def f(xs, x):\\n    xs.append(x)\\n    return xs" [%notes, %text]',
+        variadic_results=True,
+    ),
+    OpSpec(
         "tool",
         "Calls a function of the host, which the file only names, and gives what it returns.",
         (
@@ -581,9 +602,9 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "outcome",
-        "Whether a tool's call, `host` or `evaluate` succeeded; if not, what its error says, and "
-        "the names of its class and of all classes that this is derived from.",
-        (FieldSpec("value", ANY_VALUE, positional=True, doc="of a call that catches"),),
+        "Whether a tool's call, `host`, `evaluate` or `perform` succeeded; if not, what its error "
+        "says, and the names of its class and of all classes that this is derived from.",
+        (FieldSpec("value", ANY_OBJECT, positional=True, doc="of a call that catches"),),
         (Kind.BOOL, Kind.TEXT, Kind.TEXT, Kind.LIST),
         _PURE,
         "%ok, %why, %kind, %classes = outcome %hits",
@@ -689,7 +710,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("error", Kind.TEXT, "the exception's class"),
             FieldSpec("message", TEXTUAL, default="", positional=True),
-            FieldSpec("failed", ANY_VALUE, default=None, doc="the tool's call that failed, if so"),
+            FieldSpec("failed", ANY_OBJECT, default=None, doc="the tool's call that failed, if so"),
         ),
         (),
         _ENDS,

@@ -1,4 +1,4 @@
-"""The types of values in a program. There are none for Python objects, tensors or code."""
+"""The types of values in a program. There are none for objects of the host, tensors or code."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Kind(StrEnum):
     JSON = "json"
     MEDIA = "media"
     LIST = "list"
+    LIVE = "live"  # an object of the run, which all that have it see change
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ FLOAT = Type(Kind.FLOAT)
 BOOL = Type(Kind.BOOL)
 JSON = Type(Kind.JSON)
 MEDIA = Type(Kind.MEDIA)
+LIVE = Type(Kind.LIVE)
 
 
 def list_of(item: Type) -> Type:

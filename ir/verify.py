@@ -62,7 +62,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R14 tools", of_each_node(rules_node.tools)),
     ("R15 joins", of_each_node(rules_node.joins, "join_first", "winner_values", "append_span")),
     (CALLS, of_each_node(rules_calls.maps)),
-    ("R17 code", of_each_node(rules_flow.code, "evaluate")),
+    ("R17 code", of_each_node(rules_flow.code, "evaluate", "perform")),
 )
 SIZE_RULES: tuple[tuple[str, Rule], ...] = (
     ("R6 blocks", rules_graph.check_count),

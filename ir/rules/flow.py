@@ -9,10 +9,11 @@ from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_types import parse_code_type
 from sgc.ir.functions import FUNCTIONS, FunctionSpec
 from sgc.ir.graph import Lit, Node, Operand, Ref, Value
+from sgc.ir.op_specs import NUMERIC, TEXTUAL
 from sgc.ir.rules.graph import Context
 from sgc.ir.rules.node import misfit, shown, shown_type
 from sgc.ir.text.literals import shown_label
-from sgc.ir.types import Type
+from sgc.ir.types import Kind, Type
 
 
 def flow(node: Node, context: Context) -> Iterator[str]:
@@ -59,10 +60,17 @@ def _fits(arg: Operand, type_: Type, context: Context) -> bool:
     if isinstance(arg, Ref):
         definition = context.definitions.get(arg.name)  # R5 reports an undefined one
         return definition is None or _is_within(definition.value.type, type_, context)
+    if type_.kind is Kind.LIVE:
+        return isinstance(arg, Lit)
     return not misfit(arg, frozenset({type_.kind}), context) and not type_.options
 
 
+_FIXED = TEXTUAL | NUMERIC | {Kind.BOOL}  # what cannot change is as good as live
+
+
 def _is_within(type_: Type, wide: Type, context: Context) -> bool:
+    if wide.kind is Kind.LIVE and type_.kind in _FIXED:
+        return True
     if type_.kind is not wide.kind or type_.item != wide.item:
         return False
     if not wide.options:
@@ -88,7 +96,8 @@ def functions(node: Node, context: Context) -> Iterator[str]:
 
 
 def code(node: Node, context: Context) -> Iterator[str]:
-    source, args, gives = node.get("code"), node.get("args"), node.get("gives")
+    given = dict(node.fields)
+    source, args, gives = given.get("code"), given.get("args"), given.get("gives")
     if not isinstance(source, Lit) or not isinstance(args, tuple):
         return
     try:

@@ -15,7 +15,7 @@ from sgc.ir.analysis.host_calls import has_effect
 from sgc.ir.graph import Graph, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 
-_ROOTS = frozenset({Flag.OUTPUT, Flag.CUTS, Flag.TERMINATOR})
+_ROOTS = frozenset({Flag.LIVE, Flag.OUTPUT, Flag.CUTS, Flag.TERMINATOR})
 
 
 class Liveness:

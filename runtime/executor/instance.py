@@ -9,7 +9,7 @@ not thread-safe; other threads reach it through `sgc.interpreter.session`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgc.errors import DeoptReached, ProgramError, SgcError
 from sgc.ir.graph import Graph, Node
@@ -33,6 +33,9 @@ from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Work, is_stopped
 from sgc.runtime.executor.tools.tool_calls import Tools
 
+if TYPE_CHECKING:
+    from sgc.runtime.executor.code.live import Memory
+
 _OF_HOST = ops_with(Flag.HOST)
 _CALLS = _OF_HOST | ops_with(Flag.CALLS)
 
@@ -48,6 +51,7 @@ class Instance:
         self.work = Work()
         self.finished = self.work.finished
         self.values = Values(arguments, self.finished)
+        self._arguments = frozenset(arguments)
         self.schedule = Schedule(self.values)
         self.streams = Streams()
         self.maps = Maps()
@@ -60,6 +64,8 @@ class Instance:
         self._caller: tuple[Instance, Node] | None = None  # of a mapped call in one
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
+        self._performed: tuple[str, ...] = ()  # the value of the last `perform`
+        self._memory: Memory | None = None
         begin = getattr(context.backend, "begin_run", None)  # of one that traces
         if begin is not None and tools is None:
             self.finished.add_done_callback(begin(context.program, context.row, context.number))
@@ -111,6 +117,9 @@ class Instance:
         found = map(awaited, nodes) if waits is None else waits
         for node, names in zip(nodes, found, strict=False):
             self.streams.note(node)
+            if node.op == "perform":  # after all that run before it in the program
+                names = (*names, *self._performed)
+                self._performed = (node.results[0].name,)
             if node.op in _CALLS:
                 self._note_call(node)
             self.schedule.add(node, names)
@@ -230,6 +239,20 @@ class Instance:
         self.values.define(name, value)
         self.schedule.came(name)
 
+    @property
+    def memory(self) -> Memory:
+        """What code on live objects has made."""
+        from sgc.runtime.executor.code.live import Memory  # loads many modules
+
+        if self._memory is None:
+            self._memory = memory = Memory()
+            self.finished.add_done_callback(lambda _: memory.close())
+        return self._memory
+
+    def is_argument(self, name: str) -> bool:
+        """Whether a value is one that the program was given."""
+        return name in self._arguments
+
     # -- for handlers -------------------------------------------------------------------
 
     def field(self, node: Node, name: str) -> Any:
@@ -289,6 +312,8 @@ class Instance:
             self.finished.set_result(result)
 
     def _result(self, ret_value: Any) -> RunResult:
+        if self._memory is not None:
+            self._memory.check_given()
         requests = self.requests.by_start()
         return RunResult(
             program=self.context.program,

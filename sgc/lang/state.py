@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeGuard
 
@@ -59,6 +59,7 @@ class ProgramState(Stream):
         # None holds the value of the last generation without a name, as in SGLang.
         self._names: dict[str | None, Any] = dict(names or {})
         self._own: dict[str | None, None] = {}  # names set on this stream, in order
+        self._unsure: set[str | None] = set()  # names that some path may not have set
         self._generated: dict[str | None, Symbol] = {}  # the value of each name's last generation
         self._n_forks = 0
         self._is_child = False
@@ -125,7 +126,7 @@ class ProgramState(Stream):
             for i, symbol in enumerate(symbols[1:])
         ]
         for child in children:
-            child.continues(self.roles, self._generated)
+            child.continues(self.roles, self._generated, self._unsure)
         return ProgramStateGroup(children, self)
 
     def paths_of_children(self) -> str:
@@ -133,8 +134,15 @@ class ProgramState(Stream):
         self._n_forks += 1
         return f"{self.path}/:{self._n_forks - 1}"
 
-    def continues(self, roles: Sequence[str], generated: Mapping[str | None, Symbol]) -> None:
-        """Makes this a child of a stream that had these roles open, and this generated."""
+    def continues(
+        self,
+        roles: Sequence[str],
+        generated: Mapping[str | None, Symbol],
+        unsure: Collection[str | None],
+    ) -> None:
+        """Makes this a child of a stream that had these roles open, this generated, and these names
+        that may not be set."""
+        self._unsure = set(unsure)
         self._is_child = True
         self.roles = list(roles)
         self._generated = dict(generated)
@@ -193,13 +201,20 @@ class ProgramState(Stream):
             return
         self._names[name] = value
         self._own[name] = None
+        self._unsure.discard(name)
         self.session.notify()
 
     def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
         """While tracing, sets a name that some path leading here may not have set."""
         self._names[name] = value
+        self._unsure.add(name)
         if is_own:
             self._own[name] = None
+
+    def has_surely(self, name: str) -> bool:
+        """While tracing, whether a name is set on every path leading here."""
+        self.session.note_asked((name,))
+        return name in self._names and name not in self._unsure
 
     def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
         """Sets a name to the result of a sampling op; if it is hidden, only its meta info."""

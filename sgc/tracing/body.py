@@ -22,6 +22,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.failing import fail, message_of
 from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.misnamed import misnamed
+from sgc.tracing.operators.live.pieces import live_arguments
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import told
 from sgc.tracing.values.abstract import INTERPRET, stop
@@ -39,6 +40,8 @@ def run_traced(
     try:
         with session.active(), session.located(function.loc):
             arguments = told(session, function, arguments, schemas)
+            if session.sites.is_live:
+                arguments = live_arguments(session, arguments)
             session.heap.begin()
         run_body(function, session, arguments)
         with told_at(function.loc):

@@ -30,6 +30,7 @@ from sgc.tracing.paths.exploration import (
     NamesAsked,
     PathEnd,
     Report,
+    Steps,
 )
 from sgc.tracing.paths.explore import Path, explore
 from sgc.tracing.paths.loops import Fault, Loops
@@ -79,7 +80,7 @@ class Trace:
         no_code_at: frozenset[str] = frozenset(),
     ) -> None:
         self._leaves, self.is_leaving = leaves, False
-        self.in_place = in_place
+        self.in_place, self.steps = in_place, Steps()
         self.sites = Sites(in_python=in_python, no_code_at=no_code_at)
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
@@ -176,6 +177,7 @@ class Trace:
                 self._stopped = self._stopped or error
                 budget = replace(budget, work=min(budget.work, WORK_KEPT))
             finally:
+                self.steps.n += exploration.work
                 exploration.forget()
 
     def _explored(
@@ -357,7 +359,7 @@ class Trace:
         run by PieceFound."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
-        if session.heap.has_refused:  # code would make other objects
+        if session.heap.has_refused or self.sites.is_live:  # code would make other objects
             return
         places = [*stopped_at(stopped.__traceback__)]
         if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):

@@ -23,7 +23,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.convert.source import may_have_rows
-from sgc.tracing.paths.exploration import Budget, MustExplore, Report
+from sgc.tracing.paths.exploration import WORK_ALONE, Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.trace import WORK_KEPT, Trace
@@ -74,23 +74,28 @@ def trace(
     )  # fmt: skip
     try:
         graph = tracing.first()
-        return graph if checked is None else _checked(graph, checked, tracing.another)
+        if checked is None:
+            return graph
+        return _checked(graph, checked, tracing)
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise
 
 
-def _checked(
-    graph: Graph, checked: Callable[[Graph], None], another: Callable[[], Graph | None]
-) -> Graph:
+def _checked(graph: Graph, checked: Callable[[Graph], None], tracing: _Tracing) -> Graph:
     """A graph whose runs do what the program's do; another one, if runs of the first would fail."""
     try:
         checked(graph)
     except TraceError as error:
+        if tracing.is_live:
+            tracing.may_be_live = False
+            graph = tracing.first()
+            checked(graph)
+            return graph
         if not error.fails_at:
             raise
         with suppress(TraceError, VerifyError):  # the first error is told
-            found = another()
+            found = tracing.another()
             if found is not None:
                 checked(found)
                 return found
@@ -101,7 +106,8 @@ def _checked(
 @dataclass(slots=True)
 class _Tracing:
     """How one program is traced. classes: those whose objects may be references in another graph
-    than the first; has_rows: whether dicts may be; may_refer: whether there may be such a graph."""
+    than the first; has_rows: whether dicts may be; is_other: whether the first graph has
+    references; is_live: whether it has live objects; may_be_live: whether it may have them."""
 
     wanted: Wanted
     is_strict: bool
@@ -113,26 +119,34 @@ class _Tracing:
     report: Report
     classes: Mapping[str, type] = field(default_factory=dict)
     has_rows: bool = False
-    may_refer: bool = False
+    is_other: bool = False
+    is_live: bool = False
+    may_be_live: bool = True
 
     def first(self) -> Graph:
         """The graph of a program."""
-        with self._begun() as (trace, apart):
-            found = _with_references(trace, apart, self.budget, self.is_full, self.report)
+        with self._begun() as (trace, apart, alive):
+            other = alive if self.may_be_live else None
+            found = _found(trace, apart, other, self.budget, self.is_full, self.report)
             self.classes = trace.sites.classes_met()
             self.has_rows = _has_rows(trace)
-            self.may_refer = not apart.is_taken and bool(self.classes or self.has_rows)
+            self.is_other, self.is_live = apart.is_taken, alive.is_taken
             graph = narrowed(found)
         return self._verified(graph)
 
     def another(self) -> Graph | None:
-        """The graph with references; None if the first has them, or no other could."""
-        if not self.may_refer:
+        """Another graph, with live objects or references; None if the first has them, or no other
+        could."""
+        if self.is_other:
             return None
-        with self._begun() as (_, apart):
-            graph = narrowed(
-                _of_references(apart, self.classes, self.has_rows, self.budget, self.report)
-            )
+        with self._begun() as (_, apart, alive):
+            try:
+                found = _of_live(alive, self.budget, self.report)
+            except (TraceError, VerifyError):
+                if not (self.classes or self.has_rows):
+                    return None
+                found = _of_references(apart, self.classes, self.has_rows, self.budget, self.report)
+            graph = narrowed(found)
         return self._verified(graph)
 
     def _verified(self, graph: Graph) -> Graph:
@@ -141,8 +155,8 @@ class _Tracing:
         return graph
 
     @contextmanager
-    def _begun(self) -> Iterator[tuple[Trace, Trace]]:
-        """A trace, and one that may have references."""
+    def _begun(self) -> Iterator[tuple[Trace, Trace, Trace]]:
+        """A trace, one that may have references, and one whose data may be live."""
 
         def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
             each = begun(wanted)
@@ -161,31 +175,64 @@ class _Tracing:
         callees = Callees(self.wanted.function, traced)
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             # Nothing else keeps them: their objects are gone before the next collection.
-            yield begun(self.wanted), begun(self.wanted, is_apart=True)
+            yield (
+                begun(self.wanted),
+                begun(self.wanted, is_apart=True),
+                begun(self.wanted, is_apart=True),
+            )
 
 
-def _with_references(
-    trace: Trace, apart: Trace, budget: Budget, is_full: bool, report: Report
+def _found(
+    trace: Trace, apart: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
 ) -> Graph:
-    """The graph of a program. If some of it cannot be in it, `apart` traces the program with
-    references in the place of the objects of its classes; that is taken if all of it can be.
+    """The graph of a program. If some of it cannot be in it, or takes long to find, `alive` traces
+    the program with live objects, and then `apart` with references in the place of the objects of
+    its classes; the first is taken in which all of it is.
     """
-    found: Graph | TraceError
-    try:
-        found = _traced(trace, budget, is_full, report)
-    except TraceError as error:
-        found = error
-    if isinstance(found, ChangedOutside):
-        raise found
-    classes = trace.sites.classes_met()
-    has_rows = _has_rows(trace)
+    trace.steps.most = None if alive is None else WORK_ALONE
+    found = _tried(trace, budget, is_full, report)
+    is_part = isinstance(found, TraceError) or bool(report.deopt)
+    live = None if alive is None or not is_part else _of_live_or_none(alive, budget, report)
+    if live is not None:
+        return live
+    if trace.steps.is_spent:
+        trace.steps.most = None
+        found = _tried(trace, budget, is_full, report)
+        is_part = isinstance(found, TraceError) or bool(report.deopt)
+    classes, has_rows = trace.sites.classes_met(), _has_rows(trace)
     may_help = classes or (has_rows and trace.sites.layout.wants_rows)
-    if may_help and (isinstance(found, TraceError) or report.deopt):
-        with suppress(TraceError, VerifyError):  # what was found without references stands
+    if may_help and is_part:
+        with suppress(TraceError, VerifyError):
             return _of_references(apart, classes, has_rows, budget, report)
     if isinstance(found, TraceError):
         raise found
     return found
+
+
+def _tried(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph | TraceError:
+    try:
+        return _traced(trace, budget, is_full, report)
+    except ChangedOutside:
+        raise
+    except TraceError as error:
+        return error
+
+
+def _of_live(alive: Trace, budget: Budget, report: Report) -> Graph:
+    """The graph of a program whose data are live objects, if all of the program can be in it."""
+    alive.sites.is_live, own = True, Report()
+    graph = _traced(alive, budget, True, own)
+    verify(graph)  # with the programs that it calls
+    for each in fields(own):
+        setattr(report, each.name, getattr(own, each.name))
+    alive.is_taken = True
+    return graph
+
+
+def _of_live_or_none(alive: Trace, budget: Budget, report: Report) -> Graph | None:
+    with suppress(TraceError, VerifyError):  # what was found without live objects stands
+        return _of_live(alive, budget, report)
+    return None
 
 
 def _has_rows(trace: Trace) -> bool:
@@ -213,6 +260,7 @@ def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Grap
     pieces that is found.
     """
     while True:
+        trace.steps.refuse_more(trace.function.name, str(trace.function.loc))
         if trace.sites.streams_told is not None:  # loops that make streams do not merge then
             budget = replace(budget, work=min(budget.work, WORK_KEPT))
         try:

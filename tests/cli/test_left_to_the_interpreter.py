@@ -6,6 +6,7 @@ import functools
 
 import pytest
 from tests_support import written
+from traced_at_once import without_live
 
 from sgc.errors import SgcWarning, TraceError
 from sgc.ir.file.sgir import save
@@ -40,6 +41,7 @@ WHOLE = "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n"
 @pytest.fixture(autouse=True)
 def _few_ways(monkeypatch):
     monkeypatch.setattr(tracer, "Budget", functools.partial(Budget, runs=12, nodes=80))
+    without_live(monkeypatch)
 
 
 def test_a_file_that_could_only_fail_is_not_written(sgc_command, tmp_path):

@@ -180,12 +180,16 @@ class _Maker:
             fields["start"] = Ref(self.rng.choice(self.paths[taken.name]))
         elif spec.name in ("compute", "attempt"):
             fields = {"fn": Lit("int"), "args": (self.literal(Kind.TEXT),)}
-        elif spec.name == "evaluate":
+        elif spec.name in ("evaluate", "perform"):
             code = "def size(text):\n    return [len(text)]"
             fields = {"code": Lit(code), "args": (self.literal(Kind.TEXT),)}
+        if spec.name == "evaluate":
             fields |= {"changed": (Lit(0),)} if self.rng.random() < 0.5 else {}
             fields |= {"is_several": Lit(True)} if self.rng.random() < 0.5 else {}
             fields |= {"gives": Lit("list[int]")} if self.rng.random() < 0.5 else {}
+        elif spec.name == "perform":
+            fields["n"] = Lit(self.rng.randrange(1, 4))
+            fields |= {"catches": Lit(True)} if self.rng.random() < 0.5 else {}
         elif spec.name == "tool":
             fields["effect"] = Lit(self.rng.choice(EFFECTS))
             fields["keys"] = (Lit("key"),)

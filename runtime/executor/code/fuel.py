@@ -43,14 +43,16 @@ class NotAllowed(ProgramError):
 class Run:
     """The state of one run of a graph's code. left: its remaining steps; depth: of its calls;
     classes: those in use, by key; named: the keys of those that its text defines, by name;
-    unchanged: containers that it may not change, with their copies.
+    unchanged: containers that it may not change, with their copies; is_live: whether it works on
+    live objects, not on copies.
     """
 
-    __slots__ = ("classes", "depth", "handled", "kept", "left", "named", "nested", "patterns",
-                 "unchanged")  # fmt: skip
+    __slots__ = ("classes", "depth", "handled", "is_live", "kept", "left", "named", "nested",
+                 "patterns", "unchanged")  # fmt: skip
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
+        self.is_live = False
         self.depth = 0
         self.classes: dict[str, Any] = {}
         self.named: dict[str, str] = {}

@@ -125,7 +125,7 @@ def _program(source: str) -> _Program:
 
 
 def _compiled(code: Code) -> _Program:
-    names = Names(code.imports, _value, code.body)
+    names = Names(code.imports, value_of, code.body)
     scope, module = compile_module(code.body, names)
     entry = scope.places[code.entry.name].slot
 
@@ -135,7 +135,8 @@ def _compiled(code: Code) -> _Program:
     return _Program(call, may_change(code), names.classes)
 
 
-def _value(module: str | None, name: str) -> Any:
+def value_of(module: str | None, name: str) -> Any:
+    """What a free name of code means."""
     if module:
         return library_value(module, name)
     return _ADDED[name] if name in _ADDED else BUILTIN_VALUES.get(name, UNSET)

@@ -163,7 +163,8 @@ def _other(value: Any, memo: Memo) -> Any:
         return memo[id(value)][1]
     if kind is StringIO or hasattr(kind, "__next__"):
         raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
-    if kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception):
+    is_fixed = kind is range or kind in METHODS or kind in DATA or isinstance(value, type)
+    if is_fixed or isinstance(value, Exception):
         return value
     raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
 

@@ -55,7 +55,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         raise left from error.__cause__
     except Exception as error:
         return (Failed.of("", error, str(node.loc or "")),)
-    _check_type(value, node.results[0].type)
+    check_type(value, node.results[0].type)
     gives = node.text("gives")
     if gives:
         _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
@@ -70,7 +70,8 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
     return (value,)
 
 
-def _check_type(value: Any, type_: Type) -> None:
+def check_type(value: Any, type_: Type) -> None:
+    """Raises ProgramError if a result of code is not of its type."""
     if not _is_of(value, type_):
         found = type(value).__name__
         raise ProgramError(

@@ -31,6 +31,7 @@ from sgc.runtime.executor.ops.evaluation import evaluate
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.ops.generating import gen, gen_n, separate_reasoning, share
 from sgc.runtime.executor.ops.maps import run_map
+from sgc.runtime.executor.ops.performing import perform
 from sgc.runtime.executor.ops.prefetching import prefetch
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.selecting import select
@@ -294,6 +295,7 @@ HANDLERS: dict[str, Handler] = {
     "record": _record,
     "outcome": outcome,
     "evaluate": evaluate,
+    "perform": perform,
     "publish": _publish,
     "return": _return,
     "deopt": _deopt,

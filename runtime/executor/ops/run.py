@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.errors import DeoptReached
 from sgc.ir.graph import Graph, Node
@@ -18,6 +18,9 @@ from sgc.runtime.executor.run.stream_order import Streams
 from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Part, Work
 from sgc.runtime.executor.tools.tool_calls import Tools
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.code.live import Memory
 
 
 class MappedRun(Part, Protocol):
@@ -41,6 +44,15 @@ class Run(Protocol):
     tools: Tools
     asking: Asking
     work: Work
+
+    @property
+    def memory(self) -> Memory:
+        """What code on live objects has made."""
+        ...
+
+    def is_argument(self, name: str) -> bool:
+        """Whether a value is one that the program was given."""
+        ...
 
     def field(self, node: Node, name: str) -> Any:
         """The value of a field of a node that is ready."""

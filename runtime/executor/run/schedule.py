@@ -36,8 +36,12 @@ def plan_of(nodes: tuple[Node, ...]) -> Plan:
     """Returns the plan of a straight line of nodes."""
     counts = []
     waiting: dict[str, list[int]] = {}
+    performed: tuple[str, ...] = ()  # the value of the last `perform`, which the next one follows
     for place, node in enumerate(nodes):
         missing = dict.fromkeys(awaited(node))
+        if node.op == "perform":
+            missing |= dict.fromkeys(performed)
+            performed = (node.results[0].name,)
         counts.append(len(missing))
         for name in missing:
             waiting.setdefault(name, []).append(place)

@@ -249,6 +249,9 @@ class PlainNodes:
         why = f"{where}: what code computes may be of any length"
         return Made((Bound(math.inf, why=why),))
 
+    def on_perform(self, node: Node) -> Made:
+        return Made(self.on_evaluate(node).values * len(node.results))
+
     def on_host(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         why = f"{where}: what {shown_piece(node)} gives may be of any length"

@@ -15,7 +15,15 @@ from types import CodeType
 
 from sgc.core.watching import unhooked
 from sgc.tracing.code import opcodes
-from sgc.tracing.code.operator_names import CALLEE, COMPARED, MANAGER, OWN_WITHS, TEXT, WHOLE
+from sgc.tracing.code.operator_names import (
+    CALLEE,
+    COMPARED,
+    MANAGER,
+    METHOD,
+    OWN_WITHS,
+    TEXT,
+    WHOLE,
+)
 from sgc.tracing.code.stacks import Slot, Stack, is_clean, joined, stack_after
 
 
@@ -371,7 +379,7 @@ def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | No
 
 
 _FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})
-_PURE = frozenset({CALLEE, COMPARED, TEXT, WHOLE})
+_PURE = frozenset({CALLEE, COMPARED, METHOD, TEXT, WHOLE})
 
 
 MAX_INFOS = 4096

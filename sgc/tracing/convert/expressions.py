@@ -20,6 +20,7 @@ from sgc.tracing.code.operator_names import (
     FORMATTED,
     IDENTICAL,
     ITEM,
+    METHOD,
     MODULO,
     OPERATORS,
     OR_NONE,
@@ -34,6 +35,7 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
+from sgc.tracing.convert.live import with_live
 from sgc.tracing.convert.loops.comprehensions import with_loops
 from sgc.tracing.convert.loops.keyed import with_cells, with_keyed
 from sgc.tracing.convert.loops.mapped import with_mapped
@@ -70,21 +72,24 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     """
     if pieces.are_all:
         return with_pieces(tree, pieces)
+    if pieces.live:
+        tree = with_live(tree, pieces.live)
     tree = with_while_tests(tree)
     if pieces.has_references:
         tree = with_rows(with_cells(with_keyed(with_queues(tree, names), names), names), names)
-    mapped = with_mapped(with_matches(with_pieces(tree, pieces)), names)
+    is_live = bool(pieces.live)
+    mapped = with_mapped(with_matches(with_pieces(tree, pieces), is_live), names)
     flat = with_flat(with_named_generators(mapped, names), names)
-    looped = with_loops(with_spilled(flat, names), names)
+    looped = with_loops(with_spilled(flat, names, is_live=is_live), names, is_live)
     # What comprehensions have become are statements, too.
-    spilled = with_spilled(looped, names, "item")
-    converted: ast.Module = _Expressions(names, pieces.has_references).visit(spilled)
+    spilled = with_spilled(looped, names, "item", is_live)
+    converted: ast.Module = _Expressions(names, pieces.has_references, is_live).visit(spilled)
     return with_managers(converted)
 
 
 class _Expressions(ast.NodeTransformer):
-    def __init__(self, names: ModuleNames, has_references: bool) -> None:
-        self._has_references = has_references
+    def __init__(self, names: ModuleNames, has_references: bool, is_live: bool) -> None:
+        self._has_references, self._is_live = has_references or is_live, is_live
         self._of_process = names.of_process
         self._called: ast.expr | None = None  # the function of the call that is visited
         self._n_scopes = self._n_held = 0
@@ -204,6 +209,8 @@ class _Expressions(ast.NodeTransformer):
             return node
         if held is not None:
             node.func = ast.copy_location(ast.NamedExpr(_stored(held, node), node.func), node)
+        if self._is_live and isinstance(node.func, ast.Attribute):
+            node.func.value = _call(METHOD, node.func.value, node.func.value)
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
         for keyword in node.keywords:

@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import TypeVar
 
-from sgc.tracing.code.operator_names import CLASS_PARTS, KEYED_PARTS, PARTS
+from sgc.tracing.code.operator_names import CLASS_PARTS, KEYED_PARTS, KNOWN, PARTS
 
 _PATTERNS = (ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchStar, ast.MatchAs,
              ast.MatchOr, ast.MatchMapping, ast.MatchClass)  # fmt: skip
@@ -26,14 +26,15 @@ _LOOKING = (ast.MatchSequence, ast.MatchSingleton, ast.MatchMapping, ast.MatchCl
 _Node = TypeVar("_Node", bound=ast.expr | ast.stmt)
 
 
-def with_matches(tree: ast.Module) -> ast.Module:
-    """Rewrites the tree's matches in place, where all patterns are of those kinds."""
-    return _Matches().visit(tree)  # type: ignore[no-any-return]
+def with_matches(tree: ast.Module, is_live: bool = False) -> ast.Module:
+    """Rewrites the tree's matches in place, where all patterns are of those kinds. is_live: Python
+    must go into no live object by others."""
+    return _Matches(is_live).visit(tree)  # type: ignore[no-any-return]
 
 
 class _Matches(ast.NodeTransformer):
-    def __init__(self) -> None:
-        self._n = 0
+    def __init__(self, is_live: bool) -> None:
+        self._n, self._is_live = 0, is_live
 
     def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -46,6 +47,8 @@ class _Matches(ast.NodeTransformer):
         if not any(isinstance(each, _LOOKING) for each in patterns):
             return node
         if not all(map(_is_rewritten, patterns)):
+            if self._is_live:
+                node.subject = _at(ast.Call(_loaded(KNOWN, node), [node.subject], []), node)
             return node
         subject = self._fresh()
         chain: list[ast.stmt] = []

@@ -46,15 +46,17 @@ _WORDS = frozenset({
 })  # fmt: skip
 
 
-def with_spilled(tree: ast.Module, names: ModuleNames, kind: str = "part") -> ast.Module:
+def with_spilled(
+    tree: ast.Module, names: ModuleNames, kind: str = "part", is_live: bool = False
+) -> ast.Module:
     """Rewrites the functions of a tree in place. A property is a call, too. kind: in the names of
-    the variables."""
+    the variables; is_live: whether methods may be those of live objects."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in names.properties:
             setattr(node, MAY_BE_USERS, isinstance(node.ctx, ast.Load))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            spiller = _Function(node, names, kind)
+            spiller = _Function(node, names, kind, is_live)
             node.body = spiller.body(node.body)
     return tree
 
@@ -72,7 +74,8 @@ _TRUTH = _Kept(False, False)
 class _Function:
     """One function's statements."""
 
-    def __init__(self, node: ast.FunctionDef, names: ModuleNames, kind: str) -> None:
+    def __init__(self, node: ast.FunctionDef, names: ModuleNames, kind: str, is_live: bool) -> None:
+        self._is_live = is_live
         self._rebound, self._replaced = names.rebound, names.replaced
         self._kind, self._n = kind, count(1)
         walrus = (each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr))

@@ -263,6 +263,9 @@ def joined(one: Type | None, other: Type | None) -> Type | None:
 def _joined_values(one: Type, other: Type) -> Type | None:
     """The type of a value that may be None, a text or a number, or any value out of JSON."""
     found = {one, other}
+    session: Any = current_session()
+    if types.LIVE in found or (session is not None and session.sites.is_live):
+        return types.LIVE if all(map(_is_simple, found - {types.LIVE})) else None
     if types.JSON in found and all(map(_is_simple, found - {types.JSON})):
         return types.JSON
     inner = {each.of if isinstance(each, OptionalType) else each for each in found} - {NOTHING}

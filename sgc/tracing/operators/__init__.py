@@ -11,9 +11,11 @@ from sgc.tracing.code.operator_names import (
     ALWAYS,
     AS_DICT,
     AS_SET,
+    AS_TEXT,
     AS_VALUE,
     ASCII,
     ATTRIBUTE,
+    BORN,
     CALLEE,
     CELL,
     CHOSEN,
@@ -26,12 +28,16 @@ from sgc.tracing.code.operator_names import (
     HASHED,
     IDENTICAL,
     IN_PYTHON,
+    IS_LIVE,
     IS_RUN_TIME,
     ITEM,
     KEYED_PARTS,
+    KNOWN,
+    LIVE,
     LOOPS,
     MATCHES,
     MERGED,
+    METHOD,
     MODULO,
     OR_NONE,
     OVER,
@@ -61,6 +67,9 @@ from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.code.spread import spread
 from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
+from sgc.tracing.operators.live.calls import method
+from sgc.tracing.operators.live.patterns import known
+from sgc.tracing.operators.live.pieces import as_text, born, is_live, live
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
 from sgc.tracing.operators.patterns import class_parts, keyed_parts
@@ -125,4 +134,10 @@ OPERATORS: dict[str, Any] = {
     MERGED: as_merged,
     PEEKED: peeked,
     POPPED: popped,
+    IS_LIVE: is_live,
+    LIVE: live,
+    BORN: born,
+    METHOD: method,
+    AS_TEXT: as_text,
+    KNOWN: known,
 }

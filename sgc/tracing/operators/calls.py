@@ -27,6 +27,7 @@ from sgc.tracing.code.calling import made_by, note_call, start_of
 from sgc.tracing.operators.attributes import getting_attributes
 from sgc.tracing.operators.cached import caching
 from sgc.tracing.operators.lists import LISTS, comparing_method
+from sgc.tracing.operators.live.calls import live_callee
 from sgc.tracing.operators.lookups import ORDERED, contains, getting, member_of
 from sgc.tracing.operators.models import of_pydantic
 from sgc.tracing.operators.reading import by_name, carries, guarded, is_librarys, told_apart
@@ -55,12 +56,22 @@ def callee(function: Any) -> Any:
 
     Replaces builtins and methods of Python's types; converts the user's own functions and methods.
     """
-    session = current_session()
+    session: Any = current_session()
     if session is None or not session.is_tracing:
         return function
     frame = sys._getframe(1)
     note_call(session, frame, function)
     function = refuse_asking(session, function, frame)
+    if session.sites.is_live:
+        found = live_callee(session, function, _callee)
+        if found is not None:
+            return found
+    return _callee(function)
+
+
+def _callee(function: Any) -> Any:
+    """What is called in the place of a function, where no live object is given."""
+    session: Any = current_session()
     kind = type(function)
     if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         receiver = function.__self__

@@ -15,6 +15,7 @@ from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.items import type_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.local import dict_of_objects
 from sgc.tracing.values.references.open_rows import copied_json, is_json
@@ -77,11 +78,15 @@ _SETS = (Lit(_code_of(set)), Lit(_code_of(frozenset)))
 
 def as_set(items: Any) -> Any:
     """The set that a comprehension makes of these items."""
+    if type(items) is AbstractLive:
+        return items.passed_to("set")
     return KNOWING[set](items)
 
 
 def as_dict(items: Any) -> Any:
     """The dict that a comprehension makes of these pairs."""
+    if type(items) is AbstractLive:
+        return items.passed_to("dict")
     found = dict_of_objects(items)
     if found is not None:
         return found
@@ -92,7 +97,9 @@ def hashed(item: Any, is_pair: bool) -> Any:
     """An item of a set, or a dict's key with its value. A key whose type is known only at run time
     is hashed by code, which fails as Python does."""
     key = item[0] if is_pair else item
-    if type(key) in (AbstractJson, AbstractObject):
+    if type(key) is AbstractLive:
+        key.is_hashed()
+    elif type(key) in (AbstractJson, AbstractObject):
         session: Any = current_session()
         session.coded(_OF_DICT if is_pair else _OF_SET, (key,), BOOL)
     elif not is_reference(key) and not _is_hashable(key):

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sgc.core.session import current_session
+from sgc.tracing.operators.live.patterns import sequence_parts
 from sgc.tracing.operators.texts import compared
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.json.dict_views import part_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 
 LISTS = (list, tuple, deque)
 _Key = Callable[[Any], Any]
@@ -33,6 +35,8 @@ def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any],
     """The parts of a sequence that a pattern of this many items matches, in a tuple; else an empty
     one. after: for a pattern with a starred part, the number of items behind it.
     """
+    if type(value) is AbstractLive:
+        return sequence_parts(value, before, after)
     if type(value) is AbstractRecord:
         if not value.is_a(tuple):
             return ()

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from sgc.core.session import current_session
+from sgc.core.session import Stream, current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
-from sgc.ir.types import Kind
+from sgc.ir.types import INT, TEXT, Kind
 from sgc.tracing.kinds.row_types import OBJECT, joined_item
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.operators.texts import compared, is_plain, seeing, text
@@ -29,6 +29,7 @@ from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.items import argument, type_of
 from sgc.tracing.values.json.dict_views import like, part_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
 _MAPS = (dict,)
@@ -39,6 +40,8 @@ _ROWS = (list, tuple)
 
 def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
+    if type(key) is AbstractLive and type(whole) is not AbstractLive:
+        key = key.as_(TEXT if isinstance(whole, (Stream, *_MAPS)) else INT)
     if isinstance(whole, enum.EnumType):
         whole = whole if type(key) is str and not is_abstract(text(key)) else {**whole.__members__}
     whole, key = plain_dict(whole), text(key)

@@ -25,6 +25,7 @@ from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.abstract_loops import Backwards, Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.reference import is_reference
 from sgc.tracing.values.references.rows import RowView, is_row
@@ -42,6 +43,8 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         known for each in _LOOPING for known in (each, KNOWING.get(each))
     ]:
         return False
+    if type(over) is AbstractLive:
+        return True
     if function is builtins.next and not _refers(over) and not _asks(called, sys._getframe(1)):
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):

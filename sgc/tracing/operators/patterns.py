@@ -8,7 +8,10 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.operators.attributes import attribute
 from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.operators.live.patterns import mapping_parts, object_parts
+from sgc.tracing.pieces.live import pythons
 from sgc.tracing.values.abstract import AbstractJson
+from sgc.tracing.values.live.abstract_live import AbstractLive
 
 # The types whose pattern has one part, the value itself.
 _WHOLE = (bool, dict, float, int, list, str, tuple)
@@ -17,6 +20,8 @@ _MISSING = object()
 
 def keyed_parts(value: Any, *keys: Any) -> tuple[list[Any], ...]:
     """The values of these keys, in a tuple; an empty one for what is no dict, or lacks a key."""
+    if type(value) is AbstractLive:
+        return mapping_parts(value, keys)
     if isinstance(value, AbstractJson):
         if not value.is_a(dict):
             return ()
@@ -38,6 +43,8 @@ def class_parts(value: Any, kind: Any, count: int, *names: str) -> tuple[list[An
 
     Raises TypeError, as Python does, if the class has fewer `__match_args__`.
     """
+    if type(value) is AbstractLive:
+        return object_parts(value, pythons(kind), count, names)
     is_whole = any(kind in (each, KNOWING.get(each)) for each in _WHOLE)
     if not is_whole and not isinstance(kind, type):
         stop(

@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
+from sgc.ir.types import BOOL
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.values.abstract import (
     AbstractBool,
@@ -21,6 +22,7 @@ from sgc.tracing.values.abstract import (
     pieces_of,
 )
 from sgc.tracing.values.computing import formatted_by
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.open_fork import EndedChild
 from sgc.tracing.values.references.heap import CELLS
 from sgc.tracing.values.references.reference import heap_of, is_reference
@@ -76,7 +78,7 @@ def returned(value: Any) -> Any:
 
 def or_none(value: Any) -> Any:
     """An operand of `is None`; whether an abstract value is None is decided."""
-    return value.or_none() if isinstance(value, AbstractJson) else value
+    return value.or_none() if isinstance(value, (AbstractJson, AbstractLive)) else value
 
 
 COMPARE = "compare them with ==; or " + INTERPRET
@@ -85,6 +87,8 @@ COMPARE = "compare them with ==; or " + INTERPRET
 def same(value: Any) -> Any:
     """An operand of `is`; None and bools are decided, so that they are None, True or False."""
     value = or_none(value)
+    if type(value) is AbstractLive:
+        stop("objects are compared with `is` in a chain", COMPARE)
     if is_reference(value):
         stop("objects are compared with `is` in a chain", COMPARE)
     if isinstance(value, AbstractJson) and value.is_a(bool):
@@ -107,6 +111,10 @@ def same(value: Any) -> Any:
 
 def identical(one: Any, other: Any) -> bool:
     """`one is other`."""
+    if type(one) is AbstractLive or type(other) is AbstractLive:
+        session = one.session if type(one) is AbstractLive else other.session
+        code = "def piece(a, b):\n    return a is b"
+        return bool(session.performed(code, (one, other), (BOOL,), True)[0])
     if is_reference(one) and is_reference(other):
         return bool(heap_of(one).are_same(one, other))
     if is_reference(one) or is_reference(other):

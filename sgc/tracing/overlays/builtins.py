@@ -37,6 +37,7 @@ from sgc.tracing.values.abstract_loops import Items, Iterated, Loop, Mixed, Numb
 from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
+from sgc.tracing.values.live.abstract_live import AbstractLive, LiveItems
 from sgc.tracing.values.open_fork import OpenFork
 from sgc.tracing.values.references.dicts import ReferenceDict
 from sgc.tracing.values.references.rows import is_row
@@ -107,12 +108,14 @@ class _Long:
 def _listed(items: Any) -> Any:
     """The characters of a text known only at run time; any other iterable itself."""
     found = text(items)
+    if type(found) is AbstractLive:
+        return LiveItems(found)
     return found.session.characters_of(found) if isinstance(found, AbstractText) else items
 
 
 def _enumerate(items: Any, start: Any = 0) -> Any:
     items = _listed(items)
-    if isinstance(items, (AbstractList, OpenFork)):
+    if isinstance(items, _LISTED):
         return Numbered(items.session, Items(items.iterated()), whole(start))
     if (found := numbered(items, start)) is not None:
         return found
@@ -124,7 +127,7 @@ def _enumerate(items: Any, start: Any = 0) -> Any:
     return enumerate(items, start)
 
 
-_LISTED = (AbstractList, OpenFork)
+_LISTED = (AbstractList, OpenFork, LiveItems)
 
 
 def _is_known(items: Any) -> bool:
@@ -146,6 +149,10 @@ def _zip(*iterables: Any, strict: Any = False) -> Any:
     if len(listed) < len(lists):
         parts = [each.iterated() if isinstance(each, _LISTED) else each for each in lists]
         return Mixed(listed[0].session, parts, strict)
+    forks = [each for each in lists if type(each) is OpenFork]
+    for each in lists:
+        if forks and type(each) is LiveItems:
+            each.is_as_long_as(forks[0].n_items())
     return Items(*(each.iterated() for each in lists), is_zipped=True, is_strict=strict)
 
 

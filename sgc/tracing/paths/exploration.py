@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from sgc.core.symbols import Namer
+from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node, Ref
 from sgc.tracing.paths.segments import (
     Goto,
@@ -60,6 +61,26 @@ class Budget:
     runs: int = 256
     nodes: int = 5_000
     work: int = 1_000_000
+
+
+# Of a trace without live objects, before these are tried.
+WORK_ALONE = 1_000_000
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps that all runs of a trace take together. most: that they may, if there is another
+    way; is_spent: whether they did not suffice."""
+
+    most: int | None = None
+    n: int = 0
+    is_spent: bool = False
+
+    def refuse_more(self, program: str, where: str) -> None:
+        """Stops a trace that has taken long, where there is another way."""
+        if self.most is not None and self.n > self.most:
+            self.is_spent = True
+            raise TraceError(f"{program} has more than {self.most} steps of tracing", where=where)
 
 
 @dataclass(slots=True)

@@ -15,10 +15,10 @@ from sgc.tracing.pieces.text.function_checks import Originals
 from sgc.tracing.pieces.text.module_text import ModuleText
 
 
-def displayed(originals: Originals, value: Any) -> Made:
+def displayed(originals: Originals, value: Any, is_live: bool = False) -> Made:
     """Code for a value that no op makes, such as a set or a dict with numbers as keys. Raises
     NotData, CodeError."""
-    maker = EntryWriter(ModuleText(originals))
+    maker = EntryWriter(ModuleText(originals, is_live))
     expression = maker.written(value, "value")
     if any(maker.module.lost.values()):
         raise LostOrder("the order of a set is lost")

@@ -21,6 +21,7 @@ from sgc.tracing.values.abstract import (
     is_abstract,
 )
 from sgc.tracing.values.json.dict_views import dict_of, part_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 
 MAX_DEPTH = 20
 _SCALARS = (str, int, float, bool, type(None))
@@ -46,7 +47,7 @@ def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value can be an operand in the graph."""
     if is_abstract(value):
         is_one = isinstance(
-            value, (str, AbstractNumber, AbstractList, AbstractJson, AbstractRandom)
+            value, (str, AbstractNumber, AbstractList, AbstractJson, AbstractRandom, AbstractLive)
         )
         if is_one and isinstance(value, AbstractList):
             type_ = value.whole_type
@@ -60,7 +61,8 @@ def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
     if kind is dict and not all(type(key) is str and not has_marker(key) for key in value):
         return False
     items = value.values() if kind is dict else value
-    return all(is_operand(item, depth - 1) for item in items)
+    # A list is one in the graph, where no live object is.
+    return all(type(item) is not AbstractLive and is_operand(item, depth - 1) for item in items)
 
 
 def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:

@@ -35,6 +35,8 @@ class Outer:
     changers: frozenset[tuple[str, Changer]] = frozenset()
     objects: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
+    is_live: bool = False  # whether what a piece changes is live, and so changed in place
+    are_set: bool = False  # whether all that is read of streams is there
 
 
 class Holes(ast.NodeTransformer):
@@ -70,6 +72,8 @@ class Holes(ast.NodeTransformer):
     def sure(self, node: ast.AST) -> set[str]:
         """The names whose expressions may be evaluated before the piece."""
         streams = self._outer.streams
+        if self._outer.are_set:
+            return self.names
         read = {
             self._names.get(ast.unparse(each), "")
             for each in surely(node)

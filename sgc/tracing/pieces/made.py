@@ -110,7 +110,9 @@ class Sites:
     graph before statements, with the files and places of these; no_code_at: lines of which nothing
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
     before exploring took too long, so that there may be other pieces without that; layout: the
-    classes whose objects are references; files: of the functions that were met.
+    classes whose objects are references; files: of the functions that were met; is_live:
+    whether data are live objects; not_live: why pieces are not performed; asking: the methods
+    of classes that are no code, as they may ask.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -137,6 +139,9 @@ class Sites:
     is_guessed: bool = False
     layout: Layout = field(default_factory=Layout)
     files: set[str] = field(default_factory=set)
+    is_live: bool = False
+    not_live: dict[str, str] = field(default_factory=dict)
+    asking: dict[type, frozenset[str]] = field(default_factory=dict)
 
     def copy(self) -> Sites:
         """What is found from now on is not in the copy; pieces that run in Python are shared."""
@@ -171,8 +176,7 @@ class Sites:
         for name, found in made.classes.items():
             if self.layout.is_used and self.layout.classes.get(name) is found.kind:
                 raise NotData(f"objects of {name} are references")
-            if self.classes.setdefault(name, found).kind is not found.kind:
-                raise NotData(f"there are two classes {name}")
+        self.note_classes(made.classes)
         if self.layout.is_used and displays_in(made.code) & self.rows():
             raise NotData("dicts that it makes are references")
         if (
@@ -182,6 +186,13 @@ class Sites:
         ):
             raise NotData("copies of dicts are references")
         return made
+
+    def note_classes(self, found: Mapping[str, UserClass]) -> None:
+        """Notes the classes of some code; raises NotData if a name stands for two."""
+        for name, each in found.items():
+            self.asking[each.kind] = each.asking
+            if self.classes.setdefault(name, each).kind is not each.kind:
+                raise NotData(f"there are two classes {name}")
 
     def rows(self) -> frozenset[tuple[str, ...]]:
         """The keys of the program's dicts that are references, wherever its source has them."""
@@ -201,7 +212,8 @@ class Sites:
         in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
         has_references = self.layout.is_used
-        return Pieces(frozenset(as_code), in_python, are_all, valued, has_references)
+        live = filename if self.is_live else ""
+        return Pieces(frozenset(as_code), in_python, are_all, valued, has_references, live)
 
 
 def made_again(
@@ -314,7 +326,7 @@ def made(
     _refuse_adding(maker.module, piece, given)
     code = maker.code(piece, fresh)
     parsed = parse_code(code)
-    _refuse_order(piece, parsed, maker.module)
+    refuse_order(piece, parsed, maker.module)
     may_give = bool(maker.module.changeable & taken_names(parsed.functions))
     may_give = may_give or maker.module.has_objects
     has_outside = may_give or maker.module.has_nested
@@ -369,7 +381,7 @@ def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -
             raise NotData("reading a defaultdict changes it")
 
 
-def _refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
+def refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
     """Raises NotData if code may see the order of a set that it does not have."""
     lost = module.lost
     given = any(lost.get(name) for name in piece.targets)

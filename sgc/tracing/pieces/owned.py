@@ -24,6 +24,7 @@ from sgc.tracing.pieces.effects.holds import merged_names
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import FIXED
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
+from sgc.tracing.values.live.abstract_live import AbstractLive
 
 _OWN = "__sgc_"
 
@@ -40,7 +41,7 @@ class Holders(Protocol):
 
 def is_changeable(value: Any) -> bool:
     """Whether a value, or an item of a tuple or frozenset, is a mutable object."""
-    if isinstance(value, (AbstractList, AbstractRandom)):
+    if type(value) is AbstractLive or isinstance(value, (AbstractList, AbstractRandom)):
         return True
     if is_record(value):
         return not form_of(value) or any(map(is_changeable, parts_of(value).values()))

@@ -134,7 +134,7 @@ class Pieces:
     """The pieces of a file: those that become code that is data, and those that run in Python.
     are_all: nothing else is converted; as_values: variables that become values of the graph before
     statements, by the places of these; has_references: keys of `max` and the like are called in
-    loops.
+    loops; live: the file, if its data are live objects.
     """
 
     as_code: frozenset[Piece] = frozenset()
@@ -142,6 +142,7 @@ class Pieces:
     are_all: bool = False
     as_values: frozenset[tuple[Position, str]] = frozenset()
     has_references: bool = False
+    live: str = ""
 
     def within(self, has: Callable[[int], bool]) -> Pieces:
         """Those whose first line is one of some lines."""
@@ -151,6 +152,7 @@ class Pieces:
             self.are_all,
             frozenset(each for each in self.as_values if has(each[0][0])),
             self.has_references,
+            self.live,
         )
 
 
@@ -176,7 +178,10 @@ def piece_of(
     holes = Holes(outer, hoisted_of(node, hoisting, outer, defaulting))
     if hoisting is not Hoisting.NOTHING and not holes.n_hoisted:
         return None
-    plain = _tested(_listed(holes.filled(node), node, function, tree), tree, node)
+    filled = holes.filled(node)
+    # A live iterator goes on from turn to turn.
+    listed = filled if outer.is_live else _listed(filled, node, function, tree)
+    plain = _tested(listed, tree, node)
     place, found = position(node), names_of([plain])
     if place is None or found.outer or found.deletes or not _is_whole(plain):
         return None
@@ -199,8 +204,10 @@ def piece_of(
     if writes & names_of(holes.given.values()).reads:
         return None
     inputs = first | (writes & sure) - written
-    changes = changed_names(plain, inputs, dict(outer.changers))
-    changes |= outer.defaulting & read_by_key(plain) & inputs
+    changes = frozenset[str]()
+    if not outer.is_live:
+        changes = changed_names(plain, inputs, dict(outer.changers))
+        changes |= outer.defaulting & read_by_key(plain) & inputs
     if changes and not isinstance(node, ast.stmt):
         return None
     nonlocals = changes & outer.free

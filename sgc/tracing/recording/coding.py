@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
@@ -23,6 +24,7 @@ from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import Places, chosen, growing, now_at
 from sgc.tracing.pieces.displayed import displayed
 from sgc.tracing.pieces.forms import is_operand, plain_key
+from sgc.tracing.pieces.live import given_code
 from sgc.tracing.pieces.made import (
     DISPLAYED,
     MAX_PIECES,
@@ -46,6 +48,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import as_data, type_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.heap import LIVE, Heap
 from sgc.tracing.values.references.reference import is_reference
@@ -91,6 +94,35 @@ class Coding(Origins):
             self.held.hold(value, _changeable_in(args))
         return abstract(value, self)
 
+    @unhooked
+    def performed(
+        self,
+        code: str,
+        args: Sequence[Any],
+        gives: Sequence[types.Type],
+        is_sure: bool = False,
+        is_whole: bool = False,
+    ) -> list[Any]:
+        if self.ended is not None and isinstance(sys.exc_info()[1], GeneratorExit):
+            raise GeneratorExit  # a generator is freed after the run: it ends without a word
+        if not is_whole and not all(map(_is_given, args)):
+            try:
+                found = given_code(self, code, args)
+            except (NotData, CodeError) as error:
+                stop(f"a value known only at run time is used beside another: {error}", INTERPRET)
+            code, args = found.code, found.args
+        fields: dict[str, Any] = {"args": tuple([self.operand(arg) for arg in args])}
+        if len(gives) > 1:
+            fields["n"] = Lit(len(gives))
+        catches = not is_sure and self.is_caught()
+        if catches:
+            fields["catches"] = Lit(True)
+        results = [("v", type_) for type_ in gives]
+        symbols = self.emit("perform", results, code=Lit(code), **fields)
+        if catches:
+            self.raise_failed(symbols[0])
+        return [abstract(each, self) for each in symbols]
+
     def refuse_code(self, op: str) -> None:
         """Stops the trace at code of a line whose code is known to end a run."""
         if op == "evaluate" and here() in self.sites.no_code_at:
@@ -134,6 +166,8 @@ class Coding(Origins):
         kind = type(value)
         if kind in _LONE:
             return super().operand(value)
+        if kind is AbstractLive:
+            return Ref(value.symbol.name)
         if kind in LIVE:
             value = value.now()
             kind = type(value)
@@ -237,7 +271,7 @@ class Coding(Origins):
 
     @property
     def is_looking(self) -> bool:
-        if self.path is None or not self.sites.may_take:
+        if self.path is None or not self.sites.may_take or self.sites.is_live:
             return False
         explored = self.path.exploration
         return explored.work > LOOKED * explored.budget.work
@@ -286,7 +320,7 @@ class Coding(Origins):
     @unhooked
     def prefer_code(self, why: str) -> None:
         """Makes what is around the current place code, if it can be."""
-        piece = chosen(self, now_at(self.events.root))
+        piece = None if self.sites.is_live else chosen(self, now_at(self.events.root))
         if piece is not None and len(self.sites.pieces) < MAX_PIECES:
             self.sites.pieces[piece.key] = piece
             self.end(Pieced(why))
@@ -294,7 +328,7 @@ class Coding(Origins):
     @unhooked
     def before_changing(self) -> None:
         """Makes the statement code, if it can be: then what it changes is changed as in Python."""
-        piece = chosen(self, now_at(self.events.root))
+        piece = None if self.sites.is_live else chosen(self, now_at(self.events.root))
         if piece is not None and piece.changes and len(self.sites.pieces) < MAX_PIECES:
             self.sites.pieces[piece.key] = piece
             self.end(Pieced(f"{piece.key} may change what it is given"))
@@ -338,6 +372,11 @@ def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
                     yield from _changeable_in([part])
                 elif is_changeable(part):
                     yield part
+
+
+def _is_given(arg: Any) -> bool:
+    """Whether an argument of code on live objects is one, or cannot change."""
+    return type(arg) in _LONE or type(arg) is AbstractLive
 
 
 def _is_text(key: Any) -> bool:

@@ -110,6 +110,7 @@ class Merging(MapRecorder):
         try:
             reader = Reader(self)
             snapshot = reader.read(frames, self.loops, last)
+            self.path.exploration.work += reader.n_data
         except Opaque:
             self.path.exploration.hidden[str(loc or "")] += 1
             return

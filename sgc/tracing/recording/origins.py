@@ -62,6 +62,9 @@ class Origins(Merging):
         code = fields.get("code")
         return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
 
+    def is_performed(self, symbol: Symbol) -> bool:
+        return self.made.get(symbol.name, ("", {}))[0] == "perform"
+
     def _read_again(self, operand: Operand) -> Any:
         if isinstance(operand, Ref):
             symbol = Symbol(operand.name, self._types[operand.name])
@@ -102,7 +105,7 @@ class Origins(Merging):
     def _code_of(self, symbol: Symbol) -> str:
         """The name of the code's result that a value is or is taken from; else empty."""
         op, fields = self.made.get(symbol.name, ("", {}))
-        if op == "evaluate":
+        if op in ("evaluate", "perform"):
             return symbol.name
         args = fields.get("args")
         fn = fields.get("fn")

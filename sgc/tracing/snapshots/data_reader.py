@@ -25,6 +25,7 @@ from sgc.tracing.values.references.heap import CELLS
 from sgc.tracing.values.references.reference import is_reference, is_young
 
 MAX_NESTED = 20
+MAX_DATA = 20_000
 MAX_DISPLAYED = 16  # items of a dict that code makes
 _ABSTRACT = frozenset({
     AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject, AbstractRecord,
@@ -38,6 +39,7 @@ class DataReader:
 
     def __init__(self, session: Recorder) -> None:
         self._session = session
+        self.n_data = 0  # values that were read as data, of which a part may be read often
         self._around: list[int] = []  # ids of the objects around the one that is read as data
 
     def _pieces(self, text: str) -> Parts:
@@ -49,6 +51,9 @@ class DataReader:
     def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
         """A value as an item of a list in the graph; None if it cannot be one."""
         kind = type(value)
+        self.n_data += 1
+        if self.n_data > MAX_DATA:
+            return None
         if is_member(value):
             code = self._session.record_code(value)
             return Items((), (), MemberType.of(kind.__name__), code) if code else None

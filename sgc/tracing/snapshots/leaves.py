@@ -184,13 +184,15 @@ class Leaf:
             return None
         if symbol is not None:
             is_same_there = plain(symbol.type) == plain(type_)
+            is_same_there = is_same_there or type_ == types.LIVE  # what cannot change is as good
             return symbol.name if is_same_there else Cast(symbol.name, plain(type_))
         if self.is_list:
             return replace(self.data, type=type_.item) if self.data is not None else None
         first = self.parts[0] if self.parts else ""
         is_plain = len(self.parts) < 2 and not isinstance(first, Symbol)
         given = Lit(first) if is_plain else Text(self.parts)  # type: ignore[arg-type]
-        return given if first is None or self.type == type_ else Cast(given, plain(type_))
+        is_there = first is None or type_ in (self.type, types.LIVE)
+        return given if is_there else Cast(given, plain(type_))
 
 
 def type_of(data: Data) -> Type:

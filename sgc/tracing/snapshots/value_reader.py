@@ -40,6 +40,8 @@ from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.items import type_of as type_of_item
 from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.live.abstract_live import AbstractLive
+from sgc.tracing.values.live.outside import told
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.references.heap import CELLS
 from sgc.tracing.values.references.reference import class_of, is_reference, is_young, young_of
@@ -127,6 +129,10 @@ class ValueReader(DataReader):
             self._tokens.append("session")
         elif id(value) in self._seen:
             self._again(value, Place(holder, key))
+        elif kind is AbstractLive:
+            self._live(value, holder, key)
+        elif self._session.sites.is_live and (of := told(self._session, value)) is not None:
+            self._tokens.append(of)  # equal ones are not the same, and nothing changes one
         elif holder is not None and kind in _JSONS:
             self._json(value, Place(holder, key))
         elif kind is AbstractRandom or kind is Random:
@@ -194,6 +200,20 @@ class ValueReader(DataReader):
             tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
             self._leaves.append(Leaf(symbol.type, (symbol,), place.label, tokens, slots))
             self.places.append([place])
+
+    def _live(self, value: AbstractLive, holder: Any, key: Any) -> None:
+        """Reads a live object: a leaf by its symbol, as what it holds is no part of the graph."""
+        if holder is not None:
+            self._leaf_number()
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._tokens.append(AbstractLive)
+        self._value(value.symbol)
+        if holder is None:
+            return
+        place = Place(holder, key)
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        self._leaves.append(Leaf(types.LIVE, (value.symbol,), place.label, tokens, slots))
+        self.places.append([place])
 
     def _leaf(self, value: Any, place: Place) -> None:
         """Reads a value that may be widened, as part of the whole and as a leaf."""

@@ -36,6 +36,7 @@ from sgc.tracing.values.json.abstract_json import AbstractJson, seen
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.json.dict_views import like
 from sgc.tracing.values.json.known_json import known_dict
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.references.reference import class_of, is_of_rows, is_reference
 
@@ -90,6 +91,8 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
         return _one_of(symbol, symbol.type.arms, session)
     if isinstance(symbol.type, ObjectType):
         return AbstractObject(symbol, session)
+    if kind is Kind.LIVE:
+        return AbstractLive(symbol, session)
     if kind is Kind.JSON:
         return AbstractJson(symbol, session)
     return AbstractList(symbol, session)
@@ -163,7 +166,7 @@ def is_abstract(value: Any) -> bool:
     return issubclass(type(value), _ABSTRACT) or marked(value)
 
 
-_ABSTRACT = (AbstractText, AbstractNumber, AbstractList, AbstractRandom)
+_ABSTRACT = (AbstractText, AbstractNumber, AbstractList, AbstractRandom, AbstractLive)
 
 
 def marked(text: Any) -> bool:
@@ -173,6 +176,8 @@ def marked(text: Any) -> bool:
 
 def python_type(value: Any) -> type:
     """The type that a value has at run time."""
+    if type(value) is AbstractLive:
+        stop("the type of a value known only at run time is asked for", INTERPRET)
     if isinstance(value, AbstractText):
         return str
     if isinstance(value, AbstractObject):

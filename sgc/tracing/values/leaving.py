@@ -10,6 +10,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import (
+    OBJECT,
     MemberType,
     OptionalType,
     RecordType,
@@ -22,6 +23,7 @@ from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.dict_views import needs_list, part_of
+from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.references.as_data import data_of
 from sgc.tracing.values.references.reference import class_of, is_reference
 
@@ -29,6 +31,8 @@ from sgc.tracing.values.references.reference import class_of, is_reference
 def leaving(value: Any) -> Any:
     """A value to be returned, without named tuples known only at run time; stops the trace if it
     holds objects of the user's classes."""
+    if type(value) is AbstractLive:
+        return value.session.seen(value.as_(OBJECT))
     value = data_of(value)
     if is_reference(value):
         stop(

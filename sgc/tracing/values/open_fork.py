@@ -108,6 +108,7 @@ class OpenFork(ProgramStateGroup[Any]):
         trunk.paths_of_children()
         self._names, self._roles = dict(trunk._names), tuple(trunk.roles)
         self._generated = dict(trunk._generated)
+        self._unsure = set(trunk._unsure)
         self._phase = _Phase.NEW
         self._child: Child | None = None  # of the current turn
         self._last: Child | None = None  # the last one whose turn has ended
@@ -139,7 +140,7 @@ class OpenFork(ProgramStateGroup[Any]):
         self._fork, symbol = self.session.emit("child", results, stream=Ref(self._fork.name))
         trunk = self.src_state
         child = Child(self.session, trunk.function_name, symbol, trunk.path, self._names)
-        child.continues(self._roles, self._generated)
+        child.continues(self._roles, self._generated, self._unsure)
         child.of = self
         self._child = child
         return child

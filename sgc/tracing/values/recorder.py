@@ -94,6 +94,10 @@ class Recorder(Session):
         """The code that gave a value; else empty."""
 
     @abstractmethod
+    def is_performed(self, symbol: Symbol) -> bool:
+        """Whether code on live objects gave a value."""
+
+    @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
 
     @abstractmethod
@@ -115,6 +119,19 @@ class Recorder(Session):
     @abstractmethod
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         """The abstract result of code that is data; if it fails, raises the error for handlers."""
+
+    @abstractmethod
+    def performed(
+        self,
+        code: str,
+        args: Sequence[Any],
+        gives: Sequence[types.Type],
+        is_sure: bool = False,
+        is_whole: bool = False,
+    ) -> list[Any]:
+        """The abstract results of code on live objects; if it fails, raises the error for
+        handlers. is_sure: it cannot fail; is_whole: the code was made for these
+        arguments."""
 
     @abstractmethod
     def record_code(self, record: Any) -> str:

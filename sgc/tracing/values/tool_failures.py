@@ -107,6 +107,11 @@ def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
     """What an expression gives of an `error` of code: of that which the code raises once more."""
     told = error.__dict__
     session: Any = told["session"]
+    if told["is_live"]:
+        of = Symbol(told["symbol"].name, types.LIVE)
+        code = f"def piece(error):\n    return {expression}"
+        type_ = types.LIVE if type_ == OBJECT else type_
+        return session.performed(code, (of,), (type_,))[0]
     if not told["code"]:
         stop("what an error of several pieces of code, or of one that changes data, holds", _HINT)
     try:
@@ -180,7 +185,10 @@ def _raise(
         "value": session.read(failed), "session": session,
         "is_code": session.is_code(failed),
     }  # fmt: skip
-    raise _made(told, _matched(session, told["classes"], session.source_of(value)))
+    told["is_live"] = session.is_performed(value)
+    told["symbol"] = value
+    of = session if told["is_code"] else None
+    raise _made(told, _matched(session, told["classes"], session.source_of(value), of))
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
@@ -195,12 +203,12 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
     return False
 
 
-def _matched(session: Recorder, names: Any, code: str) -> tuple[type, ...]:
+def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> tuple[type, ...]:
     """The handlers' classes that the failure belongs to, by a decision for each. code: what failed,
-    if that is code; it raises no class of the program's that it does not name."""
+    if that is code without live objects; it raises no class of the program's that it does not name;
+    of: as in `_name_of`."""
     found: list[type] = []
     others: list[type] = []
-    of = session if code else None
     for each in handled_classes():
         if each in _ALWAYS or not issubclass(each, Exception):
             continue

@@ -20,7 +20,7 @@ REPLIES = ("a,bb,ccc", "", "dddd,e", "bb", "yes")
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
 
 
 @dataclass

@@ -152,7 +152,7 @@ def points(s):
     ids=lambda each: each.__name__,
 )
 def test_values_of_several_types_are_as_in_python(program, monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     agree(program, REPLIES, n=8)
 
 
@@ -172,7 +172,7 @@ def counts(s):
 
 def test_a_dict_of_all_members_is_the_attributes_own(monkeypatch):
     """The `__init__` that has ended no longer counts as its holder."""
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     agree(counts, REPLIES, n=4)
 
 
@@ -187,7 +187,7 @@ def summed(s):
 
 
 def test_a_sum_of_a_set_with_floats_is_refused(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     with pytest.raises(TraceError, match="the order of a set"):
         tracer.trace(summed, is_full=True)
 
@@ -228,6 +228,6 @@ def members_that_leave(s):
     "program", [texts_and_members, lists_and_texts, members_that_leave], ids=lambda e: e.__name__
 )
 def test_what_cannot_be_told_apart_is_refused(program, monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     with pytest.raises(TraceError, match=r"different types|leaves the program"):
         tracer.trace(program, is_full=True)

@@ -129,13 +129,13 @@ def test_the_check_calls_a_len_of_the_programs_own():
 
 
 def test_objects_of_a_list_are_changed_through_other_lists(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     graph = agree(tasks, REPLIES, n=8)
     assert len(list(graph.nodes())) < 250
 
 
 def test_objects_that_refer_to_each_other(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     agree(tree, REPLIES, n=8)
 
 
@@ -156,7 +156,7 @@ def shared_list(s):
 
 
 def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     with pytest.raises(TraceError, match="a list was changed after"):
         tracer.trace(shared_list, is_full=True)
 
@@ -165,7 +165,7 @@ def _outcomes(
     seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch, made: Any = random_objects
 ) -> Counter[str]:
     """How many random programs are whole and equal to the interpreter, and how many are refused."""
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     monkeypatch.syspath_prepend(folder)
     found: Counter[str] = Counter()
     for seed in seeds:

@@ -65,7 +65,7 @@ def shown_as_data(s: Any, n_plans: int) -> Any:
 
 
 def test_they_are_shown_as_data(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     agree(shown_as_data, REPLIES, n=3, n_plans=2)
 
 
@@ -84,7 +84,7 @@ def cut(s: Any, most: float = 4.0) -> Any:
 
 @pytest.mark.slow
 def test_a_while_whose_test_goes_over_objects(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
     agree(cut, REPLIES, n=6)
 
 

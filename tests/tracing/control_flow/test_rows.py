@@ -18,7 +18,7 @@ REPLIES = ("a,bb,ccc", "", "dddd,e", "bb", "yes", "3")
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(tracer, "_with_references", at_once)
+    monkeypatch.setattr(tracer, "_found", at_once)
 
 
 def whole(program, n=10, **arguments):

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 UNTRIED: dict[str, list[tuple[str, str]]] = {
+    "nobody is told: what stops without live objects is": [
+        ("operators/live/calls.py", "a call of a value known only at run time is no code: …"),
+        ("operators/live/calls.py", "…() is given a value known only at run time: …"),
+        ("operators/live/patterns.py", "`case {…, **rest}` of a value known only at run time"),
+        ("operators/live/patterns.py", "`case …(…)` of a value known only at run time: …"),
+        ("operators/live/patterns.py", "a key of a `case {…}` is known only at run time"),
+        ("operators/live/pieces.py", "an argument is an object, and data are live objects"),
+        ("operators/live/pieces.py", "the argument … is no data: …"),
+        ("recording/coding.py", "a value known only at run time is used beside another: …"),
+        ("values/abstract.py", "the type of a value known only at run time is asked for"),
+    ],
     "a limit on size, whose program would take too long here": [
         ("callees.py", "maps are nested deeper than …"),
         ("callees.py", "sgc.map calls more than … functions"),

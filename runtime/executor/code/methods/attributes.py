@@ -43,6 +43,8 @@ def attribute(of: Any, name: str) -> Any:
         own = None
     if own is not None and name in own:
         return own[name]
+    if name == "__name__" and isinstance(of, type):
+        return of.__name__
     if isinstance(of, type) and name in METHODS.get(of, ()):
         return METHODS[of][name]
     return _missing(of, name)

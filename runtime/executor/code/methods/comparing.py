@@ -14,6 +14,7 @@ from sgc.runtime.executor.code.fuel import (
     charge,
     check_key,
     check_keys,
+    current,
     measure,
 )
 from sgc.runtime.executor.code.iterators import metered
@@ -71,8 +72,23 @@ def _own_contains(a: Any, b: Any) -> bool:
     return a in metered(iter(b))
 
 
+_UNTOLD = frozenset({str, int, float, bytes, tuple, frozenset})
+
+
+def _is_same_live(a: Any, b: Any) -> bool:
+    """`a is b` of live objects; of equal texts and the like nothing says whether they are one."""
+    if type(a) in _UNTOLD and type(a) is type(b) and a == b:
+        raise NotAllowed(
+            f"code asks whether two equal values of the type {type(a).__name__} are one by `is`",
+            hint="compare them with ==, or run it with --interpret",
+        )
+    return a is b
+
+
 def is_same(a: Any, b: Any) -> bool:
     """`a is b`. Of objects of one class it is not told: one may be a copy of the other."""
+    if current().is_live:
+        return _is_same_live(a, b)
     if a is b:
         return True
     record = record_of(type(a)) if type(a) is type(b) else None

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from enum import EnumType
+from random import Random
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import (
@@ -19,6 +20,7 @@ from sgc.runtime.executor.code.fuel import (
     check_keys,
     check_power,
     checked,
+    current,
     measure,
 )
 from sgc.runtime.executor.code.iterators import drained, entries, is_iterable, more_for
@@ -150,7 +152,12 @@ def check_shown(value: Any, depth: int = 0) -> None:
 
 def has_address(value: Any) -> bool:
     """Whether a value's text contains its address: a function or an iterator."""
-    return (callable(value) and not isinstance(value, type)) or hasattr(type(value), "__next__")
+    is_called = callable(value) and not isinstance(value, type)
+    return (
+        is_called
+        or hasattr(type(value), "__next__")
+        or (type(value) is Random and current().is_live)
+    )
 
 
 _SHOWN = frozenset({str, bytes, *SMALL})

@@ -43,19 +43,20 @@ from sgc.tracing.convert.loops.substitutions import substitution
 from sgc.tracing.convert.module_names import ModuleNames
 
 
-def with_loops(tree: ast.Module, names: ModuleNames) -> ast.Module:
-    """Rewrites the tree's comprehensions in place, so that each is a loop too."""
-    _Functions(names).visit(tree)
+def with_loops(tree: ast.Module, names: ModuleNames, is_live: bool = False) -> ast.Module:
+    """Rewrites the tree's comprehensions in place, so that each is a loop too. is_live: the lists
+    that they make are live."""
+    _Functions(names, is_live).visit(tree)
     return tree
 
 
 class _Functions(ast.NodeVisitor):
-    def __init__(self, names: ModuleNames) -> None:
-        self._names = names
+    def __init__(self, names: ModuleNames, is_live: bool) -> None:
+        self._names, self._is_live = names, is_live
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names(self._names)
+        names = _Names(self._names, self._is_live)
         node.body = _body(node.body, names)
 
 
@@ -63,7 +64,8 @@ class _Names:
     """Makes names that no program has. rebound, replaced: the program's names and attributes that a
     call may set; yields, generators: whether it has generators, and the names of some."""
 
-    def __init__(self, of: ModuleNames) -> None:
+    def __init__(self, of: ModuleNames, is_live: bool) -> None:
+        self.is_live = is_live
         self._n, self.rebound, self.replaced = 0, of.rebound, of.replaced
         self.yields, self.generators = of.yields, of.generators
 

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from sgc.tracing.code.operator_names import AS_DICT, AS_SET, HASHED, LOOPS
+from sgc.tracing.code.operator_names import AS_DICT, AS_SET, BORN, HASHED, LOOPS
 
 Made = ast.ListComp | ast.GeneratorExp
 SCOPES = (
@@ -21,6 +21,8 @@ FIRST = "next"  # of a generator and a default: the first item ends it
 
 class Names(Protocol):
     """Makes names that no program has."""
+
+    is_live: bool
 
     def fresh(self, name: str = "") -> str: ...
 
@@ -94,12 +96,15 @@ class _Loop:
         made.generators[0].iter = loaded(it, made.generators[0].iter)
         self._made, self._result, self._decides = made, result, decides
         self._default = copy.deepcopy(default)
+        self._is_live = names.is_live
 
     def body(self) -> list[ast.stmt]:
         start: ast.expr = self._default or ast.List([], ast.Load())
         if self._decides is not None:
             start = ast.Constant(not self._decides)
         at = self._made.elt
+        if self._is_live and isinstance(start, ast.List):
+            start = ast.Call(loaded(BORN, at), [placed(start, at)], [])
         return [assigned(self._result, placed(start, at), at), *self._loops(self._made.generators)]
 
     def _loops(self, generators: Sequence[ast.comprehension]) -> list[ast.stmt]:

@@ -35,7 +35,7 @@ _DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 class UserClass:
     """A class whose source is known. methods: its functions, with their source; changing: the
     names of the methods that may change their object; uses: what its statement names, if that is no
-    source but was made for it.
+    source but was made for it; asking: methods that are no code, and left out.
     """
 
     kind: type
@@ -43,6 +43,7 @@ class UserClass:
     methods: tuple[tuple[ast.FunctionDef, FunctionType], ...]
     changing: frozenset[str]
     uses: Mapping[str, Any] = field(default_factory=dict)
+    asking: frozenset[str] = frozenset()
 
     @property
     def reads(self) -> set[str]:
@@ -77,8 +78,9 @@ class NoClass(Exception):
     """A class cannot be code."""
 
 
-def user_class(kind: type) -> UserClass:
-    """A class of the user's, by its source. Raises NoClass."""
+def user_class(kind: type, is_live: bool = False) -> UserClass:
+    """A class of the user's, by its source. is_live: its objects are, so that its methods may
+    change anything. Raises NoClass."""
     if issubclass(kind, BaseException):
         return _error(kind)
     called = None if _statements_of(kind) or not _is_of_module(kind) else made_by_call(kind)
@@ -92,7 +94,8 @@ def user_class(kind: type) -> UserClass:
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
     methods = tuple(_methods(kind, node))
-    return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+    changing = frozenset[str]() if is_live else _changing(kind, [each for each, _ in methods])
+    return UserClass(kind, node, methods, changing)
 
 
 def _error(kind: type) -> UserClass:

@@ -7,6 +7,7 @@ import builtins
 import copy
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -44,6 +45,7 @@ from sgc.tracing.pieces.text.function_checks import (
     refuse_defaults,
     refuse_hidden,
 )
+from sgc.tracing.pieces.text.functions import asked_of, in_defaults, named
 from sgc.tracing.pieces.text.library import known_library
 from sgc.tracing.pieces.text.plain import Plainer
 
@@ -60,8 +62,8 @@ def _text(node: ast.AST) -> str:
 class ModuleText:
     """Collects what a piece uses. originals: gives the user's own globals for a trace's."""
 
-    def __init__(self, originals: Originals) -> None:
-        self._originals = originals
+    def __init__(self, originals: Originals, is_live: bool = False) -> None:
+        self._originals, self._is_live = originals, is_live
         self._bound: dict[str, Any] = {}
         self._imports: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -76,6 +78,7 @@ class ModuleText:
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
+        self._refuse_asking(entry)
         self._refuse_attributes([entry, *self.nodes])
         is_changing = self._has_changers or may_mutate([entry, *self.nodes])
         constants, made = (
@@ -88,19 +91,34 @@ class ModuleText:
         ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
 
+    def _refuse_asking(self, entry: ast.FunctionDef) -> None:
+        """Refuses code that may call a method that is left out."""
+        asking = frozenset().union(*(each.asking for each in self.classes.values()))
+        for part in (entry, *self.nodes) if asking else ():
+            own = [each for each in part.body if getattr(each, "name", "") not in asking]
+            for each in (inner for node in own for inner in ast.walk(node)):
+                if isinstance(each, ast.Attribute) and each.attr in asking:
+                    raise NotData(f"{each.attr} is no code")
+
     def _line(self, name: str, text: str, is_changing: bool) -> str:
         """The line of a constant. One that code may change is marked, since it might by ways not
         seen here; and one of which it may only read a key that is not there."""
         value = self._bound[name]
-        is_kept = holds_defaulting(value) or (is_changing and not is_fixed(value))
+        may_change = is_changing or self._is_live  # or other code does that is given it
+        is_kept = holds_defaulting(value) or (may_change and not is_fixed(value))
         return f"{name} = {f'unchanged({text})' if is_kept else text}"
 
     def _refuse_attributes(self, parts: list[ast.FunctionDef | ast.ClassDef]) -> None:
         """Refuses attributes of functions: code has their bodies alone."""
         nodes = [node for part in parts for node in ast.walk(part)]
         # Of those themselves, what a name is bound to tells; a variable may be named as the entry.
-        inner = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and n not in parts}
-        for name in filter(None, map(_asked_of, nodes)):
+        methods = {id(n) for part in parts if isinstance(part, ast.ClassDef) for n in part.body}
+        inner = {
+            n.name
+            for n in nodes
+            if isinstance(n, ast.FunctionDef) and n not in parts and id(n) not in methods
+        }
+        for name in filter(None, map(asked_of, nodes)):
             if name in inner or isinstance(self._bound.get(name), FunctionType):
                 raise NotData(f"an attribute of the function {name} is used")
 
@@ -115,7 +133,8 @@ class ModuleText:
         return self._plainer().of(ast.parse(_text(node)))
 
     def _plainer(self) -> Plainer:
-        return Plainer(self._patterns(), [n for n, v in self._bound.items() if is_enumeration(v)])
+        enumerations = [n for n, v in self._bound.items() if is_enumeration(v)]
+        return Plainer(self._patterns(), enumerations, self._is_live)
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
@@ -197,14 +216,14 @@ class ModuleText:
         self._functions[name] = ""  # it may call itself
         self.needs_of(node, function)
         self._functions.pop(name)
-        made = _named(name, self.rewritten(node))
+        made = named(name, self.rewritten(node))
         self._nodes.append(made)
         self._functions[name] = ast.unparse(made)
 
     def _class(self, name: str, kind: type) -> None:
         """Adds a class of the user's, with what its bases, fields and methods use."""
         try:
-            found = user_class(kind)
+            found = user_class(kind, self._is_live)
             values = values_of(found)
         except NoClass as error:
             raise NotData(str(error)) from None
@@ -222,13 +241,26 @@ class ModuleText:
             if each in self._made:
                 raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
-        for node, function in found.methods:
+        asking = {node.name for node, function in found.methods if self._asks(name, node, function)}
+        self._in_class -= 1
+        made = self._with_values(copy.deepcopy(found.node), values)
+        if asking:
+            self.classes[name] = replace(found, asking=frozenset(asking))
+            made.body = [each for each in made.body if getattr(each, "name", "") not in asking]
+            made.body = made.body or [ast.Pass()]
+        self._classes[name] = ast.unparse(self._plainer().of(made))
+
+    def _asks(self, name: str, node: ast.FunctionDef, function: FunctionType) -> bool:
+        """Adds what a method uses; whether it is left out, as it is no code."""
+        try:
             if vars(function):
                 raise NotData(f"{name}.{node.name} has attributes")
             self.needs_of(node, function)
-        self._in_class -= 1
-        made = self._with_values(copy.deepcopy(found.node), values)
-        self._classes[name] = ast.unparse(self._plainer().of(made))
+        except NotData:
+            if not self._is_live or node.name.startswith("__"):
+                raise
+            return True
+        return False
 
     def changes_outside(self, changing: Collection[str], changers: Mapping[str, Changer]) -> bool:
         """Whether a function may change what it has not made, but for what `changers` say of it."""
@@ -247,7 +279,7 @@ class ModuleText:
                 raise NotData(f"{function.__name__} sets a variable of the function around it")
         names = self._originals(function.__globals__)
         own = {"super"} if "__class__" in cells else set()
-        for name in sorted((free_names(node) | _in_defaults(node)) - own):
+        for name in sorted((free_names(node) | in_defaults(node)) - own):
             if name in cells:
                 try:
                     self.bind(name, cells[name].cell_contents)
@@ -352,30 +384,3 @@ class ModuleText:
         """Whether a constant holds what can be changed."""
         constants = (*self._constants, *self._made)
         return any(holds_changeable(self._bound[name]) for name in constants)
-
-
-def _asked_of(node: ast.AST) -> str | None:
-    """The variable of which an expression uses an attribute."""
-    of: ast.expr | None = node.value if isinstance(node, ast.Attribute) else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-        of = node.args[0] if node.func.id in ("getattr", "setattr", "hasattr") else None
-    return of.id if isinstance(of, ast.Name) else None
-
-
-def _in_defaults(node: Function) -> set[str]:
-    defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
-    return names_of(defaults).reads
-
-
-def _named(name: str, module: ast.Module) -> ast.FunctionDef:
-    """The only function of a module under a name; a lambda becomes a function."""
-    (found,) = module.body
-    if isinstance(found, ast.FunctionDef):
-        found.name = name
-        return found
-    assert isinstance(found, ast.Expr)
-    assert isinstance(found.value, ast.Lambda)
-    function = ast.parse(f"def {name}(): pass").body[0]
-    assert isinstance(function, ast.FunctionDef)
-    function.args, function.body = found.value.args, [ast.Return(found.value.body)]
-    return ast.fix_missing_locations(function)

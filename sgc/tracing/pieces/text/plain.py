@@ -34,12 +34,17 @@ def _gone_over(node: ast.expr) -> ast.expr:
 class Plainer(ast.NodeTransformer):
     """Removes decorators, annotations and docstrings, and writes known patterns out.
 
-    enumerations: the names of those that the code has: each has its members once.
+    enumerations: the names of those that the code has: each has its members once; is_live: whether
+    objects are themselves, not copies.
     """
 
     def __init__(
-        self, patterns: Mapping[str, re.Pattern[str]], enumerations: Collection[str] = ()
+        self,
+        patterns: Mapping[str, re.Pattern[str]],
+        enumerations: Collection[str] = (),
+        is_live: bool = False,
     ) -> None:
+        self._is_live = is_live
         self._patterns = patterns
         self._enumerations = frozenset(enumerations)
         self._members: set[str] = set()  # variables that are members alone
@@ -91,7 +96,7 @@ class Plainer(ast.NodeTransformer):
         operands = [node.left, *node.comparators]
         for op, *both in zip(node.ops, operands, operands[1:], strict=False):
             is_known = any(isinstance(each, ast.Constant) or self._is_member(each) for each in both)
-            if isinstance(op, (ast.Is, ast.IsNot)) and not is_known:
+            if isinstance(op, (ast.Is, ast.IsNot)) and not (is_known or self._is_live):
                 raise NotData("whether two are the same object is not known of copies")
         for n, each in enumerate(node.comparators):
             if not isinstance(each, ast.Set):  # of one that is compared, no order is seen

@@ -1,0 +1,1 @@
+"""What converted code calls where a program's data are live objects."""

@@ -1,0 +1,282 @@
+"""Calls that take live objects, where what is around the call is no piece of code: of their
+methods, of Python's functions and classes, and of the language's words, which take texts and
+numbers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from random import Random
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.core.watching import unhooked
+from sgc.ir import types
+from sgc.ir.code import CodeError
+from sgc.ir.code_names import BUILTINS
+from sgc.lang.tools import Tool
+from sgc.tracing.kinds.members import is_enumeration
+from sgc.tracing.kinds.row_types import OBJECT
+from sgc.tracing.operators.live.pieces import asks, born
+from sgc.tracing.operators.live.results import gives_of
+from sgc.tracing.pieces.live import OF_PYTHON, call_code, pythons
+from sgc.tracing.pieces.text.classes import is_users
+from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.pieces.text.library import known_library
+from sgc.tracing.values.live.abstract_live import AbstractLive, LiveMethod
+
+
+def method(value: Any) -> Any:
+    """What has the methods of a value that are called."""
+    return _Methods(value) if type(value) is AbstractLive else value
+
+
+class _Methods:
+    """The methods of a live object."""
+
+    def __init__(self, of: AbstractLive) -> None:
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_PYTHON or _asking(self._of.session, name):
+            return functools.partial(_called, self._of, name)
+        # Before the arguments, which may put another in its place.
+        found = getattr(self._of, name)
+        return functools.partial(_called_as, self._of, name, found)
+
+
+def _asking(session: Any, name: str) -> bool:
+    """Whether a class of the program has a method of that name that may ask."""
+    return any(name in each for each in session.sites.asking.values())
+
+
+def _called_as(of: AbstractLive, name: str, found: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of a method that was looked up."""
+    if any(map(asks, (*args, *kwargs.values()))):
+        return _called(of, name, *args, **kwargs)
+    return _performed(of.session, "a", (found,), args, kwargs)
+
+
+def _called(of: AbstractLive, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A call of a method: traced if it asks, else code."""
+    session: Any = of.session
+    given = [*args, *kwargs.values()]
+    traced = {
+        kind: function
+        for kind, function in _methods(session, name).items()
+        if name in session.sites.asking.get(kind, ()) or any(map(asks, given))
+    }
+    if traced:
+        function = _chosen(of, traced)
+        return session.entered(function)(of, *args, **kwargs)
+    return _performed(session, f"a.{name}", (of,), args, kwargs)
+
+
+def _methods(session: Any, name: str) -> dict[type, FunctionType]:
+    """The methods of the program's classes of a name."""
+    found = {}
+    for each in session.sites.classes.values():
+        value = inspect.getattr_static(each.kind, name, None)
+        if isinstance(value, FunctionType):
+            found[each.kind] = value
+    return found
+
+
+def _chosen(of: AbstractLive, methods: dict[type, FunctionType]) -> FunctionType:
+    """The method of an object's class, by a decision for each class but the last."""
+    *others, (last, function) = methods.items()
+    for kind, each in others:
+        if _is_of(of, kind):
+            return each
+    if not _is_of(of, last):
+        raise AttributeError(f"it is no {last.__name__}")
+    return function
+
+
+def _is_of(of: AbstractLive, kind: type) -> Any:
+    session: Any = of.session
+    return _performed(session, "isinstance", (), (of, kind), {}, isinstance)
+
+
+@unhooked
+def _performed(
+    session: Any,
+    function: str,
+    own: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    of: Any = None,
+) -> Any:
+    """What a call gives; stops the trace if it is no code. The arguments are those of `_tried`."""
+    try:
+        return _tried(session, function, own, args, kwargs, of)
+    except (NotData, CodeError) as error:
+        stop(f"a call of a value known only at run time is no code: {error}", INTERPRET)
+
+
+@unhooked
+def _tried(
+    session: Any,
+    function: str,
+    own: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    of: Any = None,
+) -> Any:
+    """What a call gives; raises NotData and CodeError if it is no code. function: an expression, of
+    `a` if there is an object in `own`; of: what it is the name of."""
+    args = tuple(map(_untaken, args))
+    kwargs = {name: _untaken(each) for name, each in kwargs.items()}
+    code = call_code(session, function, own, args, kwargs, of)
+    gives = gives_of(code.code, code.args)
+    return session.performed(code.code, code.args, gives, is_whole=True)[0]
+
+
+def live_callee(session: Any, function: Any, otherwise: Callable[[Any], Any]) -> Any:
+    """What is called in the place of a function, or None."""
+    if type(function) is LiveMethod:
+        return functools.partial(_called, function.of, function.name)
+    if type(function) is AbstractLive:
+        return functools.partial(_called_as, function, "__call__", function)
+    if isinstance(function, MethodType) and _is_of_language(function.__func__):
+        return _fitted(function)
+    if isinstance(function, FunctionType) and _is_of_language(function):
+        return _fitted(function)
+    if isinstance(function, Tool):
+        return _Adopting(function, lambda value, _: value.as_(OBJECT))
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return None
+    own = pythons(function)
+    return _Taking(session, own, lambda: otherwise(function)) if _may_take(own) else None
+
+
+def _may_take(function: Any) -> bool:
+    """Whether code may call a function, so that it may be given live objects. What it may not is
+    called by the program itself: what is hidden in it is watched there."""
+    if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
+        return True
+    if not isinstance(function, (type, BuiltinFunctionType, FunctionType)) or function is Random:
+        return False
+    is_pythons = getattr(builtins, getattr(function, "__name__", ""), None) is function
+    if is_pythons:
+        return function.__name__ in BUILTINS and function is not print
+    return id(function) in known_library() or is_users(function)
+
+
+def _is_of_language(function: Any) -> bool:
+    return (getattr(function, "__module__", None) or "").startswith(("sgc.lang.", "sgc.programs."))
+
+
+def _untaken(value: Any) -> Any:
+    """Python's function, which converted code passes as one that handles abstract values."""
+    return value._function if type(value) is _Taking else value
+
+
+class _Taking:
+    """A function of Python's, a class or a method of a text, that may take live objects."""
+
+    def __init__(self, session: Any, function: Any, otherwise: Callable[[], Any]) -> None:
+        self._session, self._function, self._otherwise = session, function, otherwise
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if any(map(asks, given)):
+            return self._otherwise()(*args, **kwargs)
+        if not any(map(_holds, given)):
+            return self._made(args, kwargs)
+        function, name = self._function, ""
+        own: tuple[str, ...] = ()
+        if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
+            own, name = (function.__self__,), f"a.{function.__name__}"
+        else:
+            name = function.__name__
+        try:
+            return _tried(self._session, name, own, args, kwargs, None if own else function)
+        except (NotData, CodeError) as error:
+            if function is zip:  # a list that is known goes beside a live one
+                return self._otherwise()(*args, **kwargs)
+            stop(f"{name}() is given a value known only at run time: {error}", INTERPRET)
+
+    def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a call without live objects gives: a new one, if it makes what may be changed."""
+        function = self._function
+        if function in _MAKING or (is_users(function) and not is_enumeration(function)):
+            try:
+                return _tried(self._session, function.__name__, (), args, kwargs, function)
+            except (NotData, CodeError) as error:
+                self._session.sites.not_live[f"a call of {function.__name__}"] = str(error)
+        return self._otherwise()(*args, **kwargs)
+
+
+_MAKING = frozenset({list, dict, set, deque, Counter, defaultdict, OrderedDict})
+
+
+def _holds(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(map(_holds, value))
+    return type(value) is AbstractLive
+
+
+class _Fitting:
+    """A word of the language, a method of a stream or a tool. fit: makes an argument of a live
+    object, for a parameter's annotation."""
+
+    def __init__(self, function: Any, fit: Callable[[AbstractLive, str], Any]) -> None:
+        self._function, self._fit = function, fit
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(type(each) is AbstractLive for each in (*args, *kwargs.values())):
+            args, kwargs = self._fitted(args, kwargs)
+        return self._function(*args, **kwargs)
+
+    def _fitted(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        python = getattr(self._function, "python", self._function)
+        told = _annotations(getattr(python, "__func__", python))
+        names = [*told][isinstance(python, MethodType) :]
+        names += ["*"] * len(args)
+
+        def fit(value: Any, name: str) -> Any:
+            return self._fit(value, told.get(name, "")) if type(value) is AbstractLive else value
+
+        return (
+            tuple(fit(value, name) for name, value in zip(names, args, strict=False)),
+            {name: fit(value, name) for name, value in kwargs.items()},
+        )
+
+
+class _Adopting(_Fitting):
+    """A tool, whose result is live."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return born(super().__call__(*args, **kwargs))
+
+
+def _annotations(function: Any) -> dict[str, str]:
+    return {
+        name: str(each.annotation) for name, each in inspect.signature(function).parameters.items()
+    }
+
+
+def _fitted(function: Any) -> _Fitting:
+    return _Fitting(function, fit)
+
+
+def fit(value: AbstractLive, annotation: str) -> Any:
+    """A live object as an argument of a word, by the annotation of its parameter."""
+    if "Sequence[str]" in annotation or "list[str]" in annotation:
+        return value.as_(types.list_of(types.TEXT))
+    if "int" in annotation and "float" not in annotation:
+        return value.as_(types.INT)
+    if "float" in annotation:
+        return value.as_(types.FLOAT)
+    if "bool" in annotation:
+        return value.as_(types.BOOL)
+    if "Any" in annotation and "str" not in annotation:
+        return value.as_(OBJECT)
+    return value.as_(types.TEXT)

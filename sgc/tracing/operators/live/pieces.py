@@ -1,0 +1,236 @@
+"""The operators that converted code calls where a program's data are live objects."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Mapping
+from types import FrameType, FunctionType
+from typing import Any
+
+from sgc.core.session import Stream, current_session
+from sgc.core.stops import INTERPRET, stop
+from sgc.core.watching import unhooked
+from sgc.ir import types
+from sgc.ir.code import CodeError, parse_code
+from sgc.ir.types import Type
+from sgc.lang.definition import Definition
+from sgc.lang.group import ProgramStateGroup
+from sgc.lang.state import ProgramState
+from sgc.lang.tools import Tool
+from sgc.lang.words import Expr
+from sgc.tracing.kinds.ended import EndedState
+from sgc.tracing.kinds.members import is_member
+from sgc.tracing.kinds.records import is_record, parts_of
+from sgc.tracing.operators.code.run_time import is_run_time
+from sgc.tracing.operators.live.results import FIXED, gives_of
+from sgc.tracing.pieces.displayed import displayed
+from sgc.tracing.pieces.live import (
+    LiveCode,
+    bound_code,
+    is_of_graph,
+    live_code,
+    piece_at,
+    refuse_order_kept,
+)
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.values.abstract import AbstractList
+from sgc.tracing.values.live.abstract_live import AbstractLive
+from sgc.tracing.values.live.outside import is_outside
+from sgc.tracing.values.open_fork import EndedChild, OpenFork
+
+_STREAMS = (Stream, EndedChild)
+_ASKING = (Stream, EndedChild, EndedState, OpenFork, ProgramStateGroup, Definition, Tool, Expr)
+_MUTABLE = frozenset({list, dict, set, deque, Counter, defaultdict, OrderedDict})
+DISPLAYS = frozenset({"List", "Dict", "Set", "ListComp", "SetComp", "DictComp"})
+
+
+def is_live(key: str, *values: Any) -> bool:
+    """Whether a piece is performed by the run: if it takes what is known only at run time, or makes
+    what may be changed, and is code that is data."""
+    session: Any = current_session()
+    if session is None or not session.is_tracing or not session.sites.is_live:
+        return False
+    found = _written(session, key, values, sys._getframe(1))
+    return found is not None
+
+
+def live(key: str, *values: Any) -> Any:
+    """What a piece gives, or the values of the variables that it sets."""
+    session: Any = current_session()
+    found = _written(session, key, values, sys._getframe(1))
+    assert found is not None
+    piece, code, gives = found
+    results = session.performed(code.code, code.args, gives, is_whole=True)
+    if not piece.is_statement:
+        return results[0]
+    if not piece.writes:
+        return None
+    return results[0] if len(piece.writes) == 1 else tuple(results)
+
+
+@unhooked
+def _written(
+    session: Any, key: str, values: tuple[Any, ...], frame: FrameType
+) -> tuple[Piece, LiveCode, tuple[Type, ...]] | None:
+    """A piece, its code, and what it gives; None if the tracer goes on inside of it."""
+    piece = piece_at(key)
+    assert piece is not None
+    given = dict(zip(piece.inputs, values, strict=True))
+    streams = frozenset(name for name, each in given.items() if issubclass(type(each), _STREAMS))
+    if streams:
+        piece = piece_at(key, streams, True)
+        if piece is not None and not all(_is_there(each, given) for each in piece.given.values()):
+            piece = piece_at(key, streams)
+        if piece is None or not streams.isdisjoint(piece.inputs):
+            return None
+        if any(_key_of(of) not in {*given, None} for of in piece.given.values()):
+            return None
+        given = {
+            name: _read(piece.given[name], given) if name in piece.given else given.get(name)
+            for name in piece.inputs
+        }
+    if any(issubclass(type(each), (*_ASKING, BaseException)) for each in given.values()):
+        return None  # an error's class is known only as far as its handlers tell
+    is_made = key.rpartition(":")[2] in DISPLAYS
+    is_known = not streams and not is_run_time(*given.values())
+    if is_known and not is_made and not any(map(_has_live, given.values())):
+        return None
+    try:
+        made = live_code(session, piece, given, frame.f_globals)
+        gives = gives_of(made.code, made.args, max(1, len(piece.writes)))
+        is_kept = piece.is_statement or gives[0] not in FIXED
+        if is_kept and any(is_of_graph(each) for n, each in given.items() if n not in piece.given):
+            raise NotData("a list of the graph would be a copy")
+        refuse_order_kept(parse_code(made.code), made.lost, is_kept)
+        return piece, made, gives
+    except (NotData, CodeError) as error:
+        session.sites.not_live[key] = str(error)
+        return None
+
+
+def _has_live(value: Any, depth: int = 4) -> bool:
+    """Whether a function has live variables of those around it."""
+    if not isinstance(value, FunctionType) or not depth:
+        return False
+    for cell in value.__closure__ or ():
+        try:
+            found = cell.cell_contents
+        except ValueError:
+            continue
+        if type(found) is AbstractLive or (found is not value and _has_live(found, depth - 1)):
+            return True
+    return False
+
+
+def _is_there(node: Any, given: dict[str, Any]) -> bool:
+    """Whether a stream surely has the variable that is read."""
+    name = _key_of(node)
+    key = given.get(name) if name is not None else node.slice.value
+    stream = given.get(node.value.id)
+    return type(key) is str and isinstance(stream, ProgramState) and stream.has_surely(key)
+
+
+def _key_of(read: Any) -> str | None:
+    """The variable that has the key by which a stream is read."""
+    return getattr(getattr(read, "slice", None), "id", None)
+
+
+def _read(node: Any, given: dict[str, Any]) -> Any:
+    """What a piece reads of a stream."""
+    name = _key_of(node)
+    key = given[name] if name is not None else node.slice.value
+    return given[node.value.id][key]
+
+
+def born(value: Any, is_variables: bool = False) -> Any:
+    """A new list, dict or object of the program as a live one, unless it holds streams.
+    is_variables: a variable has it."""
+    n_holders = sys.getrefcount(value)
+    session: Any = current_session()
+    if session is None or not session.is_tracing or not session.sites.is_live:
+        return value
+    is_known = not isinstance(value, AbstractList)  # which only the tracer has, too
+    if is_known and n_holders > _N_OF_NEW + is_variables:
+        return value
+    return _born(session, value)
+
+
+def _n_holders(value: Any, is_variables: bool = False) -> int:
+    """As many as have a new value that `born` is given."""
+    return sys.getrefcount(value)
+
+
+_N_OF_NEW = _n_holders([])
+
+
+def live_arguments(session: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A program's arguments as live objects, which are the run's own: it ends with an error if the
+    program changes one, as its caller would not see it."""
+    if session.given:
+        stop("an argument is an object, and data are live objects", INTERPRET)
+    return {name: _argument(session, name, value) for name, value in arguments.items()}
+
+
+@unhooked
+def _argument(session: Any, name: str, value: Any) -> Any:
+    if isinstance(value, AbstractList):
+        return adopted(value)
+    if type(value) not in _MUTABLE or asks(value):
+        return value
+    constant = f"argument_{name}"
+    try:
+        code = bound_code(session, f"def piece():\n    return {constant}", {constant: value})
+    except (NotData, CodeError) as error:
+        stop(f"the argument {name!r} is no data: {error}", INTERPRET)
+    return session.performed(code, (), (types.LIVE,), is_sure=True, is_whole=True)[0]
+
+
+@unhooked
+def _born(session: Any, value: Any) -> Any:
+    if isinstance(value, AbstractList):
+        return adopted(value)
+    is_one = type(value) in _MUTABLE or (is_record(value) and not is_member(value))
+    if not is_one or is_outside(session, value) or asks(value):
+        return value
+    try:
+        made = displayed(session.originals, value, is_live=True)
+    except (NotData, CodeError) as error:
+        session.sites.not_live[f"a new {type(value).__name__}"] = str(error)
+        return value
+    session.sites.note_classes(made.classes)
+    return session.performed(made.code, made.args, (types.LIVE,), is_sure=True, is_whole=True)[0]
+
+
+def adopted(value: AbstractList) -> AbstractLive:
+    """A live copy of data of the graph."""
+    code = "def piece(a):\n    return a"
+    session: Any = value.session
+    found: AbstractLive = session.performed(code, (value,), (types.LIVE,), True, True)[0]
+    return found
+
+
+def asks(value: Any, depth: int = 6) -> bool:
+    """Whether a value is or holds a stream, a tool or a program."""
+    if issubclass(type(value), _ASKING) or depth == 0:
+        return True
+    if isinstance(value, dict):
+        parts: Any = [*value, *value.values()]
+    elif isinstance(value, (list, tuple, set, frozenset, deque)):
+        parts = value
+    elif is_record(value):
+        parts = parts_of(value).values()
+    else:
+        return isinstance(value, FunctionType)
+    return any(asks(each, depth - 1) for each in parts)
+
+
+def as_text(value: Any, is_first: bool = False) -> Any:
+    """An operand of `+` between texts that are appended: of a live object, code raises Python's own
+    error if it is none."""
+    if type(value) is not AbstractLive:
+        return value
+    expression = "a + ''" if is_first else "'' + a"
+    code = f"def piece(a):\n    return {expression}"
+    return value.session.performed(code, (value,), (types.TEXT,))[0]

@@ -1,0 +1,354 @@
+"""Code of pieces that work on live objects: these are given as they are, and may be changed."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from sgc.ir.code import Code, parse_code
+from sgc.ir.code_names import ADDED
+from sgc.tracing.code.trees import Function, Position, Tree, position, source_of, tree_of
+from sgc.tracing.kinds.members import is_member
+from sgc.tracing.pieces.holes import Outer
+from sgc.tracing.pieces.made import refuse_order
+from sgc.tracing.pieces.names import free_names, names_of
+from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.pieces.piece import Piece, piece_of
+from sgc.tracing.pieces.set_names import variables_of
+from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.pieces.text.entry import EntryWriter
+from sgc.tracing.pieces.text.function_checks import refuse_defaults, refuse_hidden
+from sgc.tracing.pieces.text.functions import named
+from sgc.tracing.pieces.text.module_text import ModuleText
+from sgc.tracing.values.abstract import AbstractList, is_abstract
+from sgc.tracing.values.live.outside import is_outside, outside
+
+_NODES = (ast.stmt, ast.expr)
+# The methods of Python's own containers and texts.
+OF_PYTHON = frozenset(
+    name
+    for kind in (list, dict, set, deque, str, tuple, Counter)
+    for name in vars(kind)
+    if not name.startswith("_")
+)
+
+
+def live_piece(
+    node: ast.stmt | ast.expr,
+    tree: Tree,
+    filename: str,
+    streams: frozenset[str] = frozenset(),
+    are_set: bool = False,
+) -> Piece | None:
+    """The piece that a node can be, if its inputs are live. streams: variables that are streams;
+    are_set: whether all that it reads of these is there."""
+    around = tree.above(node)
+    functions = [each for each in around if isinstance(each, ast.FunctionDef | ast.Lambda)]
+    if not functions:
+        return None
+    function, *outside = functions
+    free = _free(function, outside)
+    outer = Outer(free, streams, frozenset(), is_live=True, are_set=are_set)
+    return piece_of(node, function, outer, tree, filename)
+
+
+def _free(function: Function, around: Sequence[Function]) -> frozenset[str]:
+    """The variables of the functions around that a function has."""
+    outer = frozenset(name for each in around for name in variables_of(each))
+    return outer - frozenset(variables_of(function))
+
+
+def key_of(node: ast.stmt | ast.expr, filename: str) -> str:
+    """The name of a piece in converted code."""
+    place = position(node)
+    assert place is not None
+    return f"{filename}:{':'.join(map(str, place))}:{type(node).__name__}"
+
+
+@lru_cache(maxsize=4096)
+def piece_at(
+    key: str, streams: frozenset[str] = frozenset(), are_set: bool = False
+) -> Piece | None:
+    """The piece of a name; see `live_piece`."""
+    filename, *place, kind = key.rsplit(":", 5)
+    tree = tree_of(filename)
+    if tree is None:
+        return None
+    a, b, c, d = map(int, place)
+    node = nodes_of(tree).get(((a, b, c, d), kind))
+    return None if node is None else live_piece(node, tree, filename, streams, are_set)
+
+
+@lru_cache(maxsize=64)
+def nodes_of(tree: Tree) -> Mapping[tuple[Position, str], ast.stmt | ast.expr]:
+    """The statements and expressions of a file, by their places and kinds."""
+    found: dict[tuple[Position, str], ast.stmt | ast.expr] = {}
+    for node in tree.nodes:
+        place = position(node) if isinstance(node, _NODES) else None
+        if place is not None:
+            found.setdefault((place, type(node).__name__), node)  # type: ignore[arg-type]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCode:
+    """Code and its arguments. lost: the names of its sets that do not have their own order."""
+
+    code: str
+    args: tuple[Any, ...]
+    lost: frozenset[str] = frozenset()
+
+
+def live_code(
+    session: Any, piece: Piece, given: Mapping[str, Any], names: dict[str, Any]
+) -> LiveCode:
+    """The code of a piece for its inputs' values. Raises NotData, CodeError."""
+    found = names_of([piece.plain])
+    refuse_hidden(piece.plain)
+    for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
+        raise NotData(f"{name} is a name of such code")
+    writer = _Writer(session, found.reads | found.writes)
+    for name, value in given.items():
+        writer.take(name, value)
+    own = session.originals(names)
+    for name in sorted(found.reads - found.writes - set(piece.inputs)):
+        writer.module.need(name, own)
+    code = writer.whole(piece)
+    parsed = parse_code(code)
+    refuse_order(piece, parsed, writer.module)
+    _refuse_left(parsed)
+    session.sites.note_classes(writer.module.classes)
+    return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))
+
+
+def refuse_order_kept(code: Code, lost: frozenset[str], is_kept: bool) -> None:
+    """Refuses sets whose order code does not have, where something live may become of one: who sees
+    that is not known. lost: the names of some; is_kept: whether what the code makes is kept."""
+    parts = [part for part in code.body if part not in code.constants]
+    for each in code.constants:
+        if any(isinstance(node, ast.Set) and _is_folded(node) for node in ast.walk(each)):
+            lost |= names_of([each]).writes
+    nodes = [node for part in parts for node in ast.walk(part)]
+    looked_into = {
+        id(each)
+        for node in nodes
+        if isinstance(node, ast.Compare)
+        for op, each in zip(node.ops, node.comparators, strict=True)
+        if isinstance(op, (ast.In, ast.NotIn))
+    }
+    for node in nodes:
+        is_named = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        is_one = is_named and node.id in lost and is_kept  # type: ignore[attr-defined]
+        is_one = is_one or (isinstance(node, ast.Set) and _is_folded(node))
+        if is_one and id(node) not in looked_into:
+            raise NotData("the order of a set may be seen: sorted(xs) has one")
+
+
+def _is_folded(node: ast.Set) -> bool:
+    """Whether Python's compiler makes a display's set, in an order of its own."""
+    return len(node.elts) > 2 and all(isinstance(each, ast.Constant) for each in node.elts)
+
+
+def _refuse_left(code: Code) -> None:
+    """Refuses generators that have something to do when they are left before their end: Python does
+    it when nothing has them any more, which a run does not know."""
+    for part in code.body:
+        for node in ast.walk(part):
+            is_block = isinstance(node, (ast.Try, ast.With))
+            if is_block and any(isinstance(each, _YIELDS) for each in ast.walk(node)):
+                raise NotData("a generator waits inside a block that has something to do then")
+
+
+_YIELDS = (ast.Yield, ast.YieldFrom)
+
+
+class _Writer(EntryWriter):
+    def __init__(self, session: Any, used: set[str]) -> None:
+        super().__init__(ModuleText(session.originals, is_live=True), used)
+        self._session = session
+        self._taken: dict[str, Any] = {}
+        self._inner: list[ast.stmt] = []  # functions that have variables of those around them
+
+    def take(self, name: str, value: Any) -> None:
+        refuse_known(self._session, value)
+        if name in self._taken:
+            if self._taken[name] is not value:
+                raise NotData(f"{name} stands for two things")
+            return
+        self._taken[name] = value
+        if type(value) is not tuple and is_changeable(value) and not is_abstract(value):
+            way = outside(self._session)[1].get(id(value))
+            if way is not None:
+                self._constant(name, way)
+                return
+        cells = _cells(value)
+        if cells:
+            self._closure(name, value, cells)
+        else:
+            super().take(name, value)
+
+    def _constant(self, name: str, way: str) -> None:
+        """Adds a variable that has a module's list, dict or object, or a part of one."""
+        root = way.partition("[")[0].partition(".")[0]
+        names = outside(self._session)[0]
+        if root in self._used and root != name:
+            raise NotData(f"{root} stands for two things")
+        self.module.bind(root, names[root], self._session.originals(names))
+        if way != name:
+            self._before.append((name, None, way))
+
+    def _closure(self, name: str, function: FunctionType, cells: Mapping[str, Any]) -> None:
+        """Adds a function of the program's that has variables of the function around it, as they
+        are now."""
+        node = source_of(function)
+        if node is None or any(isinstance(each, ast.Nonlocal) for each in ast.walk(node)):
+            raise NotData(f"{name} sets a variable of the function around it")
+        refuse_hidden(node)
+        refuse_defaults(node, function)
+        for each, cell in cells.items():
+            if each in self._used - self._taken.keys():
+                raise NotData(f"{each} stands for two things")
+            self.take(each, cell)
+        names = self._session.originals(function.__globals__)
+        for each in sorted(free_names(node) - cells.keys()):
+            self.module.need(each, names)
+        self._inner.append(named(name, self.module.rewritten(node)))
+
+    def entry_of(self, body: list[ast.stmt]) -> ast.FunctionDef:
+        return self._entry(body, ())
+
+    def whole(self, piece: Piece) -> str:
+        body = self.module.rewritten(piece.plain).body
+        if piece.is_statement:
+            names = ", ".join(piece.writes)
+            text = names if len(piece.writes) == 1 else f"[{names}]" if names else "None"
+            body = [*body, ast.Return(ast.parse(text, mode="eval").body)]
+        else:
+            (expression,) = body
+            body = [ast.Return(expression.value)]
+        return self.module.text(ast.fix_missing_locations(self._entry([*self._inner, *body], ())))
+
+
+def _cells(value: Any) -> dict[str, Any]:
+    """The variables that a function has of those around it."""
+    if not isinstance(value, FunctionType) or is_abstract(value):
+        return {}
+    pairs = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+    try:
+        return {name: cell.cell_contents for name, cell in pairs if name != "__class__"}
+    except ValueError:
+        raise NotData("a variable of the function around it is not set") from None
+
+
+_FIXED = (type, FunctionType, BuiltinFunctionType, ModuleType)
+
+
+def is_of_graph(value: Any) -> bool:
+    """Whether a value is a list or the like of the graph, or a tuple that holds one."""
+    if type(value) is tuple:
+        return any(map(is_of_graph, value))
+    return isinstance(value, AbstractList)
+
+
+def refuse_known(session: Any, value: Any) -> None:
+    """Refuses what is known while tracing and may be changed: code would have a copy of it."""
+    if is_abstract(value) or isinstance(value, _FIXED):
+        return
+    if type(value) is tuple:
+        for each in value:
+            refuse_known(session, each)
+    elif is_changeable(value) and not is_member(value) and not is_outside(session, value):
+        raise NotData(f"a {type(value).__name__} is known while tracing")
+
+
+def call_code(
+    session: Any,
+    function: str,
+    own: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    of: Any = None,
+) -> LiveCode:
+    """The code of a call. function: an expression, of `a` if there is an object in `own`; of: what
+    it is the name of. Raises NotData, CodeError."""
+    writer = _Writer(session, {"a"})
+    for each in own:
+        writer.take("a", each)
+    if of is not None:
+        writer.module.bind(function, of)
+    texts = []
+    for n, (name, value) in enumerate([*(("", each) for each in args), *kwargs.items()]):
+        value = pythons(value) if callable_code(value) else value
+        refuse_known(session, value)
+        if is_of_graph(value):
+            raise NotData("a list of the graph would be a copy")
+        text = writer.written(value, f"given_{n}") if not callable_code(value) else ""
+        if not text:
+            text = value.__name__ if isinstance(value, type) else f"given_{n}"
+            writer.module.bind(text, value)
+        texts.append(f"{name}={text}" if name else text)
+    (entry,) = ast.parse(
+        f"def piece({', '.join(writer.params)}):\n    return {function}({', '.join(texts)})"
+    ).body
+    assert isinstance(entry, ast.FunctionDef)
+    entry.name = writer.module.free_name("piece")
+    code = writer.module.text(entry)
+    parsed = parse_code(code)
+    _refuse_left(parsed)
+    refuse_order_kept(parsed, frozenset(writer.module.lost), is_kept=True)
+    session.sites.note_classes(writer.module.classes)
+    return LiveCode(code, tuple(writer.args))
+
+
+def pythons(function: Any) -> Any:
+    """Python's own function or type for one that stands for it while tracing."""
+    module = getattr(function, "__module__", None) or ""
+    is_ours = isinstance(module, str) and module.startswith(("sgc.tracing.", "builtins"))
+    if is_ours:
+        return getattr(builtins, getattr(function, "__name__", ""), function)
+    return function
+
+
+def callable_code(value: Any) -> bool:
+    """Whether a value is a function or class of the program's, which is code."""
+    return isinstance(value, (type, FunctionType, BuiltinFunctionType)) and not is_abstract(value)
+
+
+def bound_code(session: Any, text: str, names: Mapping[str, Any]) -> str:
+    """Code of a function that uses these names. Raises NotData, CodeError."""
+    module = ModuleText(session.originals, is_live=True)
+    for name, value in names.items():
+        module.bind(name, value)
+    (entry,) = ast.parse(text).body
+    assert isinstance(entry, ast.FunctionDef)
+    entry.name = module.free_name(entry.name)
+    code = module.text(entry)
+    parse_code(code)
+    session.sites.note_classes(module.classes)
+    return code
+
+
+def given_code(session: Any, text: str, args: Sequence[Any]) -> LiveCode:
+    """Code of a function that is given these arguments, some of which may be known while tracing:
+    it has them as constants. Raises NotData, CodeError."""
+    (entry,) = ast.parse(text).body
+    assert isinstance(entry, ast.FunctionDef)
+    names = [each.arg for each in entry.args.args]
+    inside = {each.id for each in ast.walk(entry) if isinstance(each, ast.Name)}
+    writer = _Writer(session, {*names, *inside})
+    for name, value in zip(names, args, strict=True):
+        if is_of_graph(value):
+            raise NotData("a list of the graph would be a copy")
+        writer.take(name, value)
+    made = writer.entry_of(entry.body)
+    code = writer.module.text(ast.fix_missing_locations(made))
+    parsed = parse_code(code)
+    refuse_order_kept(parsed, frozenset(writer.module.lost), is_kept=True)
+    session.sites.note_classes(writer.module.classes)
+    return LiveCode(code, tuple(writer.args))
