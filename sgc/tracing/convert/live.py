@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from sgc.tracing.code.operator_names import AS_TEXT, BORN, IS_LIVE, LIVE, TEXT
+from sgc.tracing.code.operator_names import AS_TEXT, BORN, IS_LIVE, KNOWN, LIVE, TEXT
 from sgc.tracing.code.trees import Tree, position, tree_of
 from sgc.tracing.convert.loops.looping import placed
 from sgc.tracing.pieces.live import OF_PYTHON, key_of, live_piece, nodes_of
@@ -99,6 +99,10 @@ class _Function:
     def _inside(self, node: ast.stmt) -> ast.stmt:
         if isinstance(node, ast.AugAssign) and getattr(node.target, "id", "") in self._asks:
             node.value = self._appended(node.value, is_whole=True)
+            return node
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            self._parts(node.exc)  # Python raises the error itself
+            node.exc = _call(KNOWN, node.exc, node.exc)
             return node
         for name, value in ast.iter_fields(node):
             if name == "iter" and _is_fixed(value):

@@ -197,6 +197,21 @@ def test_errors_go_to_their_handlers() -> None:
     agree(program, REPLIES, q="x")
 
 
+def test_errors_are_raised_as_python_does() -> None:
+    @sgc.function
+    def program(s, q: str):
+        log = []
+        s += q + sgc.gen("x", max_tokens=3)
+        log.append(s["x"])
+        if log[0] == "no":
+            raise RuntimeError(s["x"])
+        if log[0] == "3":
+            raise ValueError(f"{log}")
+        return log
+
+    agree(program, REPLIES, q="x")
+
+
 def test_what_is_no_text_cannot_be_appended() -> None:
     @sgc.function
     def program(s, q: str):

@@ -6,7 +6,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
     "nobody is told: what stops without live objects is": [
         ("operators/live/calls.py", "a call of a value known only at run time is no code: …"),
         ("operators/live/calls.py", "…() is given a value known only at run time: …"),
-        ("operators/live/patterns.py", "`case {…, **rest}` of a value known only at run time"),
+        ("operators/live/patterns.py", "Python itself looks into a value known only at run time"),
         ("operators/live/patterns.py", "`case …(…)` of a value known only at run time: …"),
         ("operators/live/patterns.py", "a key of a `case {…}` is known only at run time"),
         ("operators/live/pieces.py", "an argument is an object, and data are live objects"),

@@ -59,8 +59,8 @@ def _matched(
 
 
 def known(value: Any) -> Any:
-    """The subject of a `match` that Python itself goes into."""
+    """What Python itself looks into: the subject of a `match`, an error that is raised."""
     parts = value if isinstance(value, (tuple, list)) else (value,)
     if any(type(each) is AbstractLive for each in parts):
-        stop("`case {…, **rest}` of a value known only at run time", INTERPRET)
+        stop("Python itself looks into a value known only at run time", INTERPRET)
     return value
