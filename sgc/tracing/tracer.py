@@ -140,9 +140,8 @@ class _Tracing:
         if self.is_other:
             return None
         with self._begun() as (_, apart, alive):
-            try:
-                found = _of_live(alive, self.budget, self.report)
-            except (TraceError, VerifyError):
+            found = _of_live_or_none(alive, self.budget, self.report)
+            if found is None:
                 if not (self.classes or self.has_rows):
                     return None
                 found = _of_references(apart, self.classes, self.has_rows, self.budget, self.report)

@@ -111,8 +111,7 @@ class Sites:
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
     before exploring took too long, so that there may be other pieces without that; layout: the
     classes whose objects are references; files: of the functions that were met; is_live:
-    whether data are live objects; not_live: why pieces are not performed; asking: the methods
-    of classes that are no code, as they may ask.
+    whether data are live objects; asking: the methods of classes that are no code, as they may ask.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -140,7 +139,6 @@ class Sites:
     layout: Layout = field(default_factory=Layout)
     files: set[str] = field(default_factory=set)
     is_live: bool = False
-    not_live: dict[str, str] = field(default_factory=dict)
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
 
     def copy(self) -> Sites:

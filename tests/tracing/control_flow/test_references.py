@@ -3,19 +3,14 @@ changed. Nothing here relies on the trace check."""
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 import random_objects
 import random_rows
 from control_flow import agree, equal_or_refused
-from traced_at_once import at_once
+from traced_at_once import at_once, random_outcomes
 
 import sgc
 from sgc.errors import TraceError
@@ -161,36 +156,13 @@ def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
         tracer.trace(shared_list, is_full=True)
 
 
-def _outcomes(
-    seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch, made: Any = random_objects
-) -> Counter[str]:
-    """How many random programs are whole and equal to the interpreter, and how many are refused."""
-    monkeypatch.setattr(tracer, "_found", at_once)
-    monkeypatch.syspath_prepend(folder)
-    found: Counter[str] = Counter()
-    for seed in seeds:
-        name = f"{made.__name__}_{seed}"
-        (folder / f"{name}.py").write_text(made.source_of(seed))
-        importlib.invalidate_caches()
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        program = importlib.import_module(name).program
-        try:
-            graph = tracer.trace(program, is_full=True)
-        except TraceError:
-            found["refused"] += 1
-            continue
-        agree(program, made.REPLIES, n=4, graph=graph)
-        found["whole"] += 1
-    return found
-
-
 def test_random_programs_of_objects(tmp_path, monkeypatch):
-    assert _outcomes(range(7, 8), tmp_path, monkeypatch)["whole"]
+    assert random_outcomes(range(7, 8), tmp_path, monkeypatch, random_objects, at_once)["whole"]
 
 
 @pytest.mark.full_budget
 def test_random_programs_of_rows(tmp_path, monkeypatch):
-    assert _outcomes(range(0, 4), tmp_path, monkeypatch, random_rows)["whole"] == 4
+    assert random_outcomes(range(0, 4), tmp_path, monkeypatch, random_rows, at_once)["whole"] == 4
 
 
 @pytest.mark.slow
@@ -200,7 +172,7 @@ def test_random_programs_of_rows(tmp_path, monkeypatch):
 def test_many_random_programs(tmp_path, monkeypatch, made):
     """SEEDS=0:1000 runs others."""
     first, last = map(int, os.environ.get("SEEDS", "100:400").split(":"))
-    found = _outcomes(range(first, last), tmp_path, monkeypatch, made)
+    found = random_outcomes(range(first, last), tmp_path, monkeypatch, made, at_once)
     print(found)
     assert found["whole"] > found["refused"]
 

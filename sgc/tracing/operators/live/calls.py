@@ -103,17 +103,10 @@ def _is_of(of: AbstractLive, kind: type) -> Any:
 
 
 @unhooked
-def _performed(
-    session: Any,
-    function: str,
-    own: tuple[Any, ...],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    of: Any = None,
-) -> Any:
-    """What a call gives; stops the trace if it is no code. The arguments are those of `_tried`."""
+def _performed(session: Any, *call: Any) -> Any:
+    """What a call gives; stops the trace if it is no code. call: as of `_tried`."""
     try:
-        return _tried(session, function, own, args, kwargs, of)
+        return _tried(session, *call)
     except (NotData, CodeError) as error:
         stop(f"a call of a value known only at run time is no code: {error}", INTERPRET)
 
@@ -207,8 +200,8 @@ class _Taking:
         if function in _MAKING or (is_users(function) and not is_enumeration(function)):
             try:
                 return _tried(self._session, function.__name__, (), args, kwargs, function)
-            except (NotData, CodeError) as error:
-                self._session.sites.not_live[f"a call of {function.__name__}"] = str(error)
+            except (NotData, CodeError):
+                pass  # what is no code is called without live objects
         return self._otherwise()(*args, **kwargs)
 
 

@@ -105,9 +105,8 @@ def _written(
             raise NotData("a list of the graph would be a copy")
         refuse_order_kept(parse_code(made.code), made.lost, is_kept)
         return piece, made, gives
-    except (NotData, CodeError) as error:
-        session.sites.not_live[key] = str(error)
-        return None
+    except (NotData, CodeError):
+        return None  # what is no code is traced as without live objects
 
 
 def _has_live(value: Any, depth: int = 4) -> bool:
@@ -196,9 +195,8 @@ def _born(session: Any, value: Any) -> Any:
         return value
     try:
         made = displayed(session.originals, value, is_live=True)
-    except (NotData, CodeError) as error:
-        session.sites.not_live[f"a new {type(value).__name__}"] = str(error)
-        return value
+    except (NotData, CodeError):
+        return value  # an object that no code makes stays with the tracer
     session.sites.note_classes(made.classes)
     return session.performed(made.code, made.args, (types.LIVE,), is_sure=True, is_whole=True)[0]
 
