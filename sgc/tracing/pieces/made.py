@@ -111,7 +111,8 @@ class Sites:
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
     before exploring took too long, so that there may be other pieces without that; layout: the
     classes whose objects are references; files: of the functions that were met; is_live:
-    whether data are live objects; asking: the methods of classes that are no code, as they may ask.
+    whether data are live objects; asking: the methods of classes that are no code, as they may ask;
+    looked_up: the methods of live objects that were looked up in the classes.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -140,6 +141,7 @@ class Sites:
     files: set[str] = field(default_factory=set)
     is_live: bool = False
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
+    looked_up: set[str] = field(default_factory=set)
 
     def copy(self) -> Sites:
         """What is found from now on is not in the copy; pieces that run in Python are shared."""
@@ -186,11 +188,16 @@ class Sites:
         return made
 
     def note_classes(self, found: Mapping[str, UserClass]) -> None:
-        """Notes the classes of some code; raises NotData if a name stands for two."""
+        """Notes the classes of some code; raises NotData if a name stands for two, and Pieced if
+        a new one has a method that was looked up in those before it."""
+        has_new = False
         for name, each in found.items():
             self.asking[each.kind] = each.asking
+            has_new |= name not in self.classes and not self.looked_up.isdisjoint(dir(each.kind))
             if self.classes.setdefault(name, each).kind is not each.kind:
                 raise NotData(f"there are two classes {name}")
+        if has_new:
+            raise Pieced
 
     def rows(self) -> frozenset[tuple[str, ...]]:
         """The keys of the program's dicts that are references, wherever its source has them."""

@@ -282,3 +282,54 @@ def test_a_stream_is_no_live_object() -> None:
 
     with pytest.raises(TraceError):
         trace(program, is_full=True)
+
+
+class Asking:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def ask(self, s: Any) -> str:
+        s += f"n {self.n}" + sgc.gen("a", stop="\n")
+        return s["a"]
+
+
+class Told(Asking):
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def ask(self, s: Any) -> str:
+        return f"told {self.n}"
+
+
+class TwiceTold(Told):
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def ask(self, s: Any) -> str:
+        return Told.ask(self, s) + Asking.ask(self, s)
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_a_class_asks_in_its_own_way(turn: int) -> None:
+    """Whichever of the classes is met first."""
+    first, second, third = [Asking, Told, TwiceTold, Asking, Told][turn : turn + 3]
+
+    @sgc.function
+    def program(s):
+        s += "words" + sgc.gen("words", stop="\n")
+        found = []
+        for each in s["words"].split():
+            if each == "a":
+                found.append(first(1))
+            elif each == "b":
+                found.append(second(2))
+            else:
+                found.append(third(3))
+        found.sort(key=lambda each: -each.n)
+        answers = []
+        for each in found[:3]:
+            each.n += 1
+            answers.append(each.ask(s))
+        return answers, [each.n for each in found]
+
+    agree(program, REPLIES, 8)

@@ -64,20 +64,20 @@ def _called_as(of: AbstractLive, name: str, found: Any, *args: Any, **kwargs: An
 def _called(of: AbstractLive, name: str, *args: Any, **kwargs: Any) -> Any:
     """A call of a method: traced if it asks, else code."""
     session: Any = of.session
-    given = [*args, *kwargs.values()]
-    traced = {
-        kind: function
-        for kind, function in _methods(session, name).items()
-        if name in session.sites.asking.get(kind, ()) or any(map(asks, given))
-    }
-    if traced:
-        function = _chosen(of, traced)
-        return session.entered(function)(of, *args, **kwargs)
+    methods, takes_asking = _methods(session, name), any(map(asks, (*args, *kwargs.values())))
+    may_ask = any(name in session.sites.asking.get(each, ()) for each in methods)
+    if may_ask or (methods and takes_asking):
+        function = _chosen(of, methods)
+        if function is not None:
+            return session.entered(function)(of, *args, **kwargs)
+        if takes_asking and name not in OF_PYTHON:
+            raise AttributeError(f"the object has no method {name!r}")
     return _performed(session, f"a.{name}", (of,), args, kwargs)
 
 
 def _methods(session: Any, name: str) -> dict[type, FunctionType]:
     """The methods of the program's classes of a name."""
+    session.sites.looked_up.add(name)
     found = {}
     for each in session.sites.classes.values():
         value = inspect.getattr_static(each.kind, name, None)
@@ -86,15 +86,13 @@ def _methods(session: Any, name: str) -> dict[type, FunctionType]:
     return found
 
 
-def _chosen(of: AbstractLive, methods: dict[type, FunctionType]) -> FunctionType:
-    """The method of an object's class, by a decision for each class but the last."""
-    *others, (last, function) = methods.items()
-    for kind, each in others:
+def _chosen(of: AbstractLive, methods: dict[type, FunctionType]) -> FunctionType | None:
+    """The method of an object's class, by a decision for each class, or None. A class comes before
+    those that it is derived from, whose method it may have in its own way."""
+    for kind in sorted(methods, key=lambda each: -len(each.__mro__)):
         if _is_of(of, kind):
-            return each
-    if not _is_of(of, last):
-        raise AttributeError(f"it is no {last.__name__}")
-    return function
+            return methods[kind]
+    return None
 
 
 def _is_of(of: AbstractLive, kind: type) -> Any:
