@@ -52,7 +52,7 @@ def test_it_is_told_and_nothing_of_it_is_held(http_engine: HttpEngine) -> None:
 
 def test_a_stream_gets_an_event(http_engine: HttpEngine) -> None:
     n = stats_of(http_engine).expired_requests
-    answer = http_engine.ask("/v1/completions", {**LONG, "timeout": 0.2, "stream": True})
+    answer = http_engine.ask("/v1/completions", {**LONG, "timeout": 0.5, "stream": True})
     assert answer.status == 200
     assert len(answer.events) > 1
     assert answer.events[-1]["error"]["code"] == "deadline_exceeded"

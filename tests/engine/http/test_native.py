@@ -57,10 +57,11 @@ def test_ids_are_the_same_prompt_as_their_text(ask: Ask, tokenizer: Tokenizer) -
 
 
 def test_streamed_texts_grow_to_the_whole(ask: Ask) -> None:
-    whole = generate(ask, max_new_tokens=120).json
-    events = generate(ask, max_new_tokens=120, stream_=True).events
+    long = {"max_new_tokens": 1500, "ignore_eos": True}  # a busy machine sends many tokens at once
+    whole = generate(ask, **long).json
+    events = generate(ask, **long, stream_=True).events
     texts = [event["text"] for event in events]
-    assert len(texts) > 2  # a busy machine sends several tokens at once
+    assert len(texts) > 1
     assert all(b.startswith(a) for a, b in pairwise(texts))
     assert texts[-1] == whole["text"]
     assert [e["meta_info"]["finish_reason"] for e in events[:-1]] == [None] * (len(events) - 1)
