@@ -42,7 +42,6 @@ def run_traced(
             arguments = told(session, function, arguments, schemas)
             if session.sites.is_live:
                 arguments = live_arguments(session, arguments)
-            session.heap.begin()
         run_body(function, session, arguments)
         with told_at(function.loc):
             session.refuse_changes()

@@ -26,7 +26,7 @@ from sgc.tracing.code.calling import Calls
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace
 from sgc.tracing.kinds.held import Holdings
-from sgc.tracing.kinds.row_types import TOLD, DictType, plain
+from sgc.tracing.kinds.row_types import DictType, MemberType, plain
 from sgc.tracing.kinds.text_types import Known, known_text
 from sgc.tracing.paths.events import Events
 from sgc.tracing.paths.exploration import MustExplore
@@ -51,8 +51,6 @@ from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.computing import whole
 from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.leaving import leaving
-from sgc.tracing.values.references.fields import refuse_references
-from sgc.tracing.values.references.heap import Heap, whole_of
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
@@ -96,7 +94,7 @@ class TraceSession(Deciding):
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
-        self.held = Holdings(self.want_rows)
+        self.held = Holdings()
         self.copies: set[str] = set()
         self.new: set[str] = set()
         self.numbers: set[str] = set()
@@ -112,7 +110,6 @@ class TraceSession(Deciding):
         self.cached: dict[Any, Any] = {}  # what cached helpers have given
         self.made: dict[str, Made] = {}
         self.length_of: CodeType | None = None  # the `__len__` that an overlay has called
-        self.heap = Heap(self, self.sites.layout)
 
     def take(self, node: Node) -> None:
         self.n_taken += 1
@@ -237,9 +234,7 @@ class TraceSession(Deciding):
         return seen(value)
 
     def finish(self, ret_value: Any) -> None:
-        ret_value = self.returned(
-            whole_of(leaving(ret_value))
-        )  # once: what is widened is put there
+        ret_value = self.returned(leaving(ret_value))  # once: what is widened is put there
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
@@ -263,8 +258,6 @@ class TraceSession(Deciding):
         used = [name for operand in fields.values() for name in operand_refs(operand)]
         self.held.refuse_old(used)  # the copy that the graph has is another now
         holds = self.check_states(op, fields, used)
-        if self.heap.columns and not self.heap.is_own:
-            refuse_references(op, fields, [self._types.get(name) for name in used])
         if Flag.HOST in OPS[op].flags:
             self._refuse_objects(used)
         stored = [(hint, plain(type_)) for hint, type_ in results]
@@ -338,7 +331,7 @@ class TraceSession(Deciding):
             if fact is not None:
                 self._tests[symbol.name] = fact
         is_told = bool(args) and isinstance(args[0], Ref) and args[0] in self._told
-        is_read = fields.get("fn") == Lit("item") and isinstance(symbol.type, TOLD)
+        is_read = fields.get("fn") == Lit("item") and isinstance(symbol.type, MemberType)
         if is_read or (op == "evaluate" and len(args) == 1 and is_told):
             self._told[Ref(symbol.name)] = (op, fields)
         elif fields.get("fn") == Lit("as") and is_told:  # the same value

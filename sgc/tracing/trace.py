@@ -66,7 +66,7 @@ class Trace:
     _last: TraceSession | None = None  # of the last run
     _unnamed: TraceError | None = None  # why names must be known
     _may_guess = True
-    is_taken = False  # whether its graph, with references, is the program's
+    is_taken = False  # whether its graph is the program's
     _unguessed: Sites | None = None  # what was known before the first guess
 
     def __init__(
@@ -359,7 +359,7 @@ class Trace:
         run by PieceFound."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
-        if session.heap.has_refused or self.sites.is_live:  # code would make other objects
+        if self.sites.is_live:  # code would make other objects
             return
         places = [*stopped_at(stopped.__traceback__)]
         if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):

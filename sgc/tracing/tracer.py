@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -22,7 +22,6 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.convert.source import may_have_rows
 from sgc.tracing.paths.exploration import WORK_ALONE, Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
@@ -56,7 +55,7 @@ def trace(
     leaves: what follows a line that cannot be traced is left to the interpreter too. in_python: is
     filled in with the pieces of the program that run in Python; without it there are none.
     no_code_at: lines of which nothing becomes code. checked: compares the graph with the program;
-    if it finds that runs would fail, the graph with references is taken if that is right.
+    if it finds that runs would fail, the graph with live objects is taken if that is right.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -105,9 +104,8 @@ def _checked(graph: Graph, checked: Callable[[Graph], None], tracing: _Tracing) 
 
 @dataclass(slots=True)
 class _Tracing:
-    """How one program is traced. classes: those whose objects may be references in another graph
-    than the first; has_rows: whether dicts may be; is_other: whether the first graph has
-    references; is_live: whether it has live objects; may_be_live: whether it may have them."""
+    """How one program is traced. is_live: whether the first graph has live objects; may_be_live:
+    whether it may have them."""
 
     wanted: Wanted
     is_strict: bool
@@ -117,36 +115,23 @@ class _Tracing:
     budget: Budget
     is_full: bool
     report: Report
-    classes: Mapping[str, type] = field(default_factory=dict)
-    has_rows: bool = False
-    is_other: bool = False
     is_live: bool = False
     may_be_live: bool = True
 
     def first(self) -> Graph:
         """The graph of a program."""
-        with self._begun() as (trace, apart, alive):
+        with self._begun() as (trace, alive):
             other = alive if self.may_be_live else None
-            found = _found(trace, apart, other, self.budget, self.is_full, self.report)
-            self.classes = trace.sites.classes_met()
-            self.has_rows = _has_rows(trace)
-            self.is_other, self.is_live = apart.is_taken, alive.is_taken
+            found = _found(trace, other, self.budget, self.is_full, self.report)
+            self.is_live = alive.is_taken
             graph = narrowed(found)
         return self._verified(graph)
 
     def another(self) -> Graph | None:
-        """Another graph, with live objects or references; None if the first has them, or no other
-        could."""
-        if self.is_other:
-            return None
-        with self._begun() as (_, apart, alive):
+        """The graph with live objects, if there is one."""
+        with self._begun() as (_, alive):
             found = _of_live_or_none(alive, self.budget, self.report)
-            if found is None:
-                if not (self.classes or self.has_rows):
-                    return None
-                found = _of_references(apart, self.classes, self.has_rows, self.budget, self.report)
-            graph = narrowed(found)
-        return self._verified(graph)
+        return None if found is None else self._verified(narrowed(found))
 
     def _verified(self, graph: Graph) -> Graph:
         verify(graph)
@@ -154,8 +139,8 @@ class _Tracing:
         return graph
 
     @contextmanager
-    def _begun(self) -> Iterator[tuple[Trace, Trace, Trace]]:
-        """A trace, one that may have references, and one whose data may be live."""
+    def _begun(self) -> Iterator[tuple[Trace, Trace]]:
+        """A trace, and one whose data may be live."""
 
         def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
             each = begun(wanted)
@@ -165,8 +150,8 @@ class _Tracing:
                 error.needs = frozenset()  # these are the mapped function's arguments
                 raise
 
-        def begun(wanted: Wanted, is_apart: bool = False) -> Trace:
-            leaves, in_python = self.leaves and not is_apart, None if is_apart else self.in_python
+        def begun(wanted: Wanted, is_whole: bool = False) -> Trace:
+            leaves, in_python = self.leaves and not is_whole, None if is_whole else self.in_python
             return Trace(
                 wanted, self.is_strict, callees, in_place, leaves, in_python, self.no_code_at
             )
@@ -174,19 +159,14 @@ class _Tracing:
         callees = Callees(self.wanted.function, traced)
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             # Nothing else keeps them: their objects are gone before the next collection.
-            yield (
-                begun(self.wanted),
-                begun(self.wanted, is_apart=True),
-                begun(self.wanted, is_apart=True),
-            )
+            yield begun(self.wanted), begun(self.wanted, is_whole=True)
 
 
 def _found(
-    trace: Trace, apart: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
+    trace: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
 ) -> Graph:
     """The graph of a program. If some of it cannot be in it, or takes long to find, `alive` traces
-    the program with live objects, and then `apart` with references in the place of the objects of
-    its classes; the first is taken in which all of it is.
+    the program with live objects, and that is taken if all of it is in it.
     """
     trace.steps.most = None if alive is None else WORK_ALONE
     found = _tried(trace, budget, is_full, report)
@@ -197,12 +177,6 @@ def _found(
     if trace.steps.is_spent:
         trace.steps.most = None
         found = _tried(trace, budget, is_full, report)
-        is_part = isinstance(found, TraceError) or bool(report.deopt)
-    classes, has_rows = trace.sites.classes_met(), _has_rows(trace)
-    may_help = classes or (has_rows and trace.sites.layout.wants_rows)
-    if may_help and is_part:
-        with suppress(TraceError, VerifyError):
-            return _of_references(apart, classes, has_rows, budget, report)
     if isinstance(found, TraceError):
         raise found
     return found
@@ -232,26 +206,6 @@ def _of_live_or_none(alive: Trace, budget: Budget, report: Report) -> Graph | No
     with suppress(TraceError, VerifyError):  # what was found without live objects stands
         return _of_live(alive, budget, report)
     return None
-
-
-def _has_rows(trace: Trace) -> bool:
-    """Whether the program has dicts that may be references."""
-    return any(map(may_have_rows, trace.sites.files))
-
-
-def _of_references(
-    apart: Trace, classes: Mapping[str, type], has_rows: bool, budget: Budget, report: Report
-) -> Graph:
-    """The graph with references in the place of the objects of some classes, if all of the program
-    can be in it."""
-    layout, own = apart.sites.layout, Report()
-    layout.classes, layout.is_used = dict(classes), True
-    layout.has_rows = has_rows
-    graph = _traced(apart, budget, True, own)
-    for each in fields(own):
-        setattr(report, each.name, getattr(own, each.name))
-    apart.is_taken = True
-    return graph
 
 
 def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:

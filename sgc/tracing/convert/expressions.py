@@ -37,12 +37,9 @@ from sgc.tracing.code.operator_names import (
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 from sgc.tracing.convert.live import with_live
 from sgc.tracing.convert.loops.comprehensions import with_loops
-from sgc.tracing.convert.loops.keyed import with_cells, with_keyed
 from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
-from sgc.tracing.convert.loops.queued import with_queues
-from sgc.tracing.convert.loops.rowed import with_rows
 from sgc.tracing.convert.loops.while_tests import with_while_tests
 from sgc.tracing.convert.managers import with_managers
 from sgc.tracing.convert.matches import with_matches
@@ -75,21 +72,19 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     if pieces.live:
         tree = with_live(tree, pieces.live)
     tree = with_while_tests(tree)
-    if pieces.has_references:
-        tree = with_rows(with_cells(with_keyed(with_queues(tree, names), names), names), names)
     is_live = bool(pieces.live)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces), is_live), names)
     flat = with_flat(with_named_generators(mapped, names), names)
     looped = with_loops(with_spilled(flat, names, is_live=is_live), names, is_live)
     # What comprehensions have become are statements, too.
     spilled = with_spilled(looped, names, "item", is_live)
-    converted: ast.Module = _Expressions(names, pieces.has_references, is_live).visit(spilled)
+    converted: ast.Module = _Expressions(names, is_live).visit(spilled)
     return with_managers(converted)
 
 
 class _Expressions(ast.NodeTransformer):
-    def __init__(self, names: ModuleNames, has_references: bool, is_live: bool) -> None:
-        self._has_references, self._is_live = has_references or is_live, is_live
+    def __init__(self, names: ModuleNames, is_live: bool) -> None:
+        self._is_live = is_live
         self._of_process = names.of_process
         self._called: ast.expr | None = None  # the function of the call that is visited
         self._n_scopes = self._n_held = 0
@@ -142,7 +137,7 @@ class _Expressions(ast.NodeTransformer):
         if isinstance(op, ast.NotIn):
             found = _call(CONTAINS, node, node.left, right)
             return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
-        if _is_identity(op) and self._has_references and not _is_constant(node.left, right):
+        if _is_identity(op) and self._is_live and not _is_constant(node.left, right):
             same = _call(IDENTICAL, node, node.left, right)
             is_not = isinstance(op, ast.IsNot)
             return ast.copy_location(ast.UnaryOp(ast.Not(), same), node) if is_not else same

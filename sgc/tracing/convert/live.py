@@ -181,15 +181,17 @@ class _Function:
             piece = self._piece(node)
         if piece is None or not (piece.inputs or isinstance(node, _DISPLAYS)):
             self._parts(node)
-            if isinstance(node, _DISPLAYS) and not _is_known(node):
-                return _call(BORN, node, node)
-            return node
+            return self._made(node)
         key = placed(ast.Constant(key_of(node, self._filename)), node)
         inputs = [placed(ast.Name(name, ast.Load()), node) for name in piece.inputs]
         self._parts(node)
         again = [placed(ast.Name(name, ast.Load()), node) for name in piece.inputs]
         test = _call(IS_LIVE, node, key, *inputs)
-        return placed(ast.IfExp(test, _call(LIVE, node, key, *again), node), node)
+        return placed(ast.IfExp(test, _call(LIVE, node, key, *again), self._made(node)), node)
+
+    def _made(self, node: ast.expr) -> ast.expr:
+        """An expression that is traced: a list or the like that it makes is live."""
+        return _call(BORN, node, node) if isinstance(node, _DISPLAYS) else node
 
     def _parts(self, node: ast.expr) -> None:
         """Rewrites the parts of an expression that it evaluates in the function's own scope."""

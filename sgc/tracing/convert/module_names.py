@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sgc.tracing.code.modules.deques import Deques, deques_of
-from sgc.tracing.code.modules.rows import changed_keys, rows_of
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
 
 _SETTING = frozenset({"setattr", "delattr", "vars"})  # they set any attribute
@@ -23,10 +21,7 @@ class ModuleNames:
     mean a generator function of the module, everywhere in it; yields: whether any of its functions
     is a generator; of_process: those that it imports
     and that may mean a module with names of the process, or, with its name, such a name;
-    shows_in_loops: whether a class has a `__str__` that may go over what is known only at run time;
-    properties: those of its properties that branch, loop or call; rows: the places of dicts that
-    may be references; changes_dicts: whether it changes dicts by keys that it writes;
-    deques: variables that are deques, by their functions, and could be lists.
+    properties: those of its properties that branch, loop or call.
     """
 
     bound: frozenset[str]
@@ -35,11 +30,7 @@ class ModuleNames:
     generators: frozenset[str]
     yields: bool
     of_process: Mapping[str, tuple[str, str]]
-    shows_in_loops: bool = False
     properties: frozenset[str] = frozenset()
-    rows: frozenset[tuple[int, int]] = frozenset()
-    changes_dicts: bool = False
-    deques: Deques = frozenset()
 
     @classmethod
     def of(cls, tree: ast.Module) -> ModuleNames:
@@ -56,16 +47,8 @@ class ModuleNames:
         return cls(
             frozenset(n_bound), frozenset(rebound), frozenset(replaced), generators,
             any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes),
-            dict(_of_process(nodes)), _shows_in_loops(nodes), frozenset(_properties(nodes)),
-            frozenset(rows_of(tree)), bool(changed_keys(tree)),
-            deques_of(tree),
+            dict(_of_process(nodes)), frozenset(_properties(nodes)),
         )  # fmt: skip
-
-
-def _shows_in_loops(nodes: Iterable[ast.AST]) -> bool:
-    shown = [each for each in nodes if isinstance(each, ast.FunctionDef) and each.name == "__str__"]
-    loops = (ast.For, ast.ListComp, ast.GeneratorExp)
-    return any(isinstance(each, loops) for one in shown for each in ast.walk(one))
 
 
 def _properties(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -120,12 +120,6 @@ def _near(
         raise NoSource(f"its source cannot be read: {error}") from error
 
 
-def may_have_rows(filename: str) -> bool:
-    """Whether a file changes dicts by keys that it writes, so that some may be references."""
-    found = _sources.get(filename)
-    return found is not None and _file(filename, found[1], 0, False).names.changes_dicts
-
-
 @dataclass(eq=False, slots=True)
 class _Part:
     """Statements of a module that begin on lines of their own: the first and last line, and the

@@ -198,7 +198,7 @@ class Cells:
             cell = self.of_type(type_.of)
             cell.kinds.add("None")
             return cell
-        if isinstance(type_, DictType) and type_.form == "dict":
+        if isinstance(type_, DictType):
             held = (
                 self.new() if each is None else self.of_type(each)
                 for each in (type_.key, type_.value)
@@ -240,6 +240,6 @@ class Cells:
         key, value = (self.found(each) for each in cell.parts["dict"])
         is_empty = not key.names and not key.is_any
         if is_empty:
-            return DictType.of(None, None, "dict")
+            return DictType.of(None, None)
         of_key, of_value = self.type_of(key), self.type_of(value)
-        return DictType.of(of_key, of_value, "dict") if {of_key, of_value} <= {*FIXED} else None
+        return DictType.of(of_key, of_value) if {of_key, of_value} <= {*FIXED} else None

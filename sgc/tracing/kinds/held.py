@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,9 @@ class Held:
 
 class Holdings:
     """The objects that values of the graph hold, by the names of these; a value that is made of
-    another may hold what that does. before_refusing: is called when the trace is to stop.
-    """
+    another may hold what that does."""
 
-    def __init__(self, before_refusing: Callable[[], None] = lambda: None) -> None:
-        self._before_refusing = before_refusing
+    def __init__(self) -> None:
         self._held: list[Held] = []
         self._by: dict[str, frozenset[int]] = {}  # numbers of `_held`, by a value's name
 
@@ -85,7 +83,6 @@ class Holdings:
         for number in sorted(self._of(names)) if self._by else ():
             each = self._held[number]
             if each.is_old or frozen(each.value) != each.before:
-                self._before_refusing()
                 kind = "list" if symbol_in(each.value) else type(each.value).__name__
                 stop(
                     f"a {kind} was changed after it was put into a list or "

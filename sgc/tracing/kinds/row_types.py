@@ -6,13 +6,12 @@ dict. An object, as a result of code, may be a tuple, a set, or any other Python
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sgc.core import shapes
 from sgc.core.session import current_session
-from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
@@ -74,51 +73,15 @@ class RecordType(ObjectType):
 
 
 @dataclass(frozen=True, slots=True)
-class RefType(Type):
-    """The type of a reference to an object that is kept in columns of the graph: its number there.
-    name: of the object's class, or of the lists that an attribute of a class has."""
-
-    name: str = ""
-
-    @classmethod
-    def to(cls, name: str) -> RefType:
-        return cls(Kind.INT, name=name)
-
-
-@dataclass(frozen=True, slots=True)
 class DictType(ObjectType):
-    """The type of a dict that an attribute has. key, value: of its keys and values; None if nothing
-    was ever put into it; form: `dict`, `set`, `Counter`, or the type that a `defaultdict` calls.
-    """
+    """The type of a dict. key, value: of its keys and values; None if nothing was ever put in."""
 
     key: Type | None = None
     value: Type | None = None
-    form: str = ""
 
     @classmethod
-    def of(cls, key: Type | None, value: Type | None, form: str) -> DictType:
-        return cls(Kind.JSON, key=key, value=value, form=form)
-
-
-def holds_references(type_: Type) -> bool:
-    """Whether a value of this type may be or hold a reference."""
-    return next(referred(type_), None) is not None
-
-
-def referred(type_: Type | None) -> Iterator[str]:
-    """The names that a type's references are to: those that a value of it may be or hold."""
-    if isinstance(type_, RefType):
-        yield type_.name
-    elif isinstance(type_, DictType):
-        yield from referred(type_.key)
-        yield from referred(type_.value)
-    elif isinstance(type_, OptionalType):
-        yield from referred(type_.of)
-    elif isinstance(type_, (RowType, RecordType)):
-        for each in type_.row:
-            yield from referred(each)
-    elif type_ is not None:
-        yield from referred(type_.item)
+    def of(cls, key: Type | None, value: Type | None) -> DictType:
+        return cls(Kind.JSON, key=key, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +93,6 @@ class MemberType(ObjectType):
     @classmethod
     def of(cls, name: str) -> MemberType:
         return cls(Kind.JSON, name=name)
-
-
-@dataclass(frozen=True, slots=True)
-class UnionType(ObjectType):
-    """The type of a value that has one of several types and cannot be changed."""
-
-    arms: tuple[Type, ...] = ()
-
-    @classmethod
-    def of(cls, arms: Iterable[Type]) -> UnionType:
-        return cls(Kind.JSON, arms=tuple(arms))
-
-
-TOLD = (MemberType, UnionType)  # the program reads which it is, by decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +152,7 @@ def is_unchangeable(type_: Type) -> bool:
         return is_fixed and all(map(is_unchangeable, type_.row))
     if isinstance(type_, OptionalType):
         return is_unchangeable(type_.of)
-    if isinstance(type_, (RefType, MemberType, NothingType, UnionType)):
+    if isinstance(type_, (MemberType, NothingType)):
         return True
     return type_.kind in TEXTUAL or type_ in (types.INT, types.FLOAT, types.BOOL)
 
@@ -217,8 +166,6 @@ def plain(type_: Type) -> Type:
     if type_.item is not None:
         item = plain(type_.item)
         return type_ if item is type_.item and type(type_) is Type else types.list_of(item)
-    if isinstance(type_, RefType):
-        return types.INT
     return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
 
 
@@ -272,14 +219,12 @@ def _joined_values(one: Type, other: Type) -> Type | None:
     if found <= inner or len(inner) != 1:
         return None  # without None, they are of two types
     (of,) = inner
-    return optional(of) if of in _SCALARS or isinstance(of, RefType) else None
+    return optional(of) if of in _SCALARS else None
 
 
 def _is_simple(type_: Type) -> bool:
     """Whether a value is None or a text, number or bool, as far as its type says."""
-    if isinstance(type_, OptionalType):
-        return not holds_references(type_)
-    return type_ == NOTHING or type_ in _SCALARS
+    return isinstance(type_, OptionalType) or type_ == NOTHING or type_ in _SCALARS
 
 
 def joined_item(found: Iterable[Type]) -> Type:
@@ -294,8 +239,6 @@ def joined_item(found: Iterable[Type]) -> Type:
     joined_rows = _joined_rows(kinds)
     if joined_rows is not None:
         return joined_rows
-    if any(map(holds_references, kinds)):
-        return _joined_references(kinds)
     if any(map(holds_states, kinds)):
         return _joined_lists(kinds) or StateType.of((), None)
     if any(map(holds_objects, kinds)):
@@ -315,17 +258,6 @@ def _joined_rows(kinds: list[Type]) -> Type | None:
         return None
     columns = zip(*(row.row for row in rows), strict=True)
     return replace(rows[0], row=tuple(map(joined_item, columns)))
-
-
-def _joined_references(kinds: list[Type]) -> Type:
-    """The type of references and None, or of lists of references to one class."""
-    found = joined(*kinds) if len(kinds) == 2 else None
-    if found is None:
-        session: Any = current_session()
-        session.heap.unite(kinds)
-        session.heap.give_up_rows(kinds)
-        stop("objects of several classes, or objects and other values, are in one list", INTERPRET)
-    return found
 
 
 def _joined_lists(kinds: list[Type]) -> Type | None:

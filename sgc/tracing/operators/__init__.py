@@ -17,8 +17,6 @@ from sgc.tracing.code.operator_names import (
     ATTRIBUTE,
     BORN,
     CALLEE,
-    CELL,
-    CHOSEN,
     CLASS_PARTS,
     COMPARED,
     CONTAINS,
@@ -36,7 +34,6 @@ from sgc.tracing.code.operator_names import (
     LIVE,
     LOOPS,
     MATCHES,
-    MERGED,
     METHOD,
     MODULO,
     OR_NONE,
@@ -44,13 +41,9 @@ from sgc.tracing.code.operator_names import (
     OWN,
     OWNER,
     PARTS,
-    PEEKED,
     PIECE,
-    POPPED,
     READ_OF,
-    REST,
     RETURNED,
-    ROW,
     SAME,
     SLICE,
     SPREAD,
@@ -60,7 +53,6 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
 from sgc.tracing.operators.calls import callee
-from sgc.tracing.operators.chosen import chosen, peeked, popped, rest
 from sgc.tracing.operators.code.in_python import in_python
 from sgc.tracing.operators.code.pieces import as_value, piece
 from sgc.tracing.operators.code.run_time import is_run_time
@@ -86,9 +78,6 @@ from sgc.tracing.operators.texts import (
     text,
     whole,
 )
-from sgc.tracing.values.references.local import as_cell
-from sgc.tracing.values.references.open_rows import as_merged
-from sgc.tracing.values.references.rows import as_row
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -126,14 +115,7 @@ OPERATORS: dict[str, Any] = {
     UNCHANGED: unchanged,
     MATCHES: matches,
     FILLED: filled,
-    CHOSEN: chosen,
-    CELL: as_cell,
-    REST: rest,
     SPREAD: spread,
-    ROW: as_row,
-    MERGED: as_merged,
-    PEEKED: peeked,
-    POPPED: popped,
     IS_LIVE: is_live,
     LIVE: live,
     BORN: born,

@@ -85,12 +85,7 @@ def _callee(function: Any) -> Any:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
-        making = (
-            made_references(session, function)
-            or of_pydantic(function)
-            or member_of(function)
-            or _making(session, function)
-        )
+        making = of_pydantic(function) or member_of(function) or _making(session, function)
         return making or _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
@@ -115,12 +110,6 @@ def _callee(function: Any) -> Any:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function
-
-
-def made_references(session: Any, of: type) -> Callable[..., Any] | None:
-    """What makes the objects of a class as references; None if Python makes them."""
-    found: Callable[..., Any] | None = session.heap.making(of, session.entered)
-    return found
 
 
 def _making(session: Any, of: Any) -> Callable[..., Any] | None:
@@ -173,7 +162,7 @@ class _Unbound:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], AbstractJson) and not args[0].is_cell:
+        if args and isinstance(args[0], AbstractJson):
             args = (self._as_text(args[0]), *args[1:])
         if args and isinstance(args[0], str):
             return callee(getattr(text(args[0]), self._function.__name__))(*args[1:], **kwargs)

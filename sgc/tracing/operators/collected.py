@@ -16,11 +16,6 @@ from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.live.abstract_live import AbstractLive
-from sgc.tracing.values.references.dicts import ReferenceDict
-from sgc.tracing.values.references.local import dict_of_objects
-from sgc.tracing.values.references.open_rows import copied_json, is_json
-from sgc.tracing.values.references.reference import is_reference
-from sgc.tracing.values.references.rows import is_row
 
 _HASHABLE = TEXTUAL | {Kind.INT, Kind.FLOAT, Kind.BOOL}
 
@@ -31,13 +26,6 @@ def collected(of: type) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         (items,) = args if len(args) == 1 and not kwargs else (None,)
-        if of is dict and type(items) is ReferenceDict:
-            return items.copied()
-        if of is dict and is_row(items):
-            return items.copy()  # type: ignore[union-attr]
-        found = copied_json(items) if of is dict and is_json(items) else None
-        if found is not None:
-            return found
         if not _is_run_time(of, items):
             return of(*args, **kwargs)
         session: Any = current_session()
@@ -87,9 +75,6 @@ def as_dict(items: Any) -> Any:
     """The dict that a comprehension makes of these pairs."""
     if type(items) is AbstractLive:
         return items.passed_to("dict")
-    found = dict_of_objects(items)
-    if found is not None:
-        return found
     return KNOWING[dict](items)
 
 
@@ -102,7 +87,7 @@ def hashed(item: Any, is_pair: bool) -> Any:
     elif type(key) in (AbstractJson, AbstractObject):
         session: Any = current_session()
         session.coded(_OF_DICT if is_pair else _OF_SET, (key,), BOOL)
-    elif not is_reference(key) and not _is_hashable(key):
+    elif not _is_hashable(key):
         stop(
             f"a {'dict' if is_pair else 'set'} with keys whose type is known only at run time",
             hint="make the keys texts, str(key); or " + INTERPRET,

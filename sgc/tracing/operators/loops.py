@@ -18,17 +18,14 @@ from sgc.lang.definition import Definition
 from sgc.lang.group import ProgramStateGroup
 from sgc.lang.tools import Tool
 from sgc.tracing.kinds.ended import EndedState
-from sgc.tracing.kinds.row_types import holds_references
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.snapshots.objects import is_programs
 from sgc.tracing.values.abstract import AbstractList, is_abstract
-from sgc.tracing.values.abstract_loops import Backwards, Loop
+from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.open_fork import OpenFork
-from sgc.tracing.values.references.reference import is_reference
-from sgc.tracing.values.references.rows import RowView, is_row
 
 
 def loops(over: Any, function: Any = None, *called: str) -> bool:
@@ -45,30 +42,23 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         return False
     if type(over) is AbstractLive:
         return True
-    if function is builtins.next and not _refers(over) and not _asks(called, sys._getframe(1)):
+    if function is builtins.next and not _asks(called, sys._getframe(1)):
         return False
     if isinstance(over, (AbstractList, AbstractRange, Loop, OpenFork)):
         return True
-    if isinstance(over, ProgramStateGroup) or is_reference(over) or type(over) is RowView:
+    if isinstance(over, ProgramStateGroup):
         return True
     if type(over) is GeneratorType:
         return _is_of_run_time(over)
     if type(over) in _OF_SEVERAL:
         return any(_is_looped(each.container) for each in walked(over))
-    if _is_looped(over):
-        return True
-    # Where objects are references, what a comprehension decides is not code: paths merge in a loop.
-    return session.heap.is_used and type(over) in _KNOWN and len(over) <= MAX_KNOWN
+    return _is_looped(over)
 
 
 def _is_looped(over: Any) -> bool:
     return type(over) in (list, tuple) and any(map(_is_run_time, over))
 
 
-_EMPTY: dict[str, str] = {}
-_VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
-_KNOWN: tuple[type, ...] = (list, tuple, range, dict, *_VIEWS)
-MAX_KNOWN = 32  # items that are known while tracing
 _OF_SEVERAL = (builtins.zip, builtins.enumerate)
 _LOOPING = (builtins.any, builtins.all, builtins.next)
 
@@ -121,15 +111,6 @@ def _asks(called: tuple[str, ...], frame: FrameType) -> bool:
     return any(isinstance(each, (Tool, Definition)) for each in found)
 
 
-def _refers(over: Any) -> bool:
-    """Whether objects are gone over that code cannot look into."""
-    if type(over) is list:
-        return any(map(is_reference, over))
-    if isinstance(over, Backwards):
-        return _refers(over.items)
-    return isinstance(over, AbstractList) and (over.is_live or holds_references(over.whole_type))
-
-
 def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
     """Whether a generator of the program was given what is known only at run time."""
     frame = generator.gi_frame
@@ -137,8 +118,6 @@ def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
 
 
 def _is_run_time(value: Any) -> bool:
-    if is_reference(value):
-        return True
     return is_abstract(value) or isinstance(value, Stream) or type(value) is EndedState
 
 
@@ -151,8 +130,6 @@ def gone_over(over: Any) -> Any:
         return over
     if type(over) is range:
         return Numbers(session, over)
-    if is_row(over) or type(over) is RowView:
-        over = over.iterated()
     own = getattr(type(over), "__iter__", None)
     if type(own) is FunctionType and is_users_own(own.__code__, own.__globals__):
         found = session.entered(own)(over)

@@ -17,7 +17,6 @@ from sgc.tracing.operators.texts import is_plain, text
 from sgc.tracing.values.abstract import AbstractJson, AbstractText, is_abstract
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.json.abstract_object import AbstractObject
-from sgc.tracing.values.references.rows import is_row
 from sgc.tracing.values.text_methods import stand_in
 
 _CONVERSION = re.compile(
@@ -31,7 +30,7 @@ _REAL = "eEfFgG"
 
 def modulo(left: Any, right: Any) -> Any:
     """`left % right`."""
-    left, right = text(left), {**right} if is_row(right) else right
+    left = text(left)
     if not is_plain(left, "__mod__") or not any(map(is_abstract, _values(right))):
         return text(left % right)
     if not _CONVERSION.search(left):

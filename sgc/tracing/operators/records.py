@@ -16,8 +16,6 @@ from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.items import type_of
-from sgc.tracing.values.references.as_data import as_dict, as_tuple
-from sgc.tracing.values.references.reference import class_of, is_reference
 
 
 def _looking(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,8 +29,6 @@ def _looking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _as_dict(*args: Any, **kwargs: Any) -> Any:
     """`asdict`: a dict whose keys are known while tracing."""
-    if _is_reference(*args, **kwargs):
-        return as_dict(args[0])
     names = _names_of(*args, **kwargs)
     if names is None:
         return _looking(dataclasses.asdict)(*args, **kwargs)
@@ -41,17 +37,10 @@ def _as_dict(*args: Any, **kwargs: Any) -> Any:
 
 def _as_tuple(*args: Any, **kwargs: Any) -> Any:
     """`astuple`: a tuple whose length is known while tracing."""
-    if _is_reference(*args, **kwargs):
-        return as_tuple(args[0])
     names = _names_of(*args, **kwargs)
     if names is None:
         return _looking(dataclasses.astuple)(*args, **kwargs)
     return tuple(_parts(args[0], "astuple", names, range(len(names))))
-
-
-def _is_reference(*args: Any, **kwargs: Any) -> bool:
-    is_one = len(args) == 1 and not kwargs and is_reference(args[0])
-    return is_one and dataclasses.is_dataclass(class_of(args[0]))
 
 
 def _names_of(*args: Any, **kwargs: Any) -> list[str] | None:

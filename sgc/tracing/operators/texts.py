@@ -24,8 +24,6 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.computing import formatted_by
 from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.open_fork import EndedChild
-from sgc.tracing.values.references.heap import CELLS
-from sgc.tracing.values.references.reference import heap_of, is_reference
 
 
 def text(value: Any) -> Any:
@@ -89,8 +87,6 @@ def same(value: Any) -> Any:
     value = or_none(value)
     if type(value) is AbstractLive:
         stop("objects are compared with `is` in a chain", COMPARE)
-    if is_reference(value):
-        stop("objects are compared with `is` in a chain", COMPARE)
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
     if type(value) is EndedState:
@@ -115,12 +111,6 @@ def identical(one: Any, other: Any) -> bool:
         session = one.session if type(one) is AbstractLive else other.session
         code = "def piece(a, b):\n    return a is b"
         return bool(session.performed(code, (one, other), (BOOL,), True)[0])
-    if is_reference(one) and is_reference(other):
-        return bool(heap_of(one).are_same(one, other))
-    if is_reference(one) or is_reference(other):
-        return False
-    if type(one) in CELLS and type(other) in CELLS:
-        stop("whether two lists that attributes have are the same", COMPARE)
     return same(one) is same(other)
 
 

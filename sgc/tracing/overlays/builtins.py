@@ -39,8 +39,6 @@ from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.live.abstract_live import AbstractLive, LiveItems
 from sgc.tracing.values.open_fork import OpenFork
-from sgc.tracing.values.references.dicts import ReferenceDict
-from sgc.tracing.values.references.rows import is_row
 from sgc.tracing.watch.ambient import note_print
 
 
@@ -64,8 +62,6 @@ def _len(value: Any) -> Any:
     if isinstance(value, OpenFork):
         return value.n_items()
     if not is_abstract(value):
-        if is_row(value):
-            return value.length()
         own = getattr(type(value), "__len__", None)
         return _own_length(value, own) if type(own) is FunctionType else len(value)
     if isinstance(value, AbstractJson):
@@ -190,8 +186,6 @@ def _extreme(name: str, of_list: str) -> Callable[..., Any]:
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and type(args[0]) is ReferenceDict:
-            args = (args[0].in_any_order(),)
         if len(args) == 1 and not kwargs and _is_list(args[0]):
             return _over(args[0], of_list, args[0].item_type, ("ValueError",))
         if any(isinstance(arg, AbstractJson) for arg in args):
@@ -270,8 +264,6 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
 
 def _keys_of(items: Any) -> Any:
     """The keys of a dict out of JSON; any other value as it is."""
-    if type(items) is ReferenceDict:
-        return items.in_any_order()
     is_dict = isinstance(items, AbstractJson) and items.is_a(dict)
     return items.keys() if is_dict else items
 
@@ -293,8 +285,6 @@ def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args
 
 
 def _sum(items: Any, /, start: Any = 0) -> Any:
-    if type(items) is ReferenceDict:
-        items = items.in_any_order(is_sum=True)
     if not _is_list(items):
         return functools.reduce(_plus, items, start) if type(start) is list else sum(items, start)
     found = {items.item_type.kind, _kind(start)} - {Kind.BOOL}
@@ -314,8 +304,6 @@ def _some(name: str) -> Callable[[Any], Any]:
 
 
 def _list(*args: Any) -> Any:
-    if len(args) == 1 and type(args[0]) is ReferenceDict:
-        args = (args[0].as_list(),)
     return args[0][:] if len(args) == 1 and _is_list(args[0]) else list(*args)
 
 

@@ -15,7 +15,6 @@ from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.json.dict_views import part_of
 from sgc.tracing.values.json.known_json import known_json
-from sgc.tracing.values.references.as_data import data_of
 
 
 def _loads(text: Any, **options: Any) -> Any:
@@ -41,7 +40,6 @@ def _dumps(
     **options: Any,
 ) -> Any:
     """Writes data, whose parts may be abstract, as a text."""
-    value = data_of(value)
     if not _holds_abstract(value):
         return json.dumps(
             value,

@@ -215,7 +215,6 @@ class _Overlay:
         try:
             code = own_code(function)
             pieces = self._sites.places(code.co_filename, are_all=not self._is_converting)
-            self._sites.files.add(code.co_filename)
             if self._is_converting or pieces.in_python:
                 code = converted(code, self.original, pieces)
         except NoSource as error:

@@ -17,7 +17,6 @@ from sgc.ir import types
 from sgc.runtime.executor.functions.regex_functions import template_pieces
 from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
-from sgc.tracing.kinds.row_types import row_of
 from sgc.tracing.overlays.matches import AbstractMatch, Found
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, is_abstract
 from sgc.tracing.values.computing import computed
@@ -114,11 +113,6 @@ def _findall(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
     if not is_abstract(string):
         return pattern.findall(string, *places)
     n_groups = _shape(pattern, may_be_empty=False).n_groups
-    session: Any = current_session()
-    if n_groups > 1 and not places and session.heap.is_used:  # else the whole statement is code
-        call = f"re.findall({pattern.pattern!r}, text, {int(pattern.flags)})"
-        code = f"import re\ndef piece(text):\n    return {call}"
-        return session.coded(code, (string,), types.list_of(row_of([types.TEXT] * n_groups)))
     if n_groups > 1 or places:
         stop(
             "findall of several groups, or with a position",

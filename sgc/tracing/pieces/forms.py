@@ -10,7 +10,7 @@ from sgc.core.markers import has_marker
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of
-from sgc.tracing.kinds.row_types import holds_references, holds_states
+from sgc.tracing.kinds.row_types import holds_states
 from sgc.tracing.kinds.sets import order_is_fixed
 from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.values.abstract import (
@@ -50,8 +50,8 @@ def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
             value, (str, AbstractNumber, AbstractList, AbstractJson, AbstractRandom, AbstractLive)
         )
         if is_one and isinstance(value, AbstractList):
-            type_ = value.whole_type
-            return not holds_states(type_) and not holds_references(type_)
+            type_ = value.symbol.type
+            return not holds_states(type_)
         return is_one
     kind = type(value)
     if kind in _SCALARS:

@@ -14,8 +14,7 @@ from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.ir.types import Type
-from sgc.tracing.code.modules.rows import copies_dicts, displays_in, row_keys
-from sgc.tracing.code.trees import Position, tree_of
+from sgc.tracing.code.trees import Position
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.name_patterns import NamePattern
 from sgc.tracing.kinds.records import is_record
@@ -49,7 +48,6 @@ from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
-from sgc.tracing.values.references.reference import Layout, may_refer, row_name
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -109,8 +107,7 @@ class Sites:
     program's functions that may change their arguments; valued: variables that become values of the
     graph before statements, with the files and places of these; no_code_at: lines of which nothing
     becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
-    before exploring took too long, so that there may be other pieces without that; layout: the
-    classes whose objects are references; files: of the functions that were met; is_live:
+    before exploring took too long, so that there may be other pieces without that; is_live:
     whether data are live objects; asking: the methods of classes that are no code, as they may ask;
     looked_up: the methods of live objects that were looked up in the classes.
     """
@@ -137,8 +134,6 @@ class Sites:
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
     no_code_at: frozenset[str] = frozenset()
     is_guessed: bool = False
-    layout: Layout = field(default_factory=Layout)
-    files: set[str] = field(default_factory=set)
     is_live: bool = False
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
     looked_up: set[str] = field(default_factory=set)
@@ -171,20 +166,8 @@ class Sites:
         return True
 
     def note(self, made: Made) -> Made:
-        """Notes the classes of some code; raises NotData if a name stands for two, or if objects of
-        it are references."""
-        for name, found in made.classes.items():
-            if self.layout.is_used and self.layout.classes.get(name) is found.kind:
-                raise NotData(f"objects of {name} are references")
+        """Notes the classes of some code; raises NotData if a name stands for two."""
         self.note_classes(made.classes)
-        if self.layout.is_used and displays_in(made.code) & self.rows():
-            raise NotData("dicts that it makes are references")
-        if (
-            self.layout.has_rows
-            and row_name((), True) not in self.layout.plain
-            and copies_dicts(made.code)
-        ):
-            raise NotData("copies of dicts are references")
         return made
 
     def note_classes(self, found: Mapping[str, UserClass]) -> None:
@@ -199,26 +182,13 @@ class Sites:
         if has_new:
             raise Pieced
 
-    def rows(self) -> frozenset[tuple[str, ...]]:
-        """The keys of the program's dicts that are references, wherever its source has them."""
-        trees = [tree for each in self.files if (tree := tree_of(each)) is not None]
-        found = frozenset(keys for tree in trees for keys in row_keys(tree.module))
-        return frozenset(keys for keys in found if row_name(keys) not in self.layout.plain)
-
-    def classes_met(self) -> dict[str, type]:
-        """The classes of which the program, or code of it, has made objects, by their names: those
-        whose objects may be references."""
-        in_code = {name: found.kind for name, found in self.classes.items()}
-        return {name: of for name, of in in_code.items() if may_refer(of)} | self.layout.met
-
     def places(self, filename: str, are_all: bool = False) -> Pieces:
         """The pieces in a file. are_all: nothing else of it is converted."""
         as_code = (each for each in self.pieces.values() if each.filename == filename)
         in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
-        has_references = self.layout.is_used
         live = filename if self.is_live else ""
-        return Pieces(frozenset(as_code), in_python, are_all, valued, has_references, live)
+        return Pieces(frozenset(as_code), in_python, are_all, valued, live)
 
 
 def made_again(

@@ -284,7 +284,6 @@ def unowned(session: Any, value: Any, owned: bool, is_rebound: bool, is_outer: b
         is_free = owned or not is_changeable(value)
     if is_free:
         return ""
-    session.want_rows()
     return _changed(session, value) + ", while what it becomes is known only at run time"
 
 

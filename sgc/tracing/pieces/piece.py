@@ -133,15 +133,13 @@ class Piece:
 class Pieces:
     """The pieces of a file: those that become code that is data, and those that run in Python.
     are_all: nothing else is converted; as_values: variables that become values of the graph before
-    statements, by the places of these; has_references: keys of `max` and the like are called in
-    loops; live: the file, if its data are live objects.
+    statements, by the places of these; live: the file, if its data are live objects.
     """
 
     as_code: frozenset[Piece] = frozenset()
     in_python: frozenset[Piece] = frozenset()
     are_all: bool = False
     as_values: frozenset[tuple[Position, str]] = frozenset()
-    has_references: bool = False
     live: str = ""
 
     def within(self, has: Callable[[int], bool]) -> Pieces:
@@ -151,7 +149,6 @@ class Pieces:
             frozenset(each for each in self.in_python if has(each.place[0])),
             self.are_all,
             frozenset(each for each in self.as_values if has(each[0][0])),
-            self.has_references,
             self.live,
         )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
@@ -49,9 +49,6 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import as_data, type_of
 from sgc.tracing.values.live.abstract_live import AbstractLive
-from sgc.tracing.values.references.as_data import data_of
-from sgc.tracing.values.references.heap import LIVE, Heap
-from sgc.tracing.values.references.reference import is_reference
 
 # After this share of the budget's steps, the trace notes pieces that can become code, in case the
 # budget is spent.
@@ -67,7 +64,6 @@ class Coding(Origins):
     """
 
     sites: Sites
-    heap: Heap
     defaulting: set[str]
     events: Events
     max_turns: int | None
@@ -76,17 +72,7 @@ class Coding(Origins):
     view_parts: dict[str, str]  # which part of a dict each is
     stale: set[str]  # views of dicts that have changed since
 
-    def want_rows(self) -> None:
-        """Notes that the trace stops at what it could do if dicts were references."""
-        self.sites.layout.wants_rows = True
-
-    def begin_anew(self, why: str) -> NoReturn:
-        """Ends this trace; the next one knows what it has found."""
-        self.end(Pieced(why))
-
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
-        if type_ in _FIXED and not self.heap.is_own:  # no part of a row is in such a result
-            args = [*map(data_of, args)]
         operands = tuple([self.operand(as_data(self, arg)) for arg in args])
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
@@ -168,9 +154,6 @@ class Coding(Origins):
             return super().operand(value)
         if kind is AbstractLive:
             return Ref(value.symbol.name)
-        if kind in LIVE:
-            value = value.now()
-            kind = type(value)
         if issubclass(kind, AbstractList) and self.view_state(value.symbol) == "stale":
             stop(
                 "keys(), values() or items() of a dict, or groups of a list, that has changed "
@@ -178,8 +161,6 @@ class Coding(Origins):
                 hint="make a list of them first, list(d.items()) or groupby(list(xs)); or "
                 + INTERPRET,
             )
-        if is_reference(value):
-            return Ref(value.symbol.name)
         if kind is EndedState:
             return self._ended_operand(value)
         is_json = kind is dict and all(map(_is_text, value))

@@ -15,12 +15,9 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.tracing.kinds.row_types import (
     OBJECT,
-    RefType,
     holds_objects,
-    holds_references,
     outer,
     plain,
-    row_of,
 )
 from sgc.tracing.kinds.text_types import domain
 from sgc.tracing.paths.naming import name_of
@@ -34,10 +31,7 @@ from sgc.tracing.values.abstract import (
     pieces_of,
     stop,
 )
-from sgc.tracing.values.references.as_data import data_of
 
-# What gives texts or bools, and no part of what it reads.
-_READING = frozenset({"str", "repr", "json_dumps", "eq", "ne"})
 MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
@@ -110,8 +104,6 @@ class Values(Outside):
         return symbol
 
     def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
-        if fn in _READING and not self.heap.is_own:
-            args = tuple(map(data_of, args))
         operands = tuple(self.operand(arg) for arg in args)
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
         return symbol
@@ -183,11 +175,8 @@ class Values(Outside):
         assert isinstance(operand, Ref)
         parts = self.made[operand.name][1]["items"]
         assert isinstance(parts, tuple)
-        told = [self._types.get(part.name, types.JSON) for part in parts if isinstance(part, Ref)]
-        if any(map(holds_references, told)):
-            one = told[0] if len({*told}) == 1 else RefType.to("")
-            self._types[operand.name] = types.list_of(one) if op == "list" else row_of(told)
-        elif op == "record" and not keys:  # a tuple
+        [self._types.get(part.name, types.JSON) for part in parts if isinstance(part, Ref)]
+        if op == "record" and not keys:  # a tuple
             self._types[operand.name] = OBJECT
         elif any(map(holds_objects, map(self.outer_type, parts))):
             self._types[operand.name] = types.list_of(OBJECT) if op == "list" else OBJECT

@@ -21,8 +21,6 @@ from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.json.abstract_json import AbstractJson
 from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.heap import CELLS
-from sgc.tracing.values.references.reference import is_reference, is_young
 
 MAX_NESTED = 20
 MAX_DATA = 20_000
@@ -63,10 +61,8 @@ class DataReader:
             return Text(self._pieces(value)) if has_marker(str.__str__(value)) else Lit(value)
         if value is None or kind in TYPES:
             return Lit(value)
-        if is_reference(value) and is_young(value):
-            return None
-        if kind in _ABSTRACT or is_reference(value) or kind in CELLS:
-            found: Symbol = value.number if kind in CELLS else value.symbol
+        if kind in _ABSTRACT:
+            found: Symbol = value.symbol
             return found
         if is_record(value):
             return self._record(value, n_left - 1) if n_left else None

@@ -56,8 +56,6 @@ class Reader(ObjectReader):
         at its end."""
         session = self._session
         self._loops, self._frames = loops, frames
-        for column in session.heap.columns.values():
-            self._value(column)
         for state in session.calling:
             self._value(state)
         for held in session.scopes:

@@ -43,9 +43,6 @@ from sgc.tracing.values.json.abstract_object import AbstractObject
 from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.live.outside import told
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.heap import CELLS
-from sgc.tracing.values.references.reference import class_of, is_reference, is_young, young_of
-from sgc.tracing.values.references.views import ReferenceView
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
@@ -99,15 +96,7 @@ class ValueReader(DataReader):
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
-        if is_reference(value):
-            self._reference(value, holder, key)
-        elif kind in CELLS:
-            self._tokens.append((kind, value.name))
-            self._value(value.number)
-        elif kind is ReferenceView:
-            self._tokens.append((kind, value.part))
-            self._value(value.of)
-        elif holder is not None and kind in _LEAVES and not _is_unset(value, holder):
+        if holder is not None and kind in _LEAVES and not _is_unset(value, holder):
             self._leaf(value, Place(holder, key))
         elif kind is str or kind is AbstractText:
             self._text(value)
@@ -177,29 +166,6 @@ class ValueReader(DataReader):
         if number[0] != inside and not is_unchangeable(type_of_item(value)):
             for n in {number[0], inside} - {-1}:
                 self.shared[self._outermost[n]].append(value)
-
-    def _reference(self, value: Any, holder: Any, key: Any) -> None:
-        """Reads an object by its number; a young one by its attributes."""
-        if is_young(value) and id(value) in self._seen:
-            self._again(value, Place(None, key))
-            return
-        self._tokens.append(("reference", class_of(value)))
-        if is_young(value):
-            self._seen[id(value)] = self._number()
-            self._keep.append(value)
-            self._tokens.append(len(young_of(value)))
-            for name, item in young_of(value).items():
-                self._tokens.append(name)
-                self._value(item, young_of(value), name)
-            return
-        n_tokens, n_slots = len(self._tokens) - 1, len(self._slots)
-        self._value(value.symbol)
-        if holder is not None:
-            place, symbol = Place(holder, key), value.symbol
-            self._leaf_number()
-            tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
-            self._leaves.append(Leaf(symbol.type, (symbol,), place.label, tokens, slots))
-            self.places.append([place])
 
     def _live(self, value: AbstractLive, holder: Any, key: Any) -> None:
         """Reads a live object: a leaf by its symbol, as what it holds is no part of the graph."""

@@ -13,18 +13,15 @@ from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.ir.types import BOOL, FLOAT, INT, TEXT, Kind
+from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.generators import AbstractRandom
 from sgc.tracing.kinds.row_types import (
-    NOTHING,
     MemberType,
     ObjectType,
     RecordType,
-    RefType,
     RowType,
     StateType,
-    UnionType,
 )
 from sgc.tracing.kinds.text_types import Known
 from sgc.tracing.values.abstract_list import AbstractList
@@ -38,7 +35,6 @@ from sgc.tracing.values.json.dict_views import like
 from sgc.tracing.values.json.known_json import known_dict
 from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.reference import class_of, is_of_rows, is_reference
 
 AbstractFlag = AbstractBool
 
@@ -73,8 +69,6 @@ class OfTexts:
 def abstract(symbol: Symbol, session: Recorder) -> Any:
     """The abstract value that stands for a symbol, by its type."""
     kind = symbol.type.kind
-    if isinstance(symbol.type, RefType):
-        return session.heap.at(symbol)
     if kind in (Kind.TEXT, Kind.CHOICE):
         return AbstractText(session.marker(symbol), session)
     if kind in (Kind.INT, Kind.FLOAT):
@@ -87,8 +81,6 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
         return AbstractRecord(symbol, session)
     if isinstance(symbol.type, MemberType):
         return _member(symbol, symbol.type.name, session)
-    if isinstance(symbol.type, UnionType):
-        return _one_of(symbol, symbol.type.arms, session)
     if isinstance(symbol.type, ObjectType):
         return AbstractObject(symbol, session)
     if kind is Kind.LIVE:
@@ -108,31 +100,6 @@ def _member(symbol: Symbol, name: str, session: Recorder) -> Any:
     told = AbstractText(session.marker(session.made_by(code, types.TEXT, symbol)), session)
     note_known(session, told, Known(options=tuple(kind._member_names_)))
     return next((each for each in members if told == each._name_), last)
-
-
-def _one_of(symbol: Symbol, arms: tuple[types.Type, ...], session: Recorder) -> Any:
-    """A value as what it is of several types, by a decision for each but the last."""
-    session.has_untyped = True
-    value = AbstractObject(symbol, session)
-    *others, last = arms
-    found = next((each for each in others if _is_of(value, each)), last)
-    if found == NOTHING:
-        return None
-    if found not in _NAMES:
-        return abstract(Symbol(symbol.name, found), session)
-    return computed(session, "as", value, _NAMES[found], "", type_=found)
-
-
-def _is_of(value: AbstractObject, arm: types.Type) -> Any:
-    """Whether a value that has none of the types before it is of a type."""
-    session = value.session
-    if isinstance(arm, RowType):
-        code = f"def piece(a):\n    return isinstance(a, tuple) and len(a) == {len(arm.row)}"
-        return AbstractBool(session.made_by(code, BOOL, value.symbol), session)
-    return computed(session, "is_a", value, _NAMES[arm])
-
-
-_NAMES = {NOTHING: "NoneType", BOOL: "bool", INT: "int", FLOAT: "float", TEXT: "str"}
 
 
 def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
@@ -190,6 +157,4 @@ def python_type(value: Any) -> type:
         return list if like(value) is None else type(like(value))
     if type(value) is AbstractRandom:
         return Random
-    if is_reference(value):
-        return dict if is_of_rows(class_of(value)) else class_of(value)
     return value.python if isinstance(value, AbstractNumber) else type(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Set
-from operator import is_
 from typing import Any, NoReturn
 
 from sgc.core.places import is_ours
@@ -22,7 +21,6 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.kinds.text_types import Known, known_of
 from sgc.tracing.values.abstract_loops import Backwards, Items, Loop
-from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, note_known, part_by, whole
@@ -30,7 +28,6 @@ from sgc.tracing.values.items import StandIn, argument, type_of
 from sgc.tracing.values.json.dict_views import SetOperations, like, needs_list, part_of, shown
 from sgc.tracing.values.loops.unpacking import unpacked, unpacked_by
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.references.reference import is_reference, shows_itself
 
 _END = object()
 
@@ -42,7 +39,6 @@ class AbstractList(SetOperations):
 
     __slots__ = ("session", "symbol")
 
-    is_live = is_void = is_cell = False
     part_type = types.JSON  # of its items, if its own type does not say it
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
@@ -52,10 +48,6 @@ class AbstractList(SetOperations):
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self) if is_ours(1) else list
-
-    @property
-    def whole_type(self) -> types.Type:
-        return self.symbol.type
 
     @property
     def item_type(self) -> types.Type:
@@ -90,8 +82,6 @@ class AbstractList(SetOperations):
         """`has`, `where` or `n_of`, which finds the item."""
         if fn != "has" and part_of(self):
             needs_list(self)
-        if is_reference(item):
-            return self.session.heap.looked_for(fn, self, item)
         return computed(self.session, fn, self, argument(self.session, item))
 
     def __bool__(self) -> bool:
@@ -250,7 +240,7 @@ class AbstractList(SetOperations):
             )
 
     def append(self, item: Any) -> None:
-        item = as_item(self.session.listed(item))
+        item = self.session.listed(item)
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
@@ -274,13 +264,11 @@ class AbstractList(SetOperations):
         return self
 
     def insert(self, index: Any, item: Any) -> None:
-        item = as_item(item)
         self._become("insert", whole(index), item, items=[item])
 
     def __setitem__(self, index: Any, item: Any) -> None:
         if isinstance(index, slice):
             self._needs_items()
-        item = as_item(item)
         self._become("put", whole(index), item, items=[item])
 
     def __delitem__(self, index: Any) -> None:
@@ -307,12 +295,7 @@ class AbstractList(SetOperations):
         return before.sure_item(index)
 
     def remove(self, item: Any) -> None:
-        if not is_reference(item):
-            self._become("removed", item)
-        elif item in self:
-            self._become("without", self._looked_for("where", item))
-        else:
-            [].remove(item)  # raises Python's own error
+        self._become("removed", item)
 
     def clear(self) -> None:
         self._become("slice", 0, 0, None)
@@ -331,11 +314,6 @@ class AbstractList(SetOperations):
     def index(self, item: Any, *bounds: Any) -> Any:
         if bounds:
             self._needs_items()
-        if is_reference(item):
-            if item not in self:
-                shown = repr(item) if shows_itself(item) else "an object"  # not its address
-                raise ValueError(f"{shown} is not in list")
-            return self._looked_for("where", item)
         return attempted(self.session, "where", self, argument(self.session, item))
 
     def __hash__(self) -> int:
@@ -347,15 +325,6 @@ class AbstractList(SetOperations):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         stop("a value known only at run time cannot be copied or pickled", IN_A_TOOL)
-
-
-def as_item(item: Any) -> Any:
-    """What a list of the graph has for an item: the numbers of lists and dicts of attributes."""
-    if type(item) is tuple:
-        parts = tuple(map(as_item, item))
-        return item if all(map(is_, parts, item)) else parts
-    is_cell = isinstance(item, AbstractList) and item.is_cell
-    return AbstractNumber(item.number, item.session) if is_cell else item
 
 
 def _items_of(items: Any) -> Sequence[Any]:

@@ -21,14 +21,9 @@ class Listed(Protocol):
     """An abstract list, or an open fork."""
 
     session: Recorder
-    is_live: bool  # whether changes show in loops
 
     @property
     def symbol(self) -> Symbol: ...
-
-    @property
-    def is_void(self) -> bool:
-        """Whether nothing was ever put into it."""
 
     @property
     def is_filled(self) -> bool:
@@ -73,8 +68,6 @@ class Items(Loop):
 
     def __init__(self, *lists: Listed, is_zipped: bool = False, is_strict: bool = False) -> None:
         session = self._session = lists[0].session
-        # Python looks at a list's length before each turn; of others, changes stop the trace.
-        self._is_live = any(each.is_live for each in lists)
         lengths = [each.n_items() for each in lists]
         self._is_whole = all(_is_same(session, lengths[0], each) for each in lengths)
         n = lengths[0]
@@ -83,7 +76,7 @@ class Items(Loop):
         is_sure = (any if self._is_whole else all)(each.is_filled for each in lists)
         self._lists, self._is_zipped, self._is_strict = lists, is_zipped, is_strict
         self._lengths = lengths
-        self._begun = [] if self._is_live else [each.symbol for each in lists]
+        self._begun = [each.symbol for each in lists]
         self._changed = (False,)  # in a tuple, it is never widened
         self._turns = Counted(session, 0, n, is_first_sure=is_sure)
 
@@ -93,11 +86,7 @@ class Items(Loop):
 
     @unhooked
     def __next__(self) -> Any:
-        if self._is_live:
-            if any(each.is_void for each in self._lists):
-                raise StopIteration
-            self._turns.end = self._n_now()
-        elif self._is_changed():
+        if self._is_changed():
             self._turns.end = self._n_now()
         for each in self._lists:
             each.end_turn()
@@ -123,8 +112,6 @@ class Items(Loop):
 
     def _n_now(self) -> Any:
         """How many turns there would be, as the lists are now."""
-        if self._is_strict:
-            stop("zip(…, strict=True) of a list that an attribute has", INTERPRET)
         lengths = [each.n_items() for each in self._lists]
         if len(lengths) == 1:
             return lengths[0]
@@ -202,7 +189,7 @@ class Backwards(Loop):
 
     def __init__(self, items: Listed) -> None:
         self._session, self.items = items.session, items
-        self._begun = None if items.is_live else items.symbol
+        self._begun = items.symbol
         self._turns = Counted(self._session, 0, self._session.compute("len", items))
 
     @property
@@ -211,14 +198,9 @@ class Backwards(Loop):
 
     def __next__(self) -> Any:
         turn, items = next(self._turns), self.items
-        if self._begun is not None:
-            if items.symbol != self._begun:
-                _refuse_changed()
-            return items.sure_item(-1 - turn)
-        at = self._turns.end - 1 - turn  # from where the list ended when the loop began
-        if not at < items.n_items():
-            raise StopIteration
-        return items.sure_item(at)
+        if items.symbol != self._begun:
+            _refuse_changed()
+        return items.sure_item(-1 - turn)
 
 
 class Numbered(Loop):

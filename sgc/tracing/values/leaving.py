@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.kinds.row_types import (
@@ -16,7 +15,6 @@ from sgc.tracing.kinds.row_types import (
     RecordType,
     RowType,
     StateType,
-    UnionType,
     row_of,
 )
 from sgc.tracing.values.abstract_list import AbstractList
@@ -24,8 +22,6 @@ from sgc.tracing.values.abstract_record import refuse_object
 from sgc.tracing.values.items import type_of
 from sgc.tracing.values.json.dict_views import needs_list, part_of
 from sgc.tracing.values.live.abstract_live import AbstractLive
-from sgc.tracing.values.references.as_data import data_of
-from sgc.tracing.values.references.reference import class_of, is_reference
 
 
 def leaving(value: Any) -> Any:
@@ -33,12 +29,6 @@ def leaving(value: Any) -> Any:
     holds objects of the user's classes."""
     if type(value) is AbstractLive:
         return value.session.seen(value.as_(OBJECT))
-    value = data_of(value)
-    if is_reference(value):
-        stop(
-            f"an object of {class_of(value).__name__} leaves the program",
-            hint="give a dict or tuple of its attributes; or " + INTERPRET,
-        )
     if isinstance(value, AbstractList):
         if part_of(value):
             needs_list(value)
@@ -77,9 +67,6 @@ def _plain(type_: types.Type) -> types.Type:
         if type_.form != "tuple":
             refuse_object(type_)
         return row_of(map(_plain, type_.row))
-    if isinstance(type_, UnionType):
-        for arm in type_.arms:
-            _plain(arm)
     if isinstance(type_, OptionalType):
         of = _plain(type_.of)
         return type_ if of == type_.of else OptionalType(type_.kind, of=of)

@@ -96,8 +96,6 @@ class OpenFork(ProgramStateGroup[Any]):
     open fork, which begins children.
     """
 
-    is_live = is_void = False
-
     def __init__(self, session: Recorder, trunk: ProgramState, size: AbstractNumber) -> None:
         self.session, self.src_state, self.symbol = session, trunk, size.symbol
         self._arguments = session.note_size(size)

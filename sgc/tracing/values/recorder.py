@@ -43,7 +43,6 @@ class Recorder(Session):
     made: dict[str, Any]
     has_untyped: bool = False
     events: Any
-    heap: Any  # the attributes of objects that references stand for
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:
@@ -216,10 +215,6 @@ class Recorder(Session):
     @abstractmethod
     def listed(self, value: Any) -> Any:
         """What a list gets in the place of a value: of a stream, what is left when it ends."""
-
-    @abstractmethod
-    def want_rows(self) -> None:
-        """Notes that the trace stops at what it could do if dicts were references."""
 
     @abstractmethod
     def refuse_ended(self, what: str) -> NoReturn:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from control_flow import agree
-from traced_at_once import without_rows
 
 import sgc
 from sgc.errors import TraceError
@@ -123,9 +122,7 @@ def refused(program: Any) -> str:
     return str(stopped.value)
 
 
-def test_a_shared_dict_is_not_changed(monkeypatch):
-    without_rows(monkeypatch)
-
+def test_a_shared_dict_is_not_changed():
     @sgc.function
     def program(s, words: list[str]):
         rows, row = [], {"w": ""}

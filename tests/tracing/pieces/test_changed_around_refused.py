@@ -12,7 +12,6 @@ import pytest
 from around import WORDS, around
 from control_flow import equal_or_refused
 from tests_support import one_in
-from traced_at_once import without_rows
 
 import sgc
 
@@ -201,8 +200,5 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("body", one_in(4, REFUSED))
-def test_what_others_hold_is_refused(
-    body: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_rows(monkeypatch)
+def test_what_others_hold_is_refused(body: Callable[..., Any]) -> None:
     assert equal_or_refused(around(body), WORDS) == "refused"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from control_flow import equal_or_refused
 from tests_support import one_in
-from traced_at_once import without_rows
 
 import sgc
 
@@ -248,8 +247,5 @@ def test_what_is_deleted_is_code(body: Callable[..., Any], is_handled: bool) -> 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize(("body", "is_handled"), one_in(2, REFUSED, [True, False]))
-def test_what_is_not_at_once_is_refused(
-    body: Callable[..., Any], is_handled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_rows(monkeypatch)
+def test_what_is_not_at_once_is_refused(body: Callable[..., Any], is_handled: bool) -> None:
     assert equal_or_refused(program(body, is_handled), POOL) == "refused"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from control_flow import agree, agree_or_refuse
-from traced_at_once import without_rows
 
 import sgc
 from sgc.errors import TraceError
@@ -154,9 +153,7 @@ def labelled_by_number(s: Any, q: str) -> Any:
     return rows
 
 
-def test_rows_are_changed_by_their_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    agree(labelled_by_a_variable, ("a b", "", "c", "b"), n=8, q="x")
-    without_rows(monkeypatch)
+def test_rows_are_changed_by_their_list() -> None:
     with pytest.raises(TraceError, match="value out of JSON, is changed") as caught:
         trace(labelled_by_a_variable, is_full=True)
     assert 'for i in range(len(xs)): xs[i]["k"] = v' in caught.value.hint

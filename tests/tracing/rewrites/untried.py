@@ -11,6 +11,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("operators/live/patterns.py", "a key of a `case {…}` is known only at run time"),
         ("operators/live/pieces.py", "an argument is an object, and data are live objects"),
         ("operators/live/pieces.py", "the argument … is no data: …"),
+        ("operators/texts.py", "objects are compared with `is` in a chain"),
         ("recording/coding.py", "a value known only at run time is used beside another: …"),
         ("values/abstract.py", "the type of a value known only at run time is asked for"),
     ],
@@ -38,18 +39,6 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("convert/in_place.py", "… cannot be traced: …"),
         ("object_arguments.py", "an argument is an object of a class that cannot be code: …"),
         ("overlays/regex.py", "…"),
-    ],
-    "a trace with references is given up there, and the one without them is told": [
-        (
-            "kinds/row_types.py",
-            "objects of several classes, or objects and other values, are in one list",
-        ),
-        ("operators/chosen.py", "a key gives values of different types"),
-        ("operators/chosen.py", "sort of what is no list"),
-        ("operators/texts.py", "objects are compared with `is` in a chain"),
-        ("operators/texts.py", "whether two lists that attributes have are the same"),
-        ("values/abstract_loops.py", "zip(…, strict=True) of a list that an attribute has"),
-        ("values/leaving.py", "an object of … leaves the program"),
     ],
     "no program tried here reaches it": [
         ("overlays/builtins.py", "__len__ gives a number that may be no int"),

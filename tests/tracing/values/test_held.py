@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from control_flow import agree
 from tests_support import one_in
-from traced_at_once import without_rows
 
 import sgc
 from sgc.errors import TraceError
@@ -277,10 +276,7 @@ def it_was_put_there_on_one_path(s, a):
 @pytest.mark.parametrize(
     "body", [an_object_is_in_a_list_that_changes, a_part_of_it_is, it_was_put_there_on_one_path]
 )
-def test_code_does_not_change_what_a_variable_has_too(
-    body: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_rows(monkeypatch)
+def test_code_does_not_change_what_a_variable_has_too(body: Any) -> None:
     with pytest.raises(TraceError):
         trace(program_of(body), is_full=True)
 

@@ -306,7 +306,6 @@ class AbstractJson(AbstractList):
     __matmul__ = __rmatmul__ = __next__ = __call__ = count = index = copy = needs_type
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self.session.want_rows()
         stop(
             f"{self.session.name_of(self.symbol)}, a value out of JSON, is changed",
             hint="make a dict of what you need, {key: v[key]}; or " + INTERPRET,

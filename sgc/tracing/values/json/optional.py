@@ -19,12 +19,6 @@ def without_none(value: Any, type_: types.Type) -> Any:
     session.has_untyped = True
     if computed(session, "is_a", value, "NoneType"):
         return None
-    return known_not_none(value, type_)
-
-
-def known_not_none(value: Any, type_: OptionalType) -> Any:
-    """A value that is known not to be None, of its other type."""
-    session = value.session
     if isinstance(type_.of, RecordType):
         return session.read(Symbol(value.symbol.name, type_.of))
     return computed(session, "as", value, _OF_KINDS[type_.of.kind], "", type_=type_.of)

@@ -233,7 +233,7 @@ class LiveLoop(Loop):
 class LiveItems:
     """The items of a live object, as a list that is gone over beside streams."""
 
-    is_live = is_void = is_filled = False
+    is_filled = False
 
     def __init__(self, of: AbstractLive) -> None:
         self.session = of.session

@@ -1,5 +1,5 @@
-"""`asdict` of objects that references stand for, loops whose test goes over them, and programs
-whose runs would fail without references."""
+"""`asdict` of live objects, loops whose test goes over them, and programs
+whose runs would fail without."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from control_flow import agree
-from traced_at_once import at_once
+from traced_at_once import live_at_once
 
 import sgc
 from sgc.tracing import tracer
@@ -65,7 +65,7 @@ def shown_as_data(s: Any, n_plans: int) -> Any:
 
 
 def test_they_are_shown_as_data(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tracer, "_found", at_once)
+    monkeypatch.setattr(tracer, "_found", live_at_once)
     agree(shown_as_data, REPLIES, n=3, n_plans=2)
 
 
@@ -84,7 +84,7 @@ def cut(s: Any, most: float = 4.0) -> Any:
 
 @pytest.mark.slow
 def test_a_while_whose_test_goes_over_objects(monkeypatch: Any) -> None:
-    monkeypatch.setattr(tracer, "_found", at_once)
+    monkeypatch.setattr(tracer, "_found", live_at_once)
     agree(cut, REPLIES, n=6)
 
 

@@ -3,17 +3,14 @@ changed. Nothing here relies on the trace check."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 import pytest
 import random_objects
-import random_rows
 from control_flow import agree, equal_or_refused
-from traced_at_once import at_once, random_outcomes
+from traced_at_once import live_at_once
 
 import sgc
-from sgc.errors import TraceError
 from sgc.tracing import tracer
 
 REPLIES = random_objects.REPLIES
@@ -124,13 +121,13 @@ def test_the_check_calls_a_len_of_the_programs_own():
 
 
 def test_objects_of_a_list_are_changed_through_other_lists(monkeypatch):
-    monkeypatch.setattr(tracer, "_found", at_once)
+    monkeypatch.setattr(tracer, "_found", live_at_once)
     graph = agree(tasks, REPLIES, n=8)
     assert len(list(graph.nodes())) < 250
 
 
 def test_objects_that_refer_to_each_other(monkeypatch):
-    monkeypatch.setattr(tracer, "_found", at_once)
+    monkeypatch.setattr(tracer, "_found", live_at_once)
     agree(tree, REPLIES, n=8)
 
 
@@ -150,31 +147,9 @@ def shared_list(s):
     return len(shelf.books)
 
 
-def test_a_list_that_a_variable_goes_on_to_have_is_not_taken(monkeypatch):
-    monkeypatch.setattr(tracer, "_found", at_once)
-    with pytest.raises(TraceError, match="a list was changed after"):
-        tracer.trace(shared_list, is_full=True)
-
-
-def test_random_programs_of_objects(tmp_path, monkeypatch):
-    assert random_outcomes(range(7, 8), tmp_path, monkeypatch, random_objects, at_once)["whole"]
-
-
-@pytest.mark.full_budget
-def test_random_programs_of_rows(tmp_path, monkeypatch):
-    assert random_outcomes(range(0, 4), tmp_path, monkeypatch, random_rows, at_once)["whole"] == 4
-
-
-@pytest.mark.slow
-@pytest.mark.full_budget
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("made", [random_objects, random_rows], ids=["objects", "rows"])
-def test_many_random_programs(tmp_path, monkeypatch, made):
-    """SEEDS=0:1000 runs others."""
-    first, last = map(int, os.environ.get("SEEDS", "100:400").split(":"))
-    found = random_outcomes(range(first, last), tmp_path, monkeypatch, made, at_once)
-    print(found)
-    assert found["whole"] > found["refused"]
+def test_a_list_that_a_variable_goes_on_to_have(monkeypatch):
+    monkeypatch.setattr(tracer, "_found", live_at_once)
+    agree(shared_list, REPLIES, n=8)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from control_flow import agree, equal_or_refused
-from traced_at_once import at_once
+from traced_at_once import live_at_once
 
 import sgc
 from sgc.tracing import tracer
@@ -18,7 +18,7 @@ REPLIES = ("a,bb,ccc", "", "dddd,e", "bb", "yes", "3")
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(tracer, "_found", at_once)
+    monkeypatch.setattr(tracer, "_found", live_at_once)
 
 
 def whole(program, n=10, **arguments):
