@@ -11,6 +11,7 @@ from dataclasses import Field, dataclass
 from io import StringIO
 from operator import is_
 from random import Random
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from sgc.errors import ProgramError
@@ -35,6 +36,7 @@ Memo = dict[int, tuple[Any, Any]]
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 MAX_ALWAYS = 200  # characters of a value that a defaultdict gives
+_FIXED = (type, FunctionType, BuiltinFunctionType)  # nothing of them can be changed by code
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
@@ -163,7 +165,7 @@ def _other(value: Any, memo: Memo) -> Any:
         return memo[id(value)][1]
     if kind is StringIO or hasattr(kind, "__next__"):
         raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
-    is_fixed = kind is range or kind in METHODS or kind in DATA or isinstance(value, type)
+    is_fixed = kind is range or kind in METHODS or kind in DATA or isinstance(value, _FIXED)
     if is_fixed or isinstance(value, Exception):
         return value
     raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")

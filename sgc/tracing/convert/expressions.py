@@ -41,7 +41,7 @@ from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
 from sgc.tracing.convert.loops.while_tests import with_while_tests
-from sgc.tracing.convert.managers import with_managers
+from sgc.tracing.convert.managers import is_own, with_managers
 from sgc.tracing.convert.matches import with_matches
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.convert.pieces import with_pieces
@@ -239,7 +239,8 @@ class _Expressions(ast.NodeTransformer):
         return node
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
-        if isinstance(node.context_expr, ast.Call):  # kept as it is: `bytecode.py` looks for it
+        is_kept = isinstance(node.context_expr, ast.Call)  # `bytecode.py` looks for it
+        if is_kept and not (self._is_live and not is_own(node.context_expr)):
             self.generic_visit(node.context_expr)
         else:
             node.context_expr = self.visit(node.context_expr)

@@ -222,7 +222,8 @@ class _Function:
         if isinstance(node, ast.keyword):
             node.value = self._item(node.value, keeps)  # type: ignore[assignment]
         elif isinstance(node, ast.expr) and not (keeps and _is_fixed(node)):
-            return self._expression(node)
+            found = self._expression(node)
+            return _call(BORN, node, found) if isinstance(node, ast.Call) else found
         return node
 
     def _callee(self, node: ast.expr) -> ast.expr:

@@ -44,7 +44,7 @@ class _Managers(ast.NodeTransformer):
 
     def _name(self, item: ast.withitem) -> None:
         of = item.context_expr
-        if self._depth is None or _is_own(of):
+        if self._depth is None or is_own(of):
             return
         name = ast.Name(f"{MANAGER}{self._depth}__", ast.Store())
         item.context_expr = ast.NamedExpr(ast.copy_location(name, of), of)
@@ -52,7 +52,7 @@ class _Managers(ast.NodeTransformer):
         self._depth += 1
 
 
-def _is_own(node: ast.expr) -> bool:
+def is_own(node: ast.expr) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     name = getattr(function, "attr", getattr(function, "id", ""))
     return name in OWN_WITHS

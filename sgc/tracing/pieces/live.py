@@ -119,6 +119,7 @@ def live_code(
     own = session.originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         writer.module.need(name, own)
+    writer.module.asking = frozenset().union(*session.sites.asking.values())
     code = writer.whole(piece)
     parsed = parse_code(code)
     refuse_order(piece, parsed, writer.module)

@@ -104,7 +104,7 @@ def _sum_of(value: Any) -> Any:
 
 METHODS[io.StringIO] = {
     **{name: bounded_method(io.StringIO, name, _reads, _sum_of)
-       for name in ("getvalue", "read", "readline", "readlines")},
+       for name in ("close", "getvalue", "read", "readline", "readlines")},
     "write": bounded_method(io.StringIO, "write", _writes),
 }  # fmt: skip
 GUARDS[io.StringIO] = _string_io

@@ -5,12 +5,20 @@ numbers."""
 from __future__ import annotations
 
 import builtins
+import csv
 import functools
 import inspect
+import io
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from random import Random
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+)
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
@@ -150,7 +158,9 @@ def _may_take(function: Any) -> bool:
     called by the program itself: what is hidden in it is watched there."""
     if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
         return True
-    if not isinstance(function, (type, BuiltinFunctionType, FunctionType)) or function is Random:
+    if isinstance(function, MethodDescriptorType):
+        return function.__objclass__ in _OF_CODE
+    if not isinstance(function, (type, BuiltinFunctionType, FunctionType)):
         return False
     is_pythons = getattr(builtins, getattr(function, "__name__", ""), None) is function
     if is_pythons:
@@ -181,12 +191,15 @@ class _Taking:
             return self._made(args, kwargs)
         function, name = self._function, ""
         own: tuple[str, ...] = ()
+        of: Any = None
         if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
             own, name = (function.__self__,), f"a.{function.__name__}"
+        elif isinstance(function, MethodDescriptorType):
+            name = f"{function.__objclass__.__name__}.{function.__name__}"
         else:
-            name = function.__name__
+            name, of = function.__name__, function
         try:
-            return _tried(self._session, name, own, args, kwargs, None if own else function)
+            return _tried(self._session, name, own, args, kwargs, of)
         except (NotData, CodeError) as error:
             if function is zip:  # a list that is known goes beside a live one
                 return self._otherwise()(*args, **kwargs)
@@ -195,7 +208,9 @@ class _Taking:
     def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a call without live objects gives: a new one, if it makes what may be changed."""
         function = self._function
-        if function in _MAKING or (is_users(function) and not is_enumeration(function)):
+        is_seeded = function is Random and bool(args)
+        is_users_own = is_users(function) and not is_enumeration(function)
+        if function in _MAKING or is_seeded or is_users_own:
             try:
                 return _tried(self._session, function.__name__, (), args, kwargs, function)
             except (NotData, CodeError):
@@ -203,7 +218,11 @@ class _Taking:
         return self._otherwise()(*args, **kwargs)
 
 
-_MAKING = frozenset({list, dict, set, deque, Counter, defaultdict, OrderedDict})
+_OF_CODE = frozenset({str, int, float, list, dict, set, tuple})  # their methods, `str.title`
+_MAKING = frozenset({
+    list, dict, set, deque, Counter, defaultdict, OrderedDict, io.StringIO,
+    csv.DictReader, csv.DictWriter, csv.reader, csv.writer,
+})  # fmt: skip
 
 
 def _holds(value: Any) -> bool:
@@ -220,6 +239,8 @@ class _Fitting:
         self._function, self._fit = function, fit
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(_untaken, args))
+        kwargs = {name: _untaken(each) for name, each in kwargs.items()}
         if any(type(each) is AbstractLive for each in (*args, *kwargs.values())):
             args, kwargs = self._fitted(args, kwargs)
         return self._function(*args, **kwargs)

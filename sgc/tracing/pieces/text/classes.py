@@ -93,9 +93,23 @@ def user_class(kind: type, is_live: bool = False) -> UserClass:
         return _enumeration(kind, node)
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
+    if is_live:
+        asking = frozenset(_decorated(kind, node))
+        return UserClass(kind, node, tuple(_methods(kind, node, asking)), frozenset(), {}, asking)
     methods = tuple(_methods(kind, node))
-    changing = frozenset[str]() if is_live else _changing(kind, [each for each, _ in methods])
-    return UserClass(kind, node, methods, changing)
+    return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+
+
+def _decorated(kind: type, node: ast.ClassDef) -> Iterator[str]:
+    """The methods of a class that another function has made, by a decorator."""
+    for each in node.body:
+        is_method = isinstance(each, ast.FunctionDef) and not each.name.startswith("__")
+        if is_method and not _is_plain(each) and type(vars(kind).get(each.name)) is FunctionType:  # type: ignore[attr-defined, arg-type]
+            yield each.name  # type: ignore[attr-defined]
+
+
+def _is_plain(node: ast.FunctionDef) -> bool:
+    return all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in node.decorator_list)
 
 
 def _error(kind: type) -> UserClass:
@@ -135,7 +149,7 @@ def _model(kind: type, node: ast.ClassDef) -> UserClass:
     plain = copy.copy(node)
     plain.body = [_undecorated(each, found.validators) for each in node.body]
     own = dict(zip(plain.body, node.body, strict=True))
-    methods = tuple(_methods(kind, plain, own))
+    methods = tuple(_methods(kind, plain, sources=own))
     if len(methods) < sum(isinstance(each, ast.FunctionDef) for each in node.body):
         raise NoClass(f"{kind.__name__} has a method twice")
     nodes = [each for each, _ in methods]
@@ -206,13 +220,18 @@ def _source_of(kind: type) -> ast.ClassDef:
 
 
 def _methods(
-    kind: type, node: ast.ClassDef, sources: Mapping[ast.stmt, ast.stmt] | None = None
+    kind: type,
+    node: ast.ClassDef,
+    left: Collection[str] = (),
+    sources: Mapping[ast.stmt, ast.stmt] | None = None,
 ) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
-    """The functions of a class's source, which must be those that it has. sources: its nodes as
-    they are written, if they were rewritten."""
+    """The functions of a class's source, which must be those that it has. left: those that are left
+    out; sources: its nodes as they are written, if they were rewritten."""
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     for name, each in own.items():
-        if not all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in each.decorator_list):
+        if name in left:
+            continue
+        if not _is_plain(each):
             raise NoClass(f"{kind.__name__}.{name} is decorated")
         function = _function(vars(kind).get(name))
         written = each if sources is None else sources[each]

@@ -75,6 +75,7 @@ class ModuleText:
         self.lost: dict[str, bool] = {}  # names of sets of another order; if that was fixed
         self._in_class = 0  # only methods may use `hash`: that of a text differs by process
         self.classes: dict[str, UserClass] = {}
+        self.asking = frozenset[str]()  # methods that objects of other classes may have
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
@@ -93,7 +94,7 @@ class ModuleText:
 
     def _refuse_asking(self, entry: ast.FunctionDef) -> None:
         """Refuses code that may call a method that is left out."""
-        asking = frozenset().union(*(each.asking for each in self.classes.values()))
+        asking = self.asking.union(*(each.asking for each in self.classes.values()))
         for part in (entry, *self.nodes) if asking else ():
             own = [each for each in part.body if getattr(each, "name", "") not in asking]
             for each in (inner for node in own for inner in ast.walk(node)):
@@ -241,11 +242,12 @@ class ModuleText:
             if each in self._made:
                 raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
-        asking = {node.name for node, function in found.methods if self._asks(name, node, function)}
+        methods = (node.name for node, of in found.methods if self._asks(name, node, of))
+        asking = found.asking.union(methods)
         self._in_class -= 1
         made = self._with_values(copy.deepcopy(found.node), values)
         if asking:
-            self.classes[name] = replace(found, asking=frozenset(asking))
+            self.classes[name] = replace(found, asking=asking)
             made.body = [each for each in made.body if getattr(each, "name", "") not in asking]
             made.body = made.body or [ast.Pass()]
         self._classes[name] = ast.unparse(self._plainer().of(made))

@@ -114,6 +114,17 @@ class AbstractLive:
         """None if it is, by a decision; else itself."""
         return None if self._done("a is None", type_=types.BOOL, is_sure=True) else self
 
+    def __enter__(self) -> Any:
+        """Itself: of what code may have, only a file of text can be used by `with`."""
+        code = "import io\ndef piece(a):\n    return isinstance(a, io.StringIO)"
+        if not self.session.performed(code, (self,), (types.BOOL,), True)[0]:
+            self._done("[a]", type_=types.BOOL)  # ends the run: Python's message has its class
+            raise TypeError("no context manager")  # raises Python's own error
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._does("a.close()")
+
     def passed_to(self, function: str) -> Any:
         """What a builtin gives for it."""
         return self._done(f"{function}(a)")

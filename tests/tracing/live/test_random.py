@@ -1,6 +1,6 @@
 """Random programs of objects and rows, traced with live objects, are as interpreted.
 
-`SEEDS=0:600 pytest -s -m slow tests/tracing/control_flow/test_live_random.py` runs others.
+`SEEDS=0:600 pytest -s -m slow tests/tracing/live/test_random.py` runs others.
 """
 
 from __future__ import annotations

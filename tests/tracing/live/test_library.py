@@ -1,0 +1,152 @@
+"""Live objects of Python's library, managers of `with` blocks, and functions out of tables. Nothing
+here relies on the trace check."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial, reduce
+from typing import Any
+
+import pytest
+from control_flow import agree
+from traced_at_once import live_at_once
+
+import sgc
+from sgc.tracing import tracer
+
+REPLIES = ("b", "a,bb", "", "3", "Ann  Lee", "bb,a,ccc")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracer, "_found", live_at_once)
+
+
+class Store:
+    def __init__(self, words: list[str]) -> None:
+        self.stock = {word: 1 for word in words}
+
+    def apply(self, word: str) -> None:
+        if word == "":
+            raise ValueError("no word")
+        self.stock[word] = self.stock.get(word, 0) + 1
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = deepcopy(self.stock)
+        try:
+            yield
+        except ValueError:
+            self.stock = before
+            raise
+
+
+@sgc.function
+def undone(s):
+    store = Store(["a", "b"])
+    for word in ("x", "y"):
+        s += word + sgc.gen("g", stop="\n")
+        try:
+            with store.transaction():
+                store.apply("a")
+                store.apply(s["g"])
+        except ValueError as error:
+            s += f"undone: {error}"
+    return store.stock
+
+
+@contextmanager
+def counted(stats: dict[str, int], key: str) -> Iterator[None]:
+    stats[key] = stats.get(key, 0) + 1
+    try:
+        yield
+    except ValueError:
+        stats["failed"] = stats.get("failed", 0) + 1
+
+
+@sgc.function
+def counting(s):
+    stats: dict[str, int] = {}
+    for word in ("x", "y"):
+        s += word + sgc.gen("g", stop="\n")
+        with counted(stats, s["g"]):
+            s += str(int(s["g"]))
+    return stats
+
+
+@sgc.function
+def table(s):
+    rows = []
+    for n in range(3):
+        s += f"{n}" + sgc.gen("g", stop="\n")
+        rows.append({"name": s["g"].title(), "n": n})
+    with io.StringIO() as out:
+        writer = csv.DictWriter(out, ["name", "n"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+
+@sgc.function
+def drawn(s):
+    rng = random.Random(7)
+    words = ["x", "y", "z"]
+    for _ in range(3):
+        rng.shuffle(words)
+        s += words[0] + sgc.gen("g", stop="\n") + str(rng.randint(1, 6))
+        if s["g"] == "b":
+            words.append(rng.choice(words))
+    return words, rng.random()
+
+
+def squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def compose(*functions: Any) -> Any:
+    return lambda x: reduce(lambda value, f: f(value), functions, x)
+
+
+def cut(text: str, n: int) -> str:
+    return text[:n]
+
+
+CLEANERS = {"name": compose(squeeze, str.title), "city": compose(str.strip, partial(cut, n=3))}
+FOLDS = {"SUM": sum, "MAX": max, "MEAN": lambda xs: sum(xs) / len(xs)}
+
+
+@sgc.function
+def cleaned(s):
+    row: dict[str, str] = {}
+    for column, clean in CLEANERS.items():
+        s += column + sgc.gen("g", stop="\n")
+        row[column] = clean(s["g"])
+    numbers = [len(value) for value in row.values()]
+    s += str(row) + sgc.select("fold", choices=["SUM", "MAX", "MEAN"])
+    return row, FOLDS[s["fold"]](numbers)
+
+
+@sgc.function
+def of_a_type(s):
+    found = []
+    for _ in range(2):
+        s += "n" + sgc.gen("n", dtype=int)
+        found.append(int(s["n"]))
+    return found
+
+
+PROGRAMS = (undone, counting, table, drawn, cleaned)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)
+def test_as_interpreted(program: Any) -> None:
+    agree(program, REPLIES, n=8)
+
+
+def test_a_type_is_given_to_a_word_as_it_is() -> None:
+    agree(of_a_type, ("3", "-4", "12"), n=4)
