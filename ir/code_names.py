@@ -68,6 +68,7 @@ _TABLE = {
     "heapq": "heappush heappop heapify heappushpop heapreplace nlargest nsmallest",
     "base64": "b64encode b64decode urlsafe_b64encode urlsafe_b64decode",
     "hashlib": "md5 sha1 sha256 sha512",
+    "uuid": "NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 UUID uuid3 uuid5",
     "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs",
     "csv": "reader DictReader writer DictWriter",
     "io": "StringIO",

@@ -13,12 +13,14 @@ from typing import Any
 
 from sgc.ir.code import Code, parse_code
 from sgc.ir.code_names import ADDED
+from sgc.lang.definition import Definition
+from sgc.lang.tools import Tool
 from sgc.tracing.code.trees import Function, Position, Tree, position, source_of, tree_of
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import refuse_order
 from sgc.tracing.pieces.names import free_names, names_of
-from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.set_names import variables_of
 from sgc.tracing.pieces.text.constants import NotData
@@ -185,8 +187,7 @@ class _Writer(EntryWriter):
         self._taken[name] = value
         if type(value) is not tuple and is_changeable(value) and not is_abstract(value):
             way = outside(self._session)[1].get(id(value))
-            if way is not None:
-                self._constant(name, way)
+            if way is not None and self._constant(name, way, value):
                 return
         cells = _cells(value)
         if cells:
@@ -194,15 +195,20 @@ class _Writer(EntryWriter):
         else:
             super().take(name, value)
 
-    def _constant(self, name: str, way: str) -> None:
-        """Adds a variable that has a module's list, dict or object, or a part of one."""
+    def _constant(self, name: str, way: str, value: Any) -> bool:
+        """Adds a variable that has a module's list, dict or object, or a part of one. A part that
+        holds nothing changeable, of what holds programs or tools, is no part of another constant:
+        then it returns False."""
         root = way.partition("[")[0].partition(".")[0]
         names = outside(self._session)[0]
+        if is_flat(value) and _holds_programs(names[root]):
+            return False
         if root in self._used and root != name:
             raise NotData(f"{root} stands for two things")
         self.module.bind(root, names[root], self._session.originals(names))
         if way != name:
             self._before.append((name, None, way))
+        return True
 
     def _closure(self, name: str, function: FunctionType, cells: Mapping[str, Any]) -> None:
         """Adds a function of the program's that has variables of the function around it, as they
@@ -234,6 +240,15 @@ class _Writer(EntryWriter):
             (expression,) = body
             body = [ast.Return(expression.value)]
         return self.module.text(ast.fix_missing_locations(self._entry([*self._inner, *body], ())))
+
+
+def _holds_programs(value: Any, depth: int = 4) -> bool:
+    """Whether a module's value is or holds a program or a tool."""
+    if isinstance(value, (Definition, Tool)) or not depth:
+        return True
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    is_container = isinstance(value, (dict, list, tuple, set, frozenset))
+    return is_container and any(_holds_programs(each, depth - 1) for each in parts)
 
 
 def _cells(value: Any) -> dict[str, Any]:
@@ -294,17 +309,12 @@ def call_code(
             text = value.__name__ if isinstance(value, type) else f"given_{n}"
             writer.module.bind(text, value)
         texts.append(f"{name}={text}" if name else text)
-    (entry,) = ast.parse(
-        f"def piece({', '.join(writer.params)}):\n    return {function}({', '.join(texts)})"
-    ).body
-    assert isinstance(entry, ast.FunctionDef)
-    entry.name = writer.module.free_name("piece")
-    code = writer.module.text(entry)
-    parsed = parse_code(code)
-    _refuse_left(parsed)
-    refuse_order_kept(parsed, frozenset(writer.module.lost), is_kept=True)
+    called = ast.parse(f"{function}({', '.join(texts)})", mode="eval").body
+    entry = writer.entry_of([ast.Return(called)])
+    code = writer.module.text(ast.fix_missing_locations(entry))
+    _refuse_left(parse_code(code))
     session.sites.note_classes(writer.module.classes)
-    return LiveCode(code, tuple(writer.args))
+    return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))
 
 
 def pythons(function: Any) -> Any:

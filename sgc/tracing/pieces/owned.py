@@ -113,11 +113,11 @@ def is_owned(
         return True
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
     # References by names that converted code gave to parts of earlier statements.
-    n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
+    n_over = n_names(local, value)
     for above in sharing(frame, value):
         n_allowed += N_OF_LOOK
         local = above.f_locals
-        n_over += sum(local[name] is value for name in local if name.startswith(_OWN))
+        n_over += n_names(local, value)
     n_allowed += n_over * _N_OF_NAME + holders.held.count(value)
     if sys.getrefcount(value) > n_allowed:
         return False
@@ -126,6 +126,11 @@ def is_owned(
 
 def _are_parts_owned(value: Any, holders: Holders) -> bool:
     return all(_is_part_owned(sys.getrefcount(part), part, holders) for part in _parts(value))
+
+
+def n_names(local: Mapping[str, Any], value: Any) -> int:
+    """How many names that converted code gave to parts of statements have a value."""
+    return sum(of is value for name, of in local.items() if name.startswith(_OWN))
 
 
 def _is_part_owned(n_references: int, part: Any, holders: Holders) -> bool:

@@ -29,7 +29,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Store:
     def __init__(self, words: list[str]) -> None:
-        self.stock = {word: 1 for word in words}
+        self.stock = dict.fromkeys(words, 1)
 
     def apply(self, word: str) -> None:
         if word == "":
@@ -140,7 +140,39 @@ def of_a_type(s):
     return found
 
 
-PROGRAMS = (undone, counting, table, drawn, cleaned)
+WORDS = {"short": {"b", "a"}, "long": {"ccc"}}
+ASKED = {"one": (of_a_type, frozenset({"b", "3"}))}  # a part of what holds a program
+
+
+@sgc.function
+def in_constants(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    given = s["g"].split(",")
+    found = {name: words.issuperset(given) for name, words in WORDS.items()}
+    s += str(ASKED["one"][1].issuperset(given))
+    return found
+
+
+def cleaned_cell(column: str, value: str) -> tuple[str, bool]:
+    fixed = CLEANERS[column](value)
+    return fixed, fixed == value
+
+
+@sgc.function
+def known_then_held(s):
+    """A dict of a comprehension, which converted code has a name for too, in a list of the run."""
+    kept: list[dict[str, str]] = []
+    rest: list[dict[str, str]] = []
+    for word in ("x", "y"):
+        s += word + sgc.gen("g", stop="\n")
+        both = {key: cleaned_cell(key, s["g"]) for key in CLEANERS}
+        row = {key: text for key, (text, _) in both.items()}
+        (kept if "b" in s["g"] else rest).append(row)
+        row["name"] += "!"
+    return kept, rest
+
+
+PROGRAMS = (undone, counting, table, drawn, cleaned, in_constants, known_then_held)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)

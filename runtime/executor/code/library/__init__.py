@@ -35,6 +35,7 @@ from sgc.runtime.executor.code.library.text_names import (
     TEXTWRAP,
     UNICODEDATA,
     URLLIB_PARSE,
+    UUID,
 )
 
 TABLES: dict[str, dict[str, Any]] = {
@@ -69,6 +70,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "unicodedata": UNICODEDATA,
     "urllib": {},
     "urllib.parse": URLLIB_PARSE,
+    "uuid": UUID,
 }
 
 

@@ -1,4 +1,4 @@
-"""Names of `string`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib` and
+"""Names of `string`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib`, `uuid` and
 `urllib.parse`; each is charged for the texts that are its arguments.
 """
 
@@ -12,6 +12,7 @@ import string
 import textwrap
 import unicodedata
 import urllib.parse
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -185,6 +186,13 @@ METHODS[_HASH] = {
     ),
 }
 HASHLIB: dict[str, Any] = {name: _hash(name) for name in LIBRARY["hashlib"]}
+
+
+DATA[uuid.UUID] = frozenset({"bytes", "fields", "hex", "int", "node", "urn", "variant", "version"})
+GUARDS[uuid.UUID] = paying(uuid.UUID, 1)
+UUID: dict[str, Any] = {name: getattr(uuid, name) for name in LIBRARY["uuid"]} | {
+    name: paying(getattr(uuid, name), 1) for name in ("uuid3", "uuid5")
+}
 
 
 def _joined(base: Any, url: Any, allow_fragments: Any = True) -> Any:

@@ -24,18 +24,19 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.ir import types
-from sgc.ir.code import CodeError
+from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_names import BUILTINS
 from sgc.lang.tools import Tool
 from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.live.pieces import asks, born
-from sgc.tracing.operators.live.results import gives_of
-from sgc.tracing.pieces.live import OF_PYTHON, call_code, pythons
+from sgc.tracing.operators.live.results import FIXED, gives_of
+from sgc.tracing.pieces.live import OF_PYTHON, call_code, pythons, refuse_order_kept
 from sgc.tracing.pieces.text.classes import is_users
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.pieces.text.library import known_library
 from sgc.tracing.values.live.abstract_live import AbstractLive, LiveMethod
+from sgc.tracing.values.live.outside import is_outside
 
 
 def method(value: Any) -> Any:
@@ -132,6 +133,7 @@ def _tried(
     kwargs = {name: _untaken(each) for name, each in kwargs.items()}
     code = call_code(session, function, own, args, kwargs, of)
     gives = gives_of(code.code, code.args)
+    refuse_order_kept(parse_code(code.code), code.lost, gives[0] not in FIXED)
     return session.performed(code.code, code.args, gives, is_whole=True)[0]
 
 
@@ -150,14 +152,16 @@ def live_callee(session: Any, function: Any, otherwise: Callable[[Any], Any]) ->
     if isinstance(function, type) and issubclass(function, BaseException):
         return None
     own = pythons(function)
-    return _Taking(session, own, lambda: otherwise(function)) if _may_take(own) else None
+    may_take = _may_take(session, own)
+    return _Taking(session, own, lambda: otherwise(function)) if may_take else None
 
 
-def _may_take(function: Any) -> bool:
+def _may_take(session: Any, function: Any) -> bool:
     """Whether code may call a function, so that it may be given live objects. What it may not is
     called by the program itself: what is hidden in it is watched there."""
-    if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
-        return True
+    if _is_method(function):
+        of = function.__self__
+        return type(of) not in _MUTABLE or is_outside(session, of)
     if isinstance(function, MethodDescriptorType):
         return function.__objclass__ in _OF_CODE
     if not isinstance(function, (type, BuiltinFunctionType, FunctionType)):
@@ -172,13 +176,20 @@ def _is_of_language(function: Any) -> bool:
     return (getattr(function, "__module__", None) or "").startswith(("sgc.lang.", "sgc.programs."))
 
 
+def _is_method(function: Any) -> bool:
+    """Whether it is a method of a text, list or the like, `words.intersection`."""
+    of = function.__self__ if isinstance(function, BuiltinMethodType) else None
+    return type(of) in _MUTABLE or isinstance(of, (str, frozenset))
+
+
 def _untaken(value: Any) -> Any:
     """Python's function, which converted code passes as one that handles abstract values."""
     return value._function if type(value) is _Taking else value
 
 
 class _Taking:
-    """A function of Python's, a class or a method of a text, that may take live objects."""
+    """A function of Python's, a class, or a method of a text or a module's list or the like, that
+    may take live objects."""
 
     def __init__(self, session: Any, function: Any, otherwise: Callable[[], Any]) -> None:
         self._session, self._function, self._otherwise = session, function, otherwise
@@ -190,9 +201,9 @@ class _Taking:
         if not any(map(_holds, given)):
             return self._made(args, kwargs)
         function, name = self._function, ""
-        own: tuple[str, ...] = ()
+        own: tuple[Any, ...] = ()
         of: Any = None
-        if isinstance(function, BuiltinMethodType) and isinstance(function.__self__, str):
+        if _is_method(function):
             own, name = (function.__self__,), f"a.{function.__name__}"
         elif isinstance(function, MethodDescriptorType):
             name = f"{function.__objclass__.__name__}.{function.__name__}"
@@ -218,6 +229,7 @@ class _Taking:
         return self._otherwise()(*args, **kwargs)
 
 
+_MUTABLE = frozenset({list, dict, set})
 _OF_CODE = frozenset({str, int, float, list, dict, set, tuple})  # their methods, `str.title`
 _MAKING = frozenset({
     list, dict, set, deque, Counter, defaultdict, OrderedDict, io.StringIO,

@@ -33,6 +33,7 @@ from sgc.tracing.pieces.live import (
     piece_at,
     refuse_order_kept,
 )
+from sgc.tracing.pieces.owned import n_names
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.values.abstract import AbstractList
@@ -151,7 +152,8 @@ def born(value: Any, is_variables: bool = False) -> Any:
     if session is None or not session.is_tracing or not session.sites.is_live:
         return value
     is_known = not isinstance(value, AbstractList)  # which only the tracer has, too
-    if is_known and n_holders > _N_OF_NEW + is_variables:
+    n_others = n_holders - _N_OF_NEW - is_variables if is_known else 0
+    if n_others > 0 and n_others > n_names(sys._getframe(1).f_locals, value):
         return value
     return _born(session, value)
 
