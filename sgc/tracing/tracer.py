@@ -22,7 +22,7 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.paths.exploration import WORK_ALONE, Budget, MustExplore, Report
+from sgc.tracing.paths.exploration import WORK_ALONE, WORK_LIVE, Budget, MustExplore, Report
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.trace import WORK_KEPT, Trace
@@ -194,7 +194,7 @@ def _tried(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph
 def _of_live(alive: Trace, budget: Budget, report: Report) -> Graph:
     """The graph of a program whose data are live objects, if all of the program can be in it."""
     alive.sites.is_live, own = True, Report()
-    graph = _traced(alive, budget, True, own)
+    graph = _traced(alive, replace(budget, work=min(budget.work, WORK_LIVE)), True, own)
     verify(graph)  # with the programs that it calls
     for each in fields(own):
         setattr(report, each.name, getattr(own, each.name))

@@ -14,6 +14,7 @@ REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
 
 HEAD = """
 from collections import Counter, defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -55,6 +56,11 @@ class Thing:
     def total(self):
         return sum(kid.n for kid in self.kids) + self.n
 
+    def say(self, s):
+        s += f"say {self.name}" + sgc.gen("g", stop="\\n")
+        self.n += 1
+        return s["g"]
+
     @property
     def label(self):
         return f"{self.name}:{self.n}"
@@ -76,6 +82,10 @@ class Wordy(Thing):
     def bump(self, by=1):
         return super().bump(by * 2)
 
+    def say(self, s):
+        s += f"WORDY {self.label}" + sgc.gen("g", stop="\\n")
+        return s["g"].upper()
+
 
 @dataclass
 class Box:
@@ -90,6 +100,14 @@ class Box:
     states: Counter = field(default_factory=Counter)
     mixed: list = field(default_factory=list)
     keyed: dict = field(default_factory=dict)
+
+    @contextmanager
+    def counted(self):
+        self.n_put += 1
+        try:
+            yield
+        except KeyError:
+            self.n_put -= 3
 
     def named(self, name):
         if name not in self.by:
@@ -203,6 +221,11 @@ SIMPLE = (
     "a.words = a.words[-2:]",
     "w = a.words\nw.append('w')\ns += '|'.join(b.words)",
     "a.note = s['g']",
+    "s += a.say(s)",
+    "for each in xs[:2]:\n    s += each.say(s)",
+    "xs.append(Wordy(s['g']))",
+    "b = Wordy(s['g'], a)",
+    "with box.counted():\n    a.n += 1\n    s += str(a.marks[s['g']])",
     "a.note = None",
     "a = max(xs, key=lambda each: each.n, default=a)",
     "b = min(box.busy(), key=lambda each: each.n, default=b)",

@@ -73,6 +73,31 @@ def test_a_run_that_reaches_its_bound_is_none_that_is_wrong(n, scripted, few_req
     assert results(compiled) == results(bounded(n).run_once({"q": "x"}, options, ends))
 
 
+@sgc.function(max_turns=5)
+def nested(s, q, n: int):
+    s += q + sgc.gen("a", max_tokens=2)
+    while s["a"] != "stop":
+        k = 0
+        while k < n:
+            s += "inner" + sgc.gen("b", max_tokens=2)
+            k += 1
+        s += "outer" + sgc.gen("a", max_tokens=2)
+    return k
+
+
+def test_a_bound_is_of_each_time_that_a_loop_is_entered(scripted):
+    def reply(prompt, sampling):
+        return "stop" if str(prompt).count("outer") == 4 else "go"
+
+    program, options = sgc.Program(trace(nested)), RunOptions(seed=1)
+    given = {"q": "x", "n": 5}
+    wanted = nested.run_once(given, options, scripted(reply))
+    assert wanted.ret_value == 5
+    assert results(program.run_once(given, options, scripted(reply))) == results(wanted)
+    with pytest.raises(TurnsExceeded):
+        program.run_once(given | {"n": 7}, options, scripted(reply))
+
+
 @pytest.mark.full_check
 @pytest.mark.parametrize("wrong", [bounded(12, said="b"), bounded(12, last="never")])
 def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):

@@ -230,7 +230,7 @@ async def walk(run: Walked, flow: Flow) -> None:
 async def _walk(run: Walked, flow: Flow) -> None:
     names: dict[str, Ref] = {}
     turns: Counter[str] = Counter()
-    taken: Counter[int] = Counter()
+    taken = _Taken()
     shape, before, on_block = flow.blocks[flow.entry], "", run.context.on_block
     for number in range(MAX_BLOCKS):
         if on_block is not None:
@@ -250,14 +250,13 @@ async def _walk(run: Walked, flow: Flow) -> None:
         if number % YIELD_EVERY == YIELD_EVERY - 1:
             await asyncio.sleep(0)
         if last.op == "jump":
-            original = shape.block.nodes[-1]
-            taken[id(original)] += 1
-            _check_turns(run, original, taken[id(original)])
+            taken.check(run, shape.block.nodes[-1])
             shape = flow.blocks[last.text("target")]
             _bind(run, shape, last, names, turns[shape.block.name])
         else:
             is_foreseen = run.context.options.early_tools and _foresee(run, flow, last, names)
             shape = flow.blocks[await _decided(run, last)]
+            taken.enter(shape.block.name)
             if is_foreseen:
                 run.decided(shape.block.name)
     raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
@@ -279,14 +278,30 @@ def _foresee(run: Walked, flow: Flow, last: Node, names: Names) -> bool:
     return bool(calling)
 
 
-def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:
-    bound = run.field(jump, "bound")
-    if bound and n_taken > bound:
-        raise TurnsExceeded(
-            f"a loop ran more than {bound} times, its bound",
-            where=str(jump.loc or ""),
-            hint="raise max_turns of its @sgc.function, or end the loop earlier",
-        )
+class _Taken:
+    """How often a run has taken each jump with a bound since it entered the loop, which it may do
+    again in each turn of another loop."""
+
+    def __init__(self) -> None:
+        self._by_block: dict[str, Counter[int]] = {}  # that a loop begins with
+
+    def enter(self, name: str) -> None:
+        self._by_block.pop(name, None)
+
+    def check(self, run: Walked, jump: Node) -> None:
+        """Notes that a jump is taken. Raises TurnsExceeded."""
+        bound, name = run.field(jump, "bound"), jump.text("target")
+        if not bound:
+            self.enter(name)
+            return
+        taken = self._by_block.setdefault(name, Counter())
+        taken[id(jump)] += 1
+        if taken[id(jump)] > bound:
+            raise TurnsExceeded(
+                f"a loop ran more than {bound} times, its bound",
+                where=str(jump.loc or ""),
+                hint="raise max_turns of its @sgc.function, or end the loop earlier",
+            )
 
 
 def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: int) -> None:

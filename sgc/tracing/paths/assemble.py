@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sgc.core.symbols import Namer
 from sgc.ir import types
+from sgc.ir.analysis.flow import back_edges, following_of
 from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.paths.segments import Branch, Goto, Segment, reached_from, targets
@@ -29,7 +30,6 @@ class _Box:
     nodes: list[Node] = field(default_factory=list)
     target: int | None = None
     args: dict[str, str | Lit | None] = field(default_factory=dict)
-    bound: int = 0
     loc: Loc | None = None
 
 
@@ -64,7 +64,19 @@ class _Assembly:
         self._drop_unread()
         self._append_lone()
         self._name()
-        return tuple(self._close(box) for box in self._boxes.values())
+        return self._bounded(tuple(self._close(box) for box in self._boxes.values()))
+
+    def _bounded(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """The blocks, where jumps that end a turn of a loop have the bound of `max_turns`."""
+        if not self._max_turns:
+            return blocks
+        made, bound = [*blocks], Lit(self._max_turns)
+        for number in {block for block, _ in back_edges(following_of(blocks))}:
+            *nodes, last = made[number].nodes
+            if last.op == "jump":
+                last = last.with_fields(bound=bound)
+                made[number] = replace(made[number], nodes=(*nodes, last))
+        return tuple(made)
 
     def _find_joins(self) -> set[int]:
         """Segments with several predecessors, or with one that passes renamed values."""
@@ -139,7 +151,6 @@ class _Assembly:
 
     def _jump(self, box: _Box, end: Goto, env: Env) -> None:
         box.target, box.loc = end.target.number, end.loc
-        box.bound = self._max_turns if end.is_back else 0
         for name, _ in self._symbols(end.target):
             given = name if end.mapped is None else end.mapped.get(name, name)
             assert given is None or isinstance(given, (str, Lit))
@@ -229,7 +240,7 @@ class _Assembly:
                 del self._boxes[box.target]
                 box.nodes += following.nodes
                 box.target, box.args = following.target, following.args
-                box.bound, box.loc = following.bound, following.loc
+                box.loc = following.loc
                 if box.target is not None:
                     before = self._before[box.target]
                     before[next(n for n, b in enumerate(before) if b is following)] = box
@@ -259,8 +270,6 @@ class _Assembly:
             fields: dict[str, Operand] = {"target": Lit(target.name)}
             if operands:
                 fields["args"] = tuple(operands)
-            if box.bound:
-                fields["bound"] = Lit(box.bound)
             nodes.append(make_node("jump", (), box.loc, **fields))
         return Block(box.name, tuple(box.params.values()), tuple(nodes))
 

@@ -65,6 +65,7 @@ class Budget:
 
 # Of a trace without live objects, before these are tried.
 WORK_ALONE = 1_000_000
+WORK_LIVE = 400_000  # one with live objects whose paths merge takes less
 
 
 @dataclass(slots=True)

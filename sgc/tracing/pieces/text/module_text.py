@@ -161,6 +161,13 @@ class ModuleText:
         if name in DECIDING and callable(value) and not is_pythons:
             raise NotData(f"{name} is not Python's {name}")
         self._bound[name] = value
+        try:
+            self._bind(name, value, names)
+        except NotData:
+            del self._bound[name]  # another method may need it, and is no code either
+            raise
+
+    def _bind(self, name: str, value: Any, names: Mapping[str, Any] | None) -> None:
         if isinstance(value, ModuleType):
             self._module(name, value)
         elif isinstance(value, FunctionType):
