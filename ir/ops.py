@@ -673,12 +673,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("target", Kind.TEXT, "the block's name"),
             FieldSpec("args", ANYTHING, default=(), is_list=True, consumes=True),
-            _static(
-                "bound",
-                Kind.INT,
-                "how often a run may take it each time it enters the loop; 0 is any",
-                default=0,
-            ),
+            _static("bound", Kind.INT, "how often in each run of its loop; 0 is any", default=0),
         ),
         (),
         _ENDS,

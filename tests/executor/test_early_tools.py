@@ -207,7 +207,9 @@ def test_turns_of_a_loop_get_their_own_arguments(threaded: None) -> None:
     found = run(turns, endpoint(replies()))
     assert (results(found), asked(found)) == (results(plain), asked(plain))
     assert (found.early_calls, len(found.tool_calls)) == (4, 3)
-    assert sorted(CALLS) == [" tea ", "yes tea ", "yesyes tea ", "yesyesyes tea "]
+    # The last is of a turn that does not come: on a busy machine it is stopped before it begins.
+    wanted = [" tea ", "yes tea ", "yesyes tea ", "yesyesyes tea "]
+    assert sorted(CALLS) in (wanted, wanted[:-1])
 
 
 def test_few_calls_begin_early_at_a_time(monkeypatch: pytest.MonkeyPatch, threaded: None) -> None:

@@ -296,7 +296,7 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/paths/assemble.py", TRACED,
-        ("box.bound = self._max_turns if end.is_back else 0", "box.bound = 0"),
+        ("if not self._max_turns:", "if True:"),
         ("given = name if end.mapped is None else end.mapped.get(name, name)", "given = name"),
         ("if isinstance(value, str) and value in by_name and value not in kept:", "if False:"),
     ),
