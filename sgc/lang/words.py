@@ -270,8 +270,9 @@ def separate_reasoning(expr: Appendable | None = None, model_type: str | None = 
 
 def role(role: str, expr: Appendable | None = None) -> Expr:
     """A message of any role the model's chat template knows."""
-    begin, end, expr = RoleBegin(role), RoleEnd(role), given(expr)
-    return begin + end if expr is None else begin + expr + end
+    expr = given(expr)
+    parts = () if expr is None else expr.parts if isinstance(expr, Sequenced) else (expr,)
+    return Sequenced((RoleBegin(role), *parts, RoleEnd(role)))  # appending refuses others
 
 
 def given(expr: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from dataclasses import Field, dataclass
+from functools import partial
 from io import StringIO
 from operator import is_
 from random import Random
@@ -36,7 +37,7 @@ Memo = dict[int, tuple[Any, Any]]
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 MAX_ALWAYS = 200  # characters of a value that a defaultdict gives
-_FIXED = (type, FunctionType, BuiltinFunctionType)  # nothing of them can be changed by code
+_FIXED = (type, FunctionType, BuiltinFunctionType, partial)  # code can change nothing of them
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 

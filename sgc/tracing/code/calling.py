@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable
 from functools import partial
 from types import FrameType, FunctionType, MethodType
@@ -73,7 +74,7 @@ def python_of(function: Any) -> FunctionType | None:
         function = function.python
     if type(function) is MethodType:
         function = function.__func__
-    if type(function) is type:
+    if type(function) in (type, ABCMeta):
         function = start_of(function)
     return function if isinstance(function, FunctionType) else None
 
@@ -81,7 +82,7 @@ def python_of(function: Any) -> FunctionType | None:
 def start_of(of: type) -> FunctionType | None:
     """The `__init__` of a class of the user's; None if Python makes its objects otherwise."""
     start = getattr(of, "__init__", None)
-    is_plain = type(of) is type and getattr(of, "__new__", None) is object.__new__
+    is_plain = type(of) in (type, ABCMeta) and getattr(of, "__new__", None) is object.__new__
     return start if is_plain and type(start) is FunctionType else None
 
 

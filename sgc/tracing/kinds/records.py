@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABCMeta
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ def is_record(value: Any) -> bool:
     kind = type(value)
     if is_model(kind):
         return _is_plain_model(value)
-    if kind.__class__ is not type or not kind.__flags__ & _HEAP_TYPE or _is_ours(kind):
+    if kind.__class__ not in (type, ABCMeta) or not kind.__flags__ & _HEAP_TYPE or _is_ours(kind):
         return False
     if issubclass(kind, tuple):
         return hasattr(kind, "_fields")

@@ -7,7 +7,7 @@ import builtins
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -276,8 +276,9 @@ def refuse_known(session: Any, value: Any) -> None:
     """Refuses what is known while tracing and may be changed: code would have a copy of it."""
     if is_abstract(value) or isinstance(value, _FIXED):
         return
-    if type(value) is tuple:
-        for each in value:
+    parts = (*value.args, *value.keywords.values()) if type(value) is partial else value
+    if type(value) in (tuple, partial):
+        for each in parts:
             refuse_known(session, each)
     elif is_changeable(value) and not is_member(value) and not is_outside(session, value):
         raise NotData(f"a {type(value).__name__} is known while tracing")

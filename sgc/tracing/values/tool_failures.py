@@ -72,6 +72,8 @@ class TracedTold(Told):
                 return _of_validation(self, name)
             if name == "__class__":  # `contextlib` does with a StopIteration what it does with any
                 is_known = sys._getframe(1).f_globals.get("__name__") == "contextlib"
+            if not (is_known or name.startswith("__")) and self.__dict__["is_live"]:
+                return _of_code(self, f"error.{name}", types.LIVE)
             if not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)

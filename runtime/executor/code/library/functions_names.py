@@ -163,10 +163,13 @@ def _extremes(name: str) -> Callable[..., Any]:
     def function(n: Any, iterable: Any, key: Any = None) -> Any:
         if not is_iterable(iterable):
             return real(n, iterable)
+        if key is not None:  # then its results are compared, not the items, which may be in a cycle
+            called = guarded(key)
+            return real(n, taken(iterable), key=lambda item: _compared(called(item)))
         if not is_lazy(iterable):
             charge_sort(drained(iterable))
             charge(len(iterable))
-        return real(n, taken(iterable, _compared), key=guarded(key))
+        return real(n, taken(iterable, _compared))
 
     return function
 

@@ -29,7 +29,7 @@ from sgc.runtime.executor.code.iterators import (
     taken,
 )
 from sgc.runtime.executor.code.methods.attributes import GUARDS, guarded
-from sgc.runtime.executor.code.methods.container_methods import charge_sort
+from sgc.runtime.executor.code.methods.container_methods import charge_sort, sort_key
 from sgc.runtime.executor.code.methods.formatting import check_encoding, format_value, show, to_text
 from sgc.runtime.executor.code.methods.instances import (
     get_attribute,
@@ -82,9 +82,11 @@ def _consumed(real: Callable[..., Any]) -> Callable[..., Any]:
 def _extreme(real: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         charge(3)
-        if kwargs.get("key") is not None:
-            kwargs["key"] = guarded(kwargs["key"])
-        if len(args) == 1 and is_iterable(args[0]):
+        if kwargs.get("key") is not None:  # then its results are compared, and not the items
+            called = guarded(kwargs["key"])
+            kwargs["key"] = lambda item: _measured(called(item))
+            args = (taken(args[0]),) if len(args) == 1 and is_iterable(args[0]) else args
+        elif len(args) == 1 and is_iterable(args[0]):
             args = (taken(args[0], _measured),)
             if type(args[0]) in CONTAINERS:
                 measure(args[0])
@@ -141,11 +143,11 @@ def _sorted(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or not is_iterable(args[0]):
         return sorted(*args, **kwargs)
     items = drained(args[0])
-    if type(items) is not range:
-        charge_sort(items)
     charge(len(items) >> 2)
     if kwargs.get("key") is not None:
-        kwargs["key"] = guarded(kwargs["key"])
+        kwargs["key"] = sort_key(kwargs["key"], len(items))
+    elif type(items) is not range:
+        charge_sort(items)
     return sorted(items, **kwargs)
 
 

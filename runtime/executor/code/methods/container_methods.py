@@ -8,6 +8,7 @@ from typing import Any
 
 from sgc.runtime.executor.code.fuel import (
     CONTAINERS,
+    SMALL,
     charge,
     check_key,
     checked,
@@ -37,6 +38,20 @@ def charge_sort(items: Any) -> None:
     n_items = len(items)
     measured = measure(items) >> 6 if type(items) in CONTAINERS else 0
     charge((n_items + measured) * max(n_items.bit_length(), 1) >> 2)
+
+
+def sort_key(key: Any, n_items: int) -> Callable[[Any], Any]:
+    """The key of a sort, whose results are compared, and not the items: these may be in a cycle."""
+    called, n_bits = guarded(key), max(n_items.bit_length(), 1)
+    charge(n_items * n_bits >> 2)
+
+    def function(item: Any) -> Any:
+        found = called(item)
+        if type(found) not in SMALL:
+            charge(measure(found) * n_bits >> 8)
+        return found
+
+    return function
 
 
 def _list_append(*args: Any) -> None:
@@ -83,11 +98,11 @@ def _sort(*args: Any, key: Any = None, reverse: Any = False) -> None:
     if len(args) != 1 or not isinstance(args[0], list):
         list.sort(*args, key=key, reverse=reverse)
         return
-    charge_sort(args[0])
     if key is None:
+        charge_sort(args[0])
         args[0].sort(reverse=reverse)
     else:
-        args[0].sort(key=guarded(key), reverse=reverse)
+        args[0].sort(key=sort_key(key, len(args[0])), reverse=reverse)
 
 
 def _table(kind: type, **rules: tuple[str, Method | None]) -> dict[str, Method]:

@@ -293,6 +293,8 @@ def _fitted(function: Any) -> _Fitting:
 
 def fit(value: AbstractLive, annotation: str) -> Any:
     """A live object as an argument of a word, by the annotation of its parameter."""
+    if "Appendable" in annotation:
+        return value  # a text, by a decision, when it is appended
     if "Sequence[str]" in annotation or "list[str]" in annotation:
         return value.as_(types.list_of(types.TEXT))
     if "int" in annotation and "float" not in annotation:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import copy
 import sys
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -64,7 +65,7 @@ class UserClass:
 def is_users(kind: Any) -> bool:
     """Whether a class is written in Python, and not a part of this package."""
     return (
-        (type(kind) is type or is_model(kind) or is_enumeration(kind))
+        (type(kind) in (type, ABCMeta) or is_model(kind) or is_enumeration(kind))
         and bool(kind.__flags__ & _HEAP_TYPE)
         and not kind.__module__.startswith("sgc.")
         and kind.__module__ != "enum"
@@ -81,7 +82,7 @@ class NoClass(Exception):
 def user_class(kind: type, is_live: bool = False) -> UserClass:
     """A class of the user's, by its source. is_live: its objects are, so that its methods may
     change anything. Raises NoClass."""
-    if issubclass(kind, BaseException):
+    if issubclass(kind, BaseException) and not (is_live and issubclass(kind, Exception)):
         return _error(kind)
     called = None if _statements_of(kind) or not _is_of_module(kind) else made_by_call(kind)
     if called is not None:
@@ -93,11 +94,53 @@ def user_class(kind: type, is_live: bool = False) -> UserClass:
         return _enumeration(kind, node)
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
-    if is_live:
-        asking = frozenset(_decorated(kind, node))
-        return UserClass(kind, node, tuple(_methods(kind, node, asking)), frozenset(), {}, asking)
-    methods = tuple(_methods(kind, node))
-    return UserClass(kind, node, methods, _changing(kind, [each for each, _ in methods]))
+    plain = _concrete(kind, node)
+    own = dict(zip(*(_functions(each) for each in (plain, node)), strict=True))
+    asking = frozenset(_decorated(kind, plain)) if is_live else frozenset[str]()
+    methods = tuple(_methods(kind, plain, asking, own))
+    nodes = [each for each, _ in methods]
+    changing = frozenset[str]() if is_live else _changing(kind, nodes)
+    return UserClass(kind, plain, methods, changing, {}, asking)
+
+
+def _concrete(kind: type, node: ast.ClassDef) -> ast.ClassDef:
+    """A class without what makes it abstract, as code makes no object of one that is; attributes
+    are set one by one."""
+    names = vars(sys.modules[kind.__module__])
+    plain = copy.copy(node)
+    plain.bases = [each for each in node.bases if names.get(getattr(each, "id", "")) is not ABC]
+    parts = (part for each in node.body for part in _one_by_one(each))
+    plain.body = [_without(each, names, abstractmethod) for each in parts]
+    return plain
+
+
+def _functions(node: ast.ClassDef) -> list[ast.stmt]:
+    return [each for each in node.body if isinstance(each, ast.FunctionDef)]
+
+
+def _one_by_one(node: ast.stmt) -> list[ast.stmt]:
+    """The assignments of `a, b = 1, 2`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) > 1:
+        return [node]
+    (target,), value = node.targets, node.value
+    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return [node]
+    if len(target.elts) != len(value.elts):
+        return [node]
+    pairs = zip(target.elts, value.elts, strict=True)
+    return [ast.copy_location(ast.Assign([target], each), node) for target, each in pairs]
+
+
+def _without(node: ast.stmt, names: Mapping[str, Any], decorator: Any) -> ast.stmt:
+    """A method without a decorator; any other statement as it is."""
+    if not isinstance(node, ast.FunctionDef):
+        return node
+    kept = [d for d in node.decorator_list if names.get(getattr(d, "id", "")) is not decorator]
+    if len(kept) == len(node.decorator_list):
+        return node
+    plain = copy.copy(node)
+    plain.decorator_list = kept
+    return plain
 
 
 def _decorated(kind: type, node: ast.ClassDef) -> Iterator[str]:
@@ -273,7 +316,7 @@ def _changing(kind: type, methods: list[ast.FunctionDef]) -> frozenset[str]:
 
 
 def _is_read(base: type) -> bool:
-    return base.__module__ not in ("builtins", "enum", "typing", "pydantic.main")
+    return base.__module__ not in ("abc", "builtins", "enum", "typing", "pydantic.main")
 
 
 def _changes_self(kind: type, method: ast.FunctionDef, changing: Collection[str]) -> bool:

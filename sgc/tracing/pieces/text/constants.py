@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -145,6 +146,10 @@ class Writer:
             return f"{self._named(kind.__name__, kind)}({parts_text}"
         if is_member(value):
             return f"{self._named(kind.__name__, kind)}.{value._name_}"
+        if kind is partial:
+            given = [f"{name}={self.written(each)}" for name, each in value.keywords.items()]
+            args = [self.written(value.func), *map(self.written, value.args), *given]
+            return f"{self._named('partial', partial)}({', '.join(args)})"
         if is_record(value):
             parts = ", ".join(f"{k!r}: {self._part(k, v)}" for k, v in parts_of(value).items())
             return f"restored({self._named(kind.__name__, kind)}, {{{parts}}})"
@@ -246,6 +251,8 @@ def is_fixed(value: Any) -> bool:
         return all(map(is_fixed, value))
     if is_record(value):
         return bool(form_of(value)) and all(map(is_fixed, parts_of(value).values()))
+    if type(value) is partial:
+        return all(map(is_fixed, (*value.args, *value.keywords.values())))
     return isinstance(value, (*FIXED, *_CALLED)) or is_member(value)
 
 
@@ -261,7 +268,7 @@ def holds_changeable(value: Any) -> bool:
 def holds_made(value: Any) -> bool:
     """Whether a constant holds a function, or an object or member of a class of the user's, which
     must come before it in the module."""
-    if isinstance(value, FunctionType) or is_record(value) or is_member(value):
+    if isinstance(value, (FunctionType, partial)) or is_record(value) or is_member(value):
         return True
     parts = [*value, *value.values()] if isinstance(value, dict) else value
     is_container = isinstance(value, (list, tuple, dict, set, frozenset, deque))

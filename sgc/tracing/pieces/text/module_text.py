@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from inspect import isabstract
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -80,6 +81,7 @@ class ModuleText:
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
         self._refuse_asking(entry)
+        self._refuse_abstract(entry)
         self._refuse_attributes([entry, *self.nodes])
         is_changing = self._has_changers or may_mutate([entry, *self.nodes])
         constants, made = (
@@ -100,6 +102,14 @@ class ModuleText:
             for each in (inner for node in own for inner in ast.walk(node)):
                 if isinstance(each, ast.Attribute) and each.attr in asking:
                     raise NotData(f"{each.attr} is no code")
+
+    def _refuse_abstract(self, entry: ast.FunctionDef) -> None:
+        """Refuses code that makes an object of an abstract class, which Python refuses."""
+        abstract = {name for name, each in self.classes.items() if isabstract(each.kind)}
+        for part in (entry, *self.nodes) if abstract else ():
+            for each in ast.walk(part):
+                if isinstance(each, ast.Call) and getattr(each.func, "id", "") in abstract:
+                    raise NotData("it makes an object of an abstract class")
 
     def _line(self, name: str, text: str, is_changing: bool) -> str:
         """The line of a constant. One that code may change is marked, since it might by ways not
@@ -262,7 +272,7 @@ class ModuleText:
     def _asks(self, name: str, node: ast.FunctionDef, function: FunctionType) -> bool:
         """Adds what a method uses; whether it is left out, as it is no code."""
         try:
-            if vars(function):
+            if vars(function).keys() - {"__isabstractmethod__"}:
                 raise NotData(f"{name}.{node.name} has attributes")
             self.needs_of(node, function)
         except NotData:

@@ -50,6 +50,11 @@ class Plainer(ast.NodeTransformer):
         self._members: set[str] = set()  # variables that are members alone
         self._depth = 0
 
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """`...`, the body of what is only declared, is `pass`."""
+        is_empty = isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+        return ast.copy_location(ast.Pass(), node) if is_empty else self.generic_visit(node)  # type: ignore[return-value]
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         if node.decorator_list and self._depth:
             raise NotData("a function inside of another is decorated")
