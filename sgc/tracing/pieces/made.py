@@ -47,7 +47,7 @@ from sgc.tracing.pieces.text.constants import (
 from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import FoundChangers, Originals, refuse_hidden
 from sgc.tracing.pieces.text.module_text import ModuleText
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 
 MAX_PIECES = 64
 MAX_TAKEN = 3  # each takes an exploration that spends its budget
@@ -341,7 +341,9 @@ _OF_JSON = (AbstractJson, AbstractObject)
 def _is_merged(value: Any) -> bool:
     """Whether what a value holds may become parts of another: a run looks after a value of the
     graph, and a plain one must hold nothing that can be changed."""
-    return isinstance(value, AbstractList) or (not is_record(value) and is_flat(value))
+    if is_abstract(value):
+        return isinstance(value, AbstractList)
+    return not is_record(value) and is_flat(value)
 
 
 def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ FIXED = (
     str, int, float, bool, type(None), bytes, Decimal, Fraction, date, time, timedelta, re.Pattern,
 )  # fmt: skip
 FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
+_HEAP_TYPE = 1 << 9
 _CALLED = (FunctionType, BuiltinFunctionType, type)
 _NUMBERS = (Decimal, Fraction)
 _TIMES = (date, datetime, time, timedelta)
@@ -266,10 +267,12 @@ def holds_changeable(value: Any) -> bool:
 
 
 def holds_made(value: Any) -> bool:
-    """Whether a constant holds a function, or an object or member of a class of the user's, which
-    must come before it in the module."""
+    """Whether a constant holds a function, or a class of the user's, an object or member of one,
+    which must come before it in the module."""
     if isinstance(value, (FunctionType, partial)) or is_record(value) or is_member(value):
         return True
+    if isinstance(value, type):
+        return bool(value.__flags__ & _HEAP_TYPE)
     parts = [*value, *value.values()] if isinstance(value, dict) else value
     is_container = isinstance(value, (list, tuple, dict, set, frozenset, deque))
     return is_container and any(map(holds_made, parts))
