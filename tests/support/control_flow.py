@@ -24,6 +24,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Generated, OnDelta, Prompt, Sampling
 from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.checking.comparing import without_module
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.failing import message_of
 from sgc.tracing.paths.exploration import Budget
@@ -107,11 +108,12 @@ def outcome(run: Any) -> Any:
     try:
         result = run()
     except ProgramRaised as error:
-        return error.message
+        kind, _, message = error.message.partition(": ")
+        return f"{kind}: {without_module(message)}"
     except SgcError as error:
         return type(error).__name__
     except Exception as error:
-        return f"{type(error).__name__}: {message_of(error)}"
+        return f"{type(error).__name__}: {without_module(message_of(error))}"
     return results(result), asked(result)
 
 

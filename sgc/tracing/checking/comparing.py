@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
 from itertools import zip_longest
 from typing import Any
@@ -91,8 +93,23 @@ def _failed(outcome: RunResult | SgcError) -> str:
     """The kind of error that a run ended with, and its message if the program raised it."""
     if isinstance(outcome, ProgramRaised):
         kind, _, message = outcome.message.partition(": ")
-        return kind if kind == UnknownVariable.__name__ else f"{kind}: {message}"
+        return kind if kind == UnknownVariable.__name__ else f"{kind}: {without_module(message)}"
     return type(outcome).__name__ if isinstance(outcome, SgcError) else ""
+
+
+_OF_CALL = re.compile(r"([\w.]+)(\(\) (?:argument after|got multiple values) .*)", re.DOTALL)
+
+
+def without_module(message: str) -> str:
+    """What Python says of a call with a star, without the module of what is called: code that is
+    data has none, and a program's may be `__main__`."""
+    found = _OF_CALL.fullmatch(message)
+    name, rest = found.groups() if found is not None else ("", "")
+    parts = name.split(".")
+    for n in range(len(parts) - 1, 0, -1):
+        if ".".join(parts[:n]) in sys.modules:
+            return ".".join(parts[n:]) + rest
+    return message
 
 
 def _asked(result: RunResult) -> dict[tuple[str, int, str], Request]:

@@ -72,6 +72,12 @@ def function_of(code: CodeType, tree: Tree) -> Function | None:
         if isinstance(node, (ast.FunctionDef, ast.Lambda)) and _begins(node) == code.co_firstlineno
         and _name(node) == code.co_name
     ]  # fmt: skip
+    if len(found) > 1:  # lambdas of one line: what each returns stands in its own place
+        places = {(line, col, end, end_col) for line, end, col, end_col in code.co_positions()}
+        lambdas = [node for node in found if isinstance(node, ast.Lambda)]
+        found = [node for node in lambdas if position(node.body) in places]
+        # Python 3.12 gives constants that are returned the place of the lambda.
+        found = found or [node for node in lambdas if position(node) in places]
     return found[0] if len(found) == 1 else None
 
 

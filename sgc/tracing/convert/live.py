@@ -213,9 +213,13 @@ class _Function:
                 setattr(node, name, [self._item(each, keeps) for each in value])
 
     def _items(self, node: ast.expr) -> None:
-        """The items of a comprehension that are new lists and the like: live ones."""
-        name = "value" if isinstance(node, ast.DictComp) else "elt"
-        setattr(node, name, _alive(getattr(node, name)))
+        """The items of a comprehension, of which new lists and the like are live, and its tests."""
+        for name in ("key", "elt", "value"):
+            if hasattr(node, name):
+                setattr(node, name, _alive(self._expression(getattr(node, name))))
+        for number, each in enumerate(node.generators):  # type: ignore[attr-defined]
+            each.ifs = [*map(self._expression, each.ifs)]
+            each.iter = self._expression(each.iter) if number else each.iter
 
     def _item(self, node: ast.AST, keeps: bool) -> ast.AST:
         """A part of an expression. keeps: it only looks at lists and the like."""

@@ -85,8 +85,19 @@ def test_equal_texts_are_not_said_to_be_one() -> None:
     memory = Memory()
     code = "def f(a, b):\n    return a is b"
     assert memory.call(code, ("a b", None)) is False
+    one, other = "a b", "".join(["a ", "b"])
+    assert memory.call(code, (one, one)) is True
     with pytest.raises(ProgramError, match="are one by `is`"):
-        memory.call(code, ("a b", "a b"))
+        memory.call(code, (one, other))
+
+
+def test_results_of_a_cached_function_are_one_for_all_code_of_a_run() -> None:
+    memory = Memory()
+    made = "def g_own(x):\n    return [x]\ng = cached(g_own, 'def g')\n"
+    first = memory.call(f"{made}def f(x):\n    return g(x)", ("a",))
+    first.append("b")
+    assert memory.call(f"{made}def h(x):\n    return g(x) + g('c')", ("a",)) == ["a", "b", "c"]
+    assert Memory().call(f"{made}def f(x):\n    return g(x)", ("a",)) == ["a"]
 
 
 def _quoted(code: str) -> str:

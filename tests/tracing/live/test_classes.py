@@ -7,7 +7,7 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -139,7 +139,40 @@ def beam(s):
     return best.text, [each.text for each in order], [each.text for each in kept], same
 
 
-@pytest.mark.parametrize("program", [ruled, form, beam], ids=lambda each: each.name)
+LIMITS = {"a": 2, "b": 3}
+SHARES = {"one": lambda n: n, "limit": lambda n: min(n, limit_for("b")), "none": lambda n: 0}
+
+
+@cache
+def limit_for(word: str) -> int:
+    return next((limit for name, limit in LIMITS.items() if name in word), 1)
+
+
+def question(s, word: str, others: list[str]) -> tuple[str, int]:
+    s += f"{word}?" + sgc.gen("g", stop="\n")
+    return s["g"], len(others)
+
+
+@sgc.function
+def shared(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    words = s["g"].split(",")
+    limits = {word: limit_for(word) for word in words}
+    found = [question(s, word, [each for each in words if each is not word]) for word in words]
+    s += sgc.select("share", choices=list(SHARES))
+    return limits, found, [SHARES[s["share"]](n) for _, n in found]
+
+
+@sgc.function
+def spread(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    rows: list[Any] = [{"text": word} if word else 5 for word in s["g"].split(",")]
+    nodes = [Node(**row) for row in rows]
+    nodes[0].score += 1
+    return [(each.text, each.score) for each in nodes]
+
+
+@pytest.mark.parametrize("program", [ruled, form, beam, shared, spread], ids=lambda each: each.name)
 def test_as_interpreted(program: Any) -> None:
     agree(program, REPLIES, n=8)
 

@@ -11,6 +11,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("operators/live/patterns.py", "a key of a `case {…}` is known only at run time"),
         ("operators/live/pieces.py", "an argument is an object, and data are live objects"),
         ("operators/live/pieces.py", "the argument … is no data: …"),
+        ("operators/live/pieces.py", "what a comprehension inside of another computes is no code"),
         ("operators/texts.py", "objects are compared with `is` in a chain"),
         ("recording/coding.py", "a value known only at run time is used beside another: …"),
         ("values/abstract.py", "the type of a value known only at run time is asked for"),

@@ -76,8 +76,9 @@ _UNTOLD = frozenset({str, int, float, bytes, tuple, frozenset})
 
 
 def _is_same_live(a: Any, b: Any) -> bool:
-    """`a is b` of live objects; of equal texts and the like nothing says whether they are one."""
-    if type(a) in _UNTOLD and type(a) is type(b) and a == b:
+    """`a is b` of live objects; of equal texts and the like that are two nothing says whether they
+    are one in Python, too."""
+    if a is not b and type(a) in _UNTOLD and type(a) is type(b) and a == b:
         raise NotAllowed(
             f"code asks whether two equal values of the type {type(a).__name__} are one by `is`",
             hint="compare them with ==, or run it with --interpret",

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from enum import IntEnum
 
 from sgc.tracing.code.operator_names import ALWAYS, OWN, UNCHANGED
@@ -32,6 +33,7 @@ from sgc.tracing.convert.loops.looping import (
     FIRST,
     MAY_BE_USERS,
     SCOPES,
+    LiveAlone,
     Made,
     assigned,
     loaded,
@@ -397,4 +399,5 @@ def is_simple(node: Made) -> bool:
 
 
 def _can_be_twice(part: ast.expr) -> bool:
-    return not any(isinstance(inner, SCOPES) for inner in ast.walk(part))
+    once = LiveAlone().visit(copy.deepcopy(part))
+    return not any(isinstance(inner, SCOPES) for inner in ast.walk(once))

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from sgc.tracing.code.operator_names import AS_DICT, AS_SET, BORN, HASHED, LOOPS
+from sgc.tracing.code.operator_names import AS_DICT, AS_SET, BORN, HASHED, IS_LIVE, LOOPS
 
 Made = ast.ListComp | ast.GeneratorExp
 SCOPES = (
@@ -68,6 +68,17 @@ def _called(made: Made) -> list[str]:
     return sorted({each.id for each in calls if isinstance(each, ast.Name)})
 
 
+class LiveAlone(ast.NodeTransformer):
+    """Leaves of what is performed by the run, or traced, only that it is performed: a scope inside
+    of it has its code where it stands first."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test = node.test
+        is_one = isinstance(test, ast.Call) and getattr(test.func, "id", "") == IS_LIVE
+        has_scopes = is_one and any(isinstance(each, SCOPES) for each in ast.walk(node.orelse))
+        return node.body if has_scopes else self.generic_visit(node)  # type: ignore[return-value]
+
+
 class _Loop:
     """A comprehension as a loop with renamed variables. default: what `next` gives if there is no
     item."""
@@ -82,7 +93,7 @@ class _Loop:
         default: ast.expr | None = None,
     ) -> None:
         self.of: ast.expr = made
-        made = copy.deepcopy(made)
+        made = LiveAlone().visit(copy.deepcopy(made))
         bound = {
             name.id
             for each in made.generators

@@ -164,6 +164,8 @@ def _may_take(session: Any, function: Any) -> bool:
         return type(of) not in _MUTABLE or is_outside(session, of)
     if isinstance(function, MethodDescriptorType):
         return function.__objclass__ in _OF_CODE
+    if isinstance(function, functools._lru_cache_wrapper):
+        return True
     if not isinstance(function, (type, BuiltinFunctionType, FunctionType)):
         return False
     is_pythons = getattr(builtins, getattr(function, "__name__", ""), None) is function

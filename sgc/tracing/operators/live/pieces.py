@@ -61,7 +61,8 @@ def live(key: str, *values: Any) -> Any:
     """What a piece gives, or the values of the variables that it sets."""
     session: Any = current_session()
     found = _written(session, key, values, sys._getframe(1))
-    assert found is not None
+    if found is None:  # where it is not asked before whether it can be
+        stop("what a comprehension inside of another computes is no code", INTERPRET)
     piece, code, gives = found
     results = session.performed(code.code, code.args, gives, is_whole=True)
     if not piece.is_statement:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -254,7 +254,7 @@ def is_fixed(value: Any) -> bool:
         return bool(form_of(value)) and all(map(is_fixed, parts_of(value).values()))
     if type(value) is partial:
         return all(map(is_fixed, (*value.args, *value.keywords.values())))
-    return isinstance(value, (*FIXED, *_CALLED)) or is_member(value)
+    return isinstance(value, (*FIXED, *_CALLED, _lru_cache_wrapper)) or is_member(value)
 
 
 def holds_changeable(value: Any) -> bool:

@@ -8,7 +8,7 @@ import copy
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import _lru_cache_wrapper, lru_cache
 from inspect import isabstract
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -182,6 +182,8 @@ class ModuleText:
             self._module(name, value)
         elif isinstance(value, FunctionType):
             self._function(name, value)
+        elif isinstance(value, _lru_cache_wrapper) and self._is_live:
+            self._cached(name, value)
         elif is_users(value) and id(value) not in known_library():
             self._class(name, value)
         elif isinstance(value, (type, BuiltinFunctionType)):
@@ -237,6 +239,13 @@ class ModuleText:
         made = named(name, self.rewritten(node))
         self._nodes.append(made)
         self._functions[name] = ast.unparse(made)
+
+    def _cached(self, name: str, function: _lru_cache_wrapper[Any]) -> None:
+        """Adds a function whose results a run keeps."""
+        if function.cache_parameters()["typed"]:
+            raise NotData(f"{name} is cached by the types of its arguments")
+        own = self._named(name, function.__wrapped__)
+        self._made[name] = f"cached({own}, {self._functions[own]!r})"
 
     def _class(self, name: str, kind: type) -> None:
         """Adds a class of the user's, with what its bases, fields and methods use."""
