@@ -12,8 +12,8 @@ from sgc.ir.code import Code, parse_code
 from sgc.runtime.executor.code.along import Along, copied_along
 from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
 from sgc.runtime.executor.code.held import check_unchanged, unchanged
-from sgc.runtime.executor.code.library.caching import cached
 from sgc.runtime.executor.code.library import library_value
+from sgc.runtime.executor.code.library.caching import cached
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
 from sgc.runtime.executor.code.mutation import may_change
 from sgc.runtime.executor.code.room import room
