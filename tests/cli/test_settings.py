@@ -96,7 +96,7 @@ def test_settings_are_defaults_and_are_told_of(sgc_command, tmp_path, on_fake):
     assert "sgc: engine: " in err
     assert "sgc: run: " in err
     assert "seed 8" in sgc_command(*run, *on_fake, "--seed", "8")[2]
-    assert "seed 7\n" not in sgc_command(*run, *on_fake, "--no-config")[2]  # a drawn one may begin so
+    assert "seed 7\n" not in sgc_command(*run, *on_fake, "--no-config")[2]
     (tmp_path / "other.toml").write_text("seed = 9")
     assert "seed 9" in sgc_command("--config", "other.toml", *run, *on_fake)[2]
 
