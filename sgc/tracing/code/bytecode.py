@@ -75,7 +75,7 @@ class CodeInfo:
         self._looked_at = dict(self._looks(stacks))
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
-        self._read = _reads_by_line(instructions, {*code.co_cellvars, *code.co_freevars})
+        self._read = opcodes.reads_by_line(instructions, {*code.co_cellvars, *code.co_freevars})
         self._alike = dict(self._copies())
 
     def before(self, offset: int) -> Place:
@@ -367,15 +367,6 @@ class CodeInfo:
             return Slot.MANAGED
         callee = self._callee(self._ops[self._index[stack[-1][1]]], found)
         return Slot.EXIT if callee is not None and callee[1] in OWN_WITHS else Slot.OTHER
-
-
-def _reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | None, frozenset[str]]:
-    found: dict[int | None, frozenset[str]] = {}
-    for op in ops:
-        names = {name for name, is_read in opcodes.locals_of(op) if is_read}
-        line = op.positions.lineno if op.positions is not None else None
-        found[line] = found.get(line, frozenset()) | (names - cells)
-    return found
 
 
 _FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})

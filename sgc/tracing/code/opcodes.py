@@ -122,3 +122,13 @@ def callee_depth(op: dis.Instruction) -> int | None:
     if op.opname == "CALL":
         return 1 if sys.version_info < (3, 12) else n + 1 + (sys.version_info >= (3, 13))
     return n + 3 if op.opname == "CALL_KW" else None
+
+
+def reads_by_line(ops: list[dis.Instruction], cells: set[str]) -> dict[int | None, frozenset[str]]:
+    """The variables that each line reads, without those in cells."""
+    found: dict[int | None, frozenset[str]] = {}
+    for op in ops:
+        names = {name for name, is_read in locals_of(op) if is_read}
+        line = op.positions.lineno if op.positions is not None else None
+        found[line] = found.get(line, frozenset()) | (names - cells)
+    return found

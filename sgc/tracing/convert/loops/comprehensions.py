@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from enum import IntEnum
 
 from sgc.tracing.code.operator_names import ALWAYS, OWN, UNCHANGED
@@ -32,10 +31,10 @@ from sgc.tracing.convert.loops.looping import (
     DECIDES,
     FIRST,
     MAY_BE_USERS,
-    SCOPES,
-    LiveAlone,
     Made,
     assigned,
+    can_be_twice,
+    is_simple,
     loaded,
     placed,
     statements,
@@ -190,7 +189,7 @@ class _First:
         """Takes a comprehension out; None if it has to stay."""
         before, first = self._before, made.generators[0]
         first.iter = self.visit(first.iter)  # which is evaluated before all else of it
-        is_alone = is_simple(made) and self.read.isdisjoint(named_in(made))
+        is_alone = is_simple(made, self._names.is_live) and self.read.isdisjoint(named_in(made))
         if not is_alone or (before and not (before is _Before.READS and _is_pure(node))):
             return None
         self._before = before
@@ -364,7 +363,7 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
     else:
         is_taken = node.func.id == FIRST and len(node.args) == 2
         is_taken = is_taken and not isinstance(node.args[1], ast.Starred)
-        is_taken = is_taken and _can_be_twice(node.args[1])
+        is_taken = is_taken and can_be_twice(node.args[1])
     arg = node.args[0] if is_taken else None
     if not isinstance(arg, ast.GeneratorExp) or not is_simple(arg):
         return None
@@ -386,18 +385,3 @@ def _listed(node: ast.expr) -> ast.ListComp | None:
 def named_in(made: ast.AST) -> set[str]:
     """The names that walruses of a comprehension set in its function."""
     return {each.target.id for each in ast.walk(made) if isinstance(each, ast.NamedExpr)}
-
-
-def is_simple(node: Made) -> bool:
-    """Whether a comprehension's parts can be written twice: they contain no scopes of their own."""
-    parts: list[ast.expr] = [node.elt]
-    for n, each in enumerate(node.generators):
-        if each.is_async:
-            return False
-        parts += [each.target, *each.ifs, *([each.iter] if n else [])]
-    return all(map(_can_be_twice, parts))
-
-
-def _can_be_twice(part: ast.expr) -> bool:
-    once = LiveAlone().visit(copy.deepcopy(part))
-    return not any(isinstance(inner, SCOPES) for inner in ast.walk(once))

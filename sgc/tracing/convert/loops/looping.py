@@ -68,6 +68,23 @@ def _called(made: Made) -> list[str]:
     return sorted({each.id for each in calls if isinstance(each, ast.Name)})
 
 
+def is_simple(node: Made, is_live: bool = False) -> bool:
+    """Whether a comprehension's parts can be written twice: they contain no scopes of their own, or
+    in a loop none but those that the run performs (`LiveAlone`)."""
+    parts: list[ast.expr] = [node.elt]
+    for n, each in enumerate(node.generators):
+        if each.is_async:
+            return False
+        parts += [each.target, *each.ifs, *([each.iter] if n else [])]
+    return all(
+        can_be_twice(LiveAlone().visit(copy.deepcopy(each)) if is_live else each) for each in parts
+    )
+
+
+def can_be_twice(part: ast.expr) -> bool:
+    return not any(isinstance(inner, SCOPES) for inner in ast.walk(part))
+
+
 class LiveAlone(ast.NodeTransformer):
     """Leaves of what is performed by the run, or traced, only that it is performed: a scope inside
     of it has its code where it stands first."""

@@ -20,8 +20,8 @@ from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS
 from sgc.tracing.code.using_up import Place, places_in
-from sgc.tracing.convert.loops.comprehensions import is_simple, named_in
-from sgc.tracing.convert.loops.looping import SCOPES
+from sgc.tracing.convert.loops.comprehensions import named_in
+from sgc.tracing.convert.loops.looping import SCOPES, is_simple
 from sgc.tracing.convert.loops.mapped import ITEM
 from sgc.tracing.convert.module_names import ModuleNames
 from sgc.tracing.pieces.effects.changes import changed_roots

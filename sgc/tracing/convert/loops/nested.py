@@ -24,8 +24,7 @@ import copy
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import ALWAYS
-from sgc.tracing.convert.loops.comprehensions import is_simple
-from sgc.tracing.convert.loops.looping import only_item
+from sgc.tracing.convert.loops.looping import is_simple, only_item
 from sgc.tracing.convert.module_names import ModuleNames
 
 _Made = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

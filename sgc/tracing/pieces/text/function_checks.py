@@ -4,7 +4,7 @@ says that the function changes."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
@@ -20,7 +20,10 @@ from sgc.tracing.pieces.effects.changes import (
 )
 from sgc.tracing.pieces.names import bound_by, called_in, called_variables, parameters
 from sgc.tracing.pieces.text.constants import NotData
+from sgc.tracing.pieces.text.functions import asked_of
 from sgc.tracing.pieces.text.library import known_library
+
+Part = ast.FunctionDef | ast.ClassDef
 
 # What would tell which fields of a model were given, or skip their validation.
 _OF_MODELS = frozenset({"model_fields_set", "model_construct", "model_extra", "exclude_unset"})
@@ -37,6 +40,38 @@ def refuse_hidden(node: ast.AST) -> None:
             raise NotData(f"{used} of a model is not known to code")
         if isinstance(each, ast.alias) and each.asname and each.name in CHANGERS | DECIDING:
             raise NotData(f"{each.name} is called {each.asname}")
+
+
+def refuse_methods(parts: Sequence[Part], left: Set[str]) -> None:
+    """Refuses code that may call a method that is left out."""
+    for part in parts if left else ():
+        own = [each for each in part.body if getattr(each, "name", "") not in left]
+        for each in (inner for node in own for inner in ast.walk(node)):
+            if isinstance(each, ast.Attribute) and each.attr in left:
+                raise NotData(f"{each.attr} is no code")
+
+
+def refuse_made(parts: Sequence[Part], abstract: Set[str]) -> None:
+    """Refuses code that makes an object of an abstract class, which Python refuses."""
+    for part in parts if abstract else ():
+        for each in ast.walk(part):
+            if isinstance(each, ast.Call) and getattr(each.func, "id", "") in abstract:
+                raise NotData("it makes an object of an abstract class")
+
+
+def refuse_attributes(parts: Sequence[Part], bound: Mapping[str, Any]) -> None:
+    """Refuses attributes of functions: code has their bodies alone. bound: what names mean."""
+    nodes = [node for part in parts for node in ast.walk(part)]
+    # Of those themselves, what a name is bound to tells; a variable may be named as the entry.
+    methods = {id(n) for part in parts if isinstance(part, ast.ClassDef) for n in part.body}
+    inner = {
+        n.name
+        for n in nodes
+        if isinstance(n, ast.FunctionDef) and n not in parts and id(n) not in methods
+    }
+    for name in filter(None, map(asked_of, nodes)):
+        if name in inner or isinstance(bound.get(name), FunctionType):
+            raise NotData(f"an attribute of the function {name} is used")
 
 
 def refuse_defaults(node: ast.FunctionDef | ast.Lambda, function: FunctionType) -> None:

@@ -43,10 +43,13 @@ from sgc.tracing.pieces.text.constants import (
 from sgc.tracing.pieces.text.function_checks import (
     Changer,
     Originals,
+    refuse_attributes,
     refuse_defaults,
     refuse_hidden,
+    refuse_made,
+    refuse_methods,
 )
-from sgc.tracing.pieces.text.functions import asked_of, in_defaults, named
+from sgc.tracing.pieces.text.functions import in_defaults, named
 from sgc.tracing.pieces.text.library import known_library
 from sgc.tracing.pieces.text.plain import Plainer
 
@@ -80,10 +83,11 @@ class ModuleText:
 
     def text(self, entry: ast.FunctionDef) -> str:
         """The module's text, which ends with the entry function."""
-        self._refuse_asking(entry)
-        self._refuse_abstract(entry)
-        self._refuse_attributes([entry, *self.nodes])
-        is_changing = self._has_changers or may_mutate([entry, *self.nodes])
+        nodes, classes = [entry, *self.nodes], self.classes
+        refuse_methods(nodes, self.asking.union(*(each.asking for each in classes.values())))
+        refuse_made(nodes, {name for name, each in classes.items() if isabstract(each.kind)})
+        refuse_attributes(nodes, self._bound)
+        is_changing = self._has_changers or may_mutate(nodes)
         constants, made = (
             [self._line(name, text, is_changing) for name, text in each.items()]
             for each in (self._constants, self._made)
@@ -94,23 +98,6 @@ class ModuleText:
         ]  # fmt: skip
         return "\n".join([*parts, ast.unparse(entry)])
 
-    def _refuse_asking(self, entry: ast.FunctionDef) -> None:
-        """Refuses code that may call a method that is left out."""
-        asking = self.asking.union(*(each.asking for each in self.classes.values()))
-        for part in (entry, *self.nodes) if asking else ():
-            own = [each for each in part.body if getattr(each, "name", "") not in asking]
-            for each in (inner for node in own for inner in ast.walk(node)):
-                if isinstance(each, ast.Attribute) and each.attr in asking:
-                    raise NotData(f"{each.attr} is no code")
-
-    def _refuse_abstract(self, entry: ast.FunctionDef) -> None:
-        """Refuses code that makes an object of an abstract class, which Python refuses."""
-        abstract = {name for name, each in self.classes.items() if isabstract(each.kind)}
-        for part in (entry, *self.nodes) if abstract else ():
-            for each in ast.walk(part):
-                if isinstance(each, ast.Call) and getattr(each.func, "id", "") in abstract:
-                    raise NotData("it makes an object of an abstract class")
-
     def _line(self, name: str, text: str, is_changing: bool) -> str:
         """The line of a constant. One that code may change is marked, since it might by ways not
         seen here; and one of which it may only read a key that is not there."""
@@ -118,20 +105,6 @@ class ModuleText:
         may_change = is_changing or self._is_live  # or other code does that is given it
         is_kept = holds_defaulting(value) or (may_change and not is_fixed(value))
         return f"{name} = {f'unchanged({text})' if is_kept else text}"
-
-    def _refuse_attributes(self, parts: list[ast.FunctionDef | ast.ClassDef]) -> None:
-        """Refuses attributes of functions: code has their bodies alone."""
-        nodes = [node for part in parts for node in ast.walk(part)]
-        # Of those themselves, what a name is bound to tells; a variable may be named as the entry.
-        methods = {id(n) for part in parts if isinstance(part, ast.ClassDef) for n in part.body}
-        inner = {
-            n.name
-            for n in nodes
-            if isinstance(n, ast.FunctionDef) and n not in parts and id(n) not in methods
-        }
-        for name in filter(None, map(asked_of, nodes)):
-            if name in inner or isinstance(self._bound.get(name), FunctionType):
-                raise NotData(f"an attribute of the function {name} is used")
 
     def free_name(self, name: str) -> str:
         """A unique name for the entry."""
