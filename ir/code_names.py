@@ -3,7 +3,7 @@
 `restored(Class, attributes)` makes an instance without a call of `__init__`; `unchanged(value)` is
 a value that nothing may change: a run ends with an error if something does; `always(value)` is a
 `default_factory` that gives copies of a value; `cached(function, text)` calls a function once for
-each arguments. Python has none of them.
+each arguments; `refused(text)` ends a run. Python has none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXCEPTIONS = (
     "SyntaxError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
     "UnicodeEncodeError", "UnicodeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
-ADDED = ("always", "cached", "restored", "unchanged")  # functions that Python has not
+ADDED = ("always", "cached", "refused", "restored", "unchanged")  # functions that Python has not
 BUILTINS = frozenset(
     {
         *EXCEPTIONS, *ADDED,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.ir.code import Code, parse_code
 from sgc.runtime.executor.code.along import Along, copied_along
@@ -143,4 +143,9 @@ def value_of(module: str | None, name: str) -> Any:
     return _ADDED[name] if name in _ADDED else BUILTIN_VALUES.get(name, UNSET)
 
 
-_ADDED = {"always": always, "cached": cached, "unchanged": unchanged}
+def refused(text: Any, /) -> NoReturn:
+    """Ends a run that only the interpreter can go on with; no handler of the program sees it."""
+    raise NotAllowed(str(text), hint="run it with --interpret")
+
+
+_ADDED = {"always": always, "cached": cached, "refused": refused, "unchanged": unchanged}

@@ -13,10 +13,12 @@ from functools import partial, reduce
 from typing import Any
 
 import pytest
-from control_flow import agree
+from control_flow import agree, replying
 from traced_at_once import live_at_once
 
 import sgc
+from sgc.errors import ProgramError
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing import tracer
 
 REPLIES = ("b", "a,bb", "", "3", "Ann  Lee", "bb,a,ccc")
@@ -182,3 +184,21 @@ def test_as_interpreted(program: Any) -> None:
 
 def test_a_type_is_given_to_a_word_as_it_is() -> None:
     agree(of_a_type, ("3", "-4", "12"), n=4)
+
+
+@sgc.function
+def beside_a_fork(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    words = s["g"].split(",")
+    forks = s.fork(len(words))
+    try:
+        for fork, word in zip(forks, words[1:], strict=False):
+            fork += word + sgc.gen("a", stop="\n")
+    except ValueError:
+        s += "never"
+
+
+def test_fewer_items_than_streams_end_a_run_past_its_handlers() -> None:
+    compiled = sgc.Program(tracer.trace(beside_a_fork, is_full=True))
+    with pytest.raises(ProgramError, match="beside a fork"):
+        compiled.run_once({}, RunOptions(seed=1), replying(1, ("a,b",)))

@@ -118,7 +118,7 @@ class AbstractLive:
         """Itself: of what code may have, only a file of text can be used by `with`."""
         code = "import io\ndef piece(a):\n    return isinstance(a, io.StringIO)"
         if not self.session.performed(code, (self,), (types.BOOL,), True)[0]:
-            self._done("[a]", type_=types.BOOL)  # ends the run: Python's message has its class
+            self._does("refused('a value known only at run time is used by `with`')")
             raise TypeError("no context manager")  # raises Python's own error
         return self
 
@@ -255,8 +255,7 @@ class LiveItems:
         """Ends a run in which there are not as many items as streams: whether all streams have
         begun would not be known."""
         self._items._does(
-            "if len(a) != b: raise ValueError(f'{len(a)} items beside a fork of {b}, known only '"
-            "'at run time; run it with --interpret')",
+            "if len(a) != b: refused(f'{len(a)} items beside a fork of {b}, both of run time')",
             n,
         )
         self._n = n
