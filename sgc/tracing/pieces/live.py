@@ -121,6 +121,9 @@ def live_code(
     own = session.originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         writer.module.need(name, own)
+    for name in sorted(found.writes & given.keys()):
+        if writer.module.has(name):  # set on a path of the code alone, it would have no value else
+            raise NotData(f"{name} is a name of the module, and set")
     writer.module.asking = frozenset().union(*session.sites.asking.values())
     code = writer.whole(piece)
     parsed = parse_code(code)

@@ -174,7 +174,23 @@ def known_then_held(s):
     return kept, rest
 
 
-PROGRAMS = (undone, counting, table, drawn, cleaned, in_constants, known_then_held)
+@sgc.function
+def functions_that_are_set_again(s):
+    def shown(word: str) -> str:
+        return f"<{word}>"
+
+    found = ["a"]
+    s += "q" + sgc.gen("g", stop="\n")
+    if "a" in s["g"]:
+        found.append(shown(s["g"]))
+        shown = lambda word: f"[{word}]"  # noqa: E731
+        found.append(shown(s["g"]))
+    found += [word for word in s["g"].split(",") if word not in found]
+    return found, shown("b")
+
+
+PROGRAMS = (undone, counting, table, drawn, cleaned, in_constants, known_then_held,
+            functions_that_are_set_again)  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)

@@ -106,6 +106,9 @@ class ModuleText:
         is_kept = holds_defaulting(value) or (may_change and not is_fixed(value))
         return f"{name} = {f'unchanged({text})' if is_kept else text}"
 
+    def has(self, name: str) -> bool:
+        return name in self._bound
+
     def free_name(self, name: str) -> str:
         """A unique name for the entry."""
         while name in self._bound or hasattr(builtins, name):
