@@ -160,6 +160,8 @@ class _Assembly:
         if node.op == "stream" and self._joins:
             caller = self._callers.get(node.results[0].name)
             if caller is not None:
+                # Not in a snapshot, it may have a name here that only another path gave it: the
+                # verifier tells, and the program is traced without merging (csv_cleaning).
                 node = make_node(
                     "stream", node.results, node.loc,
                     name=node.get("name"), caller=Ref(caller),
