@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sgc.core.symbols import Namer
 from sgc.ir import types
-from sgc.ir.analysis.flow import back_edges, following_of
+from sgc.ir.analysis.flow import back_edges, dominators, following_of
 from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.paths.segments import Branch, Goto, Segment, reached_from, targets
@@ -48,6 +48,8 @@ class _Assembly:
         self._callers = callers
         self._reached = list(reached_from(entry).values())
         self._joins = self._find_joins()
+        self._above = self._dominators()
+        self._ends: dict[int, Env] = {}  # by segment: the names of values at its end
         self._boxes: dict[int, _Box] = {}
         self._symbols_of: dict[int, list[tuple[str, types.Type]]] = {}
         self._same: dict[str, str] = {}  # dropped parameters, with their only values
@@ -87,6 +89,13 @@ class _Assembly:
                 n_before[segment.way.target.number] += 1
         return {number for number, n in n_before.items() if n > 1}
 
+    def _dominators(self) -> dict[int, int]:
+        """The segment through which all paths to a segment came last."""
+        flow: list[list[int]] = [[] for _ in range(1 + max(each.number for each in self._reached))]
+        for segment in self._reached:
+            flow[segment.number] = [target.number for target in targets(segment)]
+        return dominators(flow, self._entry.number)
+
     # -- filling --------------------------------------------------------------------------
 
     def _fill(self, segment: Segment, env: Env) -> None:
@@ -101,6 +110,8 @@ class _Assembly:
             box = _Box()
             self._boxes[segment.number] = box
             if segment.number in self._joins:
+                # What no snapshot holds, a call's caller, has no name that one path alone gave it.
+                env = self._ends.get(self._above.get(segment.number, -1), {})
                 env = self._take_params(segment, box, env)
             waiting += reversed(list(self._extend(box, segment, dict(env))))
 
@@ -127,6 +138,7 @@ class _Assembly:
                 names = {"then": str(end.then.number), "orelse": str(end.orelse.number)}
                 fields: dict[str, Operand] = {key: Lit(name) for key, name in names.items()}
                 box.nodes.append(make_node("branch", (), end.loc, test=test, **fields))
+                self._ends[segment.number] = env
                 yield end.then, env
                 yield end.orelse, env
                 return
@@ -134,6 +146,7 @@ class _Assembly:
                 return
             if end.target.number in self._joins:
                 self._jump(box, end, env)
+                self._ends[segment.number] = env
                 yield end.target, env
                 return
             segment = end.target
@@ -160,8 +173,6 @@ class _Assembly:
         if node.op == "stream" and self._joins:
             caller = self._callers.get(node.results[0].name)
             if caller is not None:
-                # Not in a snapshot, it may have a name here that only another path gave it: the
-                # verifier tells, and the program is traced without merging (csv_cleaning).
                 node = make_node(
                     "stream", node.results, node.loc,
                     name=node.get("name"), caller=Ref(caller),
