@@ -189,6 +189,43 @@ def functions_that_are_set_again(s):
     return found, shown("b")
 
 
+SHORT = {"f": "France", "fr": "France", "de": "Germany"}
+
+
+def read(text: str, delimiter: str = ",") -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
+
+
+read_semicolons = partial(read, delimiter=";")
+
+
+@sgc.function
+def ask_country(s, value: str):
+    s += value + sgc.select("country", choices=["France", "unknown"])
+    return s["country"]
+
+
+@sgc.function
+def called_from_loops(s, table: str, fixes: bool):
+    rows = read_semicolons(table) if ";" in table else read(table)
+    cache: dict[str, str] = {}
+    asked, clean = 0, []
+    for row in rows:
+        raw = (row.get("country") or "").strip()
+        country = SHORT.get(raw.lower(), raw)
+        if country not in SHORT.values():
+            if raw not in cache:
+                cache[raw] = ask_country(raw).ret_value
+                asked += 1
+            country = cache[raw]
+        age = len(row["age"])
+        if age > 3 and fixes:
+            s += sgc.gen("age", dtype=int) + "."
+            age = min(abs(int(s["age"])), 119)
+        clean.append({"name": row["name"].strip().title(), "country": country, "age": age})
+    return clean, asked
+
+
 PROGRAMS = (undone, counting, table, drawn, cleaned, in_constants, known_then_held,
             functions_that_are_set_again)  # fmt: skip
 
@@ -196,6 +233,11 @@ PROGRAMS = (undone, counting, table, drawn, cleaned, in_constants, known_then_he
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)
 def test_as_interpreted(program: Any) -> None:
     agree(program, REPLIES, n=8)
+
+
+def test_a_call_in_a_loop_has_one_caller() -> None:
+    table = "name,country,age\na,FR,31\nb,,four\nc,,1234"
+    agree(called_from_loops, ("41", "-7"), n=6, table=table, fixes=True)
 
 
 def test_a_type_is_given_to_a_word_as_it_is() -> None:
