@@ -23,13 +23,13 @@ BUILTINS = frozenset(
         "enumerate", "filter", "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex",
         "int", "isinstance", "iter", "len", "list", "map", "max", "min", "next", "oct", "ord",
         "pow", "range", "repr", "reversed", "round", "set", "setattr", "slice",
-        "sorted", "str", "sum", "tuple", "zip", "NotImplemented",
+        "sorted", "str", "sum", "tuple", "type", "zip", "NotImplemented",
     }
 )  # fmt: skip
 
 _OPERATORS = (
-    "itemgetter add sub mul truediv floordiv mod neg pos pow lt le eq ne gt ge and_ or_ xor not_ "
-    "truth contains getitem concat abs is_ is_not"
+    "attrgetter itemgetter methodcaller add sub mul truediv floordiv mod neg pos pow lt le eq ne "
+    "gt ge and_ or_ xor not_ truth contains getitem concat abs is_ is_not"
 )
 _MATH = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf "
@@ -54,13 +54,14 @@ _TABLE = {
     "operator": _OPERATORS,
     "string": "ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace "
     "capwords hexdigits octdigits printable",
+    "shlex": "join quote split",
     "textwrap": "dedent indent fill wrap shorten",
     "random": "Random",
     "datetime": "date datetime timedelta time timezone",
     "decimal": _DECIMAL,
     "fractions": "Fraction",
     "statistics": "mean fmean median median_low median_high mode multimode stdev pstdev variance "
-    "pvariance StatisticsError",
+    "pvariance harmonic_mean geometric_mean quantiles correlation covariance StatisticsError",
     "difflib": "SequenceMatcher get_close_matches unified_diff ndiff",
     "html": "escape unescape",
     "unicodedata": "normalize category combining name east_asian_width",
@@ -68,9 +69,11 @@ _TABLE = {
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
     "heapq": "heappush heappop heapify heappushpop heapreplace nlargest nsmallest",
     "base64": "b64encode b64decode urlsafe_b64encode urlsafe_b64decode",
-    "hashlib": "md5 sha1 sha256 sha512",
+    "hashlib": "md5 sha1 sha224 sha256 sha384 sha512",
     "uuid": "NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 UUID uuid3 uuid5",
-    "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs",
+    "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs "
+    "parse_qsl",
+    "zlib": "adler32 crc32",
     "csv": "reader DictReader writer DictWriter",
     "io": "StringIO",
     "ast": "literal_eval",

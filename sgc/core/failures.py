@@ -88,10 +88,27 @@ def lowest(classes: list[type]) -> tuple[type, ...]:
 def can_be_one(classes: tuple[type, ...]) -> bool:
     """Whether an exception can derive from all of these classes."""
     try:
-        types.new_class("_", classes)
+        types.new_class("_", classes, exec_body=lambda names: names.update({_TRIED: True}))
     except TypeError:
         return False
     return not any(issubclass(each, BaseExceptionGroup) for each in classes)
+
+
+_TRIED = "__sgc_tried__"  # what classes have that only `can_be_one` makes
+
+
+def are_one(classes: tuple[type, ...]) -> bool:
+    """Whether a class that there is derives from all of these: code of a graph makes no others."""
+    first, *others = classes
+    left, seen = [first], {first}
+    while left:
+        each = left.pop()
+        if all(issubclass(each, other) for other in others):
+            return True
+        found: set[type] = {*type.__subclasses__(each)} - seen
+        left += (one for one in found if not issubclass(one, Told) and _TRIED not in vars(one))
+        seen |= found
+    return False
 
 
 def leaving(error: BaseException) -> BaseException:

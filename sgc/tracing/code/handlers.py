@@ -68,6 +68,8 @@ def handled_classes() -> list[type]:
 def _targets(frame: FrameType) -> Iterator[tuple[FrameType, int]]:
     """The handlers around a frame's current place, innermost first: frames and offsets. A `with`
     block of a generator has those around the generator's `yield`."""
+    if frame.f_code in _PASSING:
+        return
     for target in info_of(frame.f_code).handlers(frame.f_lasti):
         manager = _manager_at(frame, target)
         if type(manager) is _GeneratorContextManager:
@@ -75,6 +77,12 @@ def _targets(frame: FrameType) -> Iterator[tuple[FrameType, int]]:
             yield from () if waiting is None else _targets(waiting)
         elif type(manager) is not nullcontext:
             yield frame, target
+
+
+# What a generator raises goes on through its manager as it is, of whatever class.
+_PASSING = frozenset({
+    _GeneratorContextManager.__enter__.__code__, _GeneratorContextManager.__exit__.__code__,
+})  # fmt: skip
 
 
 def _manager_at(frame: FrameType, target: int) -> Any:

@@ -177,12 +177,17 @@ LIBRARY = {
         ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace: str
         capwords hexdigits octdigits printable: str
     """),
+    "shlex": _rows("""
+        join quote: str
+        split: list[str]
+    """),
+    "zlib": _rows("adler32 crc32: int"),
     "textwrap": _rows("""
         dedent indent fill shorten: str
         wrap: list[str]
     """),
     "random": {"Random": "Random"},
-    "statistics": {"fmean": "float"},
+    "statistics": _rows("fmean geometric_mean correlation: float"),
     "difflib": {"get_close_matches": "list[I1]"},
     "html": {"escape": "str", "unescape": "str"},
     "unicodedata": _rows("""

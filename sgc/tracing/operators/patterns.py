@@ -9,7 +9,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.operators.attributes import attribute
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.operators.live.patterns import mapping_parts, object_parts
-from sgc.tracing.pieces.live import pythons
+from sgc.tracing.pieces.text.library import pythons
 from sgc.tracing.values.abstract import AbstractJson
 from sgc.tracing.values.live.abstract_live import AbstractLive
 

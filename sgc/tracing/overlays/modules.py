@@ -18,9 +18,8 @@ from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.overlays.drawing import Drawing, generator
 from sgc.tracing.overlays.json import JSON_FUNCTIONS
 from sgc.tracing.overlays.regex import RE_FUNCTIONS, SeeingPattern
+from sgc.tracing.pieces.text.library import READERS
 from sgc.tracing.values.abstract import is_abstract
-
-_READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedata", "csv")
 
 
 class SeeingModule:
@@ -36,7 +35,7 @@ class SeeingModule:
 def seeing(value: Any) -> Any:
     """The stand-in for a module, function or pattern; any other value as it is."""
     if isinstance(value, pytypes.ModuleType):
-        known = value in (json, re) or value.__name__ in _READERS
+        known = value in (json, re) or value.__name__ in READERS
         return SeeingModule(value) if known else value
     if type(value) is re.Pattern:
         return SeeingPattern(value)
@@ -49,7 +48,7 @@ def _function(value: pytypes.FunctionType) -> Any:
     if value.__module__ in ("json", "re"):
         known = JSON_FUNCTIONS if value.__module__ == "json" else RE_FUNCTIONS
         return known.get(value.__name__) or _refusing(value)
-    return _refusing(value) if value.__module__ in _READERS else value
+    return _refusing(value) if value.__module__ in READERS else value
 
 
 def _register() -> None:
@@ -58,7 +57,9 @@ def _register() -> None:
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, pytypes.FunctionType):
-                KNOWING[value] = _function(value)
+                KNOWING[value] = standing = _function(value)
+                if isinstance(standing, pytypes.FunctionType):
+                    standing.__wrapped__ = value  # type: ignore[attr-defined]
     STANDING[re.Pattern] = SeeingPattern
     KNOWING[Random] = generator
     STANDING[Random] = STANDING[AbstractRandom] = Drawing
@@ -73,6 +74,7 @@ def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     call.__name__ = function.__name__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 

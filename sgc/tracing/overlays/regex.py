@@ -219,6 +219,7 @@ class Substitution:
     """`re.sub`."""
 
     function: Callable[..., Any]
+    __wrapped__ = staticmethod(re.sub)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

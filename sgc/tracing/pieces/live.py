@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.pieces.text.entry import EntryWriter
 from sgc.tracing.pieces.text.function_checks import refuse_defaults, refuse_hidden
 from sgc.tracing.pieces.text.functions import named
+from sgc.tracing.pieces.text.library import pythons
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.live.outside import is_outside, outside
@@ -319,15 +319,6 @@ def call_code(
     _refuse_left(parse_code(code))
     session.sites.note_classes(writer.module.classes)
     return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))
-
-
-def pythons(function: Any) -> Any:
-    """Python's own function or type for one that stands for it while tracing."""
-    module = getattr(function, "__module__", None) or ""
-    is_ours = isinstance(module, str) and module.startswith(("sgc.tracing.", "builtins"))
-    if is_ours:
-        return getattr(builtins, getattr(function, "__name__", ""), function)
-    return function
 
 
 def callable_code(value: Any) -> bool:

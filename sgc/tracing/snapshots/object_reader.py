@@ -142,12 +142,13 @@ class ObjectReader(ValueReader):
             self._value(owner)
 
     def _error(self, error: BaseException) -> None:
-        """Reads an error: its message, and the line that raised it."""
-        self._tokens.append(("error", str(innermost_user_loc(error))))
+        """Reads an error: its message, and the line that raised it, which a run's failure tells."""
         if isinstance(error, TracedTold):
-            self._tokens.append((type(error).__bases__, error.__dict__["code"]))
-            self._value(tuple(error.__dict__[name] for name in TOLD))
+            told = error.__dict__
+            self._tokens.append(("told", type(error).__bases__, told["code"], told["is_live"]))
+            self._value(tuple(told[name] for name in TOLD))
             return
+        self._tokens.append(("error", str(innermost_user_loc(error))))
         self._identity(type(error))
         self._value(error.args)
         self._value(error.__cause__)

@@ -172,7 +172,7 @@ class ValueReader(DataReader):
         if holder is not None:
             self._leaf_number()
         n_tokens, n_slots = len(self._tokens), len(self._slots)
-        self._tokens.append(AbstractLive)
+        self._tokens += [AbstractLive, value.kind]
         self._value(value.symbol)
         if holder is None:
             return

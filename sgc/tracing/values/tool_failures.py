@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any, NoReturn
 
-from sgc.core.failures import Told, can_be_one, lowest, made_told
+from sgc.core.failures import Told, are_one, can_be_one, lowest, made_told
 from sgc.core.places import is_ours, is_users_module
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
@@ -220,7 +220,7 @@ def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> t
             continue
         if not (can_be_one((each,)) or issubclass(each, BaseExceptionGroup)):
             stop(f"an `except` of {each.__name__}, a class that no other may derive from", _HINT)
-        is_possible = can_be_one(lowest([*found, each]))
+        is_possible = (can_be_one if of is None else are_one)(lowest([*found, each]))
         is_possible = is_possible and not (
             code and _is_programs(each) and each.__name__ not in code
         )

@@ -31,11 +31,13 @@ from sgc.runtime.executor.code.library.text_names import (
     DIFFLIB,
     HASHLIB,
     HTML,
+    SHLEX,
     STRING,
     TEXTWRAP,
     UNICODEDATA,
     URLLIB_PARSE,
     UUID,
+    ZLIB,
 )
 
 TABLES: dict[str, dict[str, Any]] = {
@@ -63,6 +65,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "pydantic": PYDANTIC,
     "random": RANDOM,
     "re": RE,
+    "shlex": SHLEX,
     "statistics": STATISTICS,
     "string": STRING,
     "textwrap": TEXTWRAP,
@@ -71,6 +74,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "urllib": {},
     "urllib.parse": URLLIB_PARSE,
     "uuid": UUID,
+    "zlib": ZLIB,
 }
 
 

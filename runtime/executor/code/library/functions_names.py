@@ -10,12 +10,14 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sgc.runtime.executor.code.classes.access import check_name
 from sgc.runtime.executor.code.classes.copying import shallow_copy
 from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
 from sgc.runtime.executor.code.iterators import drained, is_iterable, is_lazy, metered, taken
-from sgc.runtime.executor.code.methods.attributes import guarded
+from sgc.runtime.executor.code.methods.attributes import guarded, method
 from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
+from sgc.runtime.executor.code.methods.instances import get_attribute
 from sgc.runtime.executor.code.methods.operators import BINARY, UNARY, subscript
 from sgc.runtime.executor.code.values import copied, deep_copied
 from sgc.runtime.executor.interface.records import record_of
@@ -75,6 +77,28 @@ def _itemgetter(*keys: Any) -> Any:
     return lambda items: tuple([subscript(items, key) for key in keys])
 
 
+def _attrgetter(*names: Any) -> Any:
+    if not names:
+        raise TypeError("attrgetter expected 1 argument, got 0")
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("attribute name must be a string")
+
+    def getter(name: str) -> Callable[[Any], Any]:
+        return lambda of: functools.reduce(get_attribute, name.split("."), of)
+
+    if len(names) == 1:
+        return getter(names[0])
+    getters = [*map(getter, names)]
+    return lambda of: tuple([each(of) for each in getters])
+
+
+def _methodcaller(name: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(name, str):
+        raise TypeError("method name must be a string")
+    check_name(name)
+    return lambda of: method(of, name)(of, *args, **kwargs)
+
+
 def _operation(name: str, row: Callable[..., Any], n_args: int) -> Callable[..., Any]:
     real = getattr(operator, name)
 
@@ -105,7 +129,9 @@ OPERATOR: dict[str, Any] = {
     "concat": _operation("concat", _concat, 2),
     "contains": _operation("contains", lambda items, item: contains(item, items), 2),
     "getitem": _operation("getitem", subscript, 2),
+    "attrgetter": _attrgetter,
     "itemgetter": _itemgetter,
+    "methodcaller": _methodcaller,
     "neg": _operation("neg", UNARY["USub"], 1),
     "pos": _operation("pos", UNARY["UAdd"], 1),
 }

@@ -1,5 +1,5 @@
-"""Names of `string`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib`, `uuid` and
-`urllib.parse`; each is charged for the texts that are its arguments.
+"""Names of `string`, `shlex`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib`,
+`zlib`, `uuid` and `urllib.parse`; each is charged for the texts that are its arguments.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ import base64
 import difflib
 import hashlib
 import html
+import shlex
 import string
 import textwrap
 import unicodedata
 import urllib.parse
 import uuid
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +67,18 @@ def _wrapping(real: Callable[..., Any]) -> Callable[..., Any]:
         return pays(*args, **kwargs)
 
     return function
+
+
+def _words(text: Any, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(text, str):  # Python would read its input
+        raise NotAllowed("shlex.split takes a text in a graph's code")
+    return _SPLIT(text, *args, **kwargs)
+
+
+_SPLIT = paying(shlex.split, 16)
+SHLEX: dict[str, Any] = {
+    "join": paying(shlex.join, 2, 5), "quote": paying(shlex.quote, 2, 5), "split": _words,
+}  # fmt: skip
 
 
 def _indent(text: Any, prefix: Any, predicate: Any = None) -> str:
@@ -188,6 +202,7 @@ METHODS[_HASH] = {
 HASHLIB: dict[str, Any] = {name: _hash(name) for name in LIBRARY["hashlib"]}
 
 
+ZLIB: dict[str, Any] = {name: paying(getattr(zlib, name), 1) for name in LIBRARY["zlib"]}
 DATA[uuid.UUID] = frozenset({"bytes", "fields", "hex", "int", "node", "urn", "variant", "version"})
 GUARDS[uuid.UUID] = paying(uuid.UUID, 1)
 UUID: dict[str, Any] = {name: getattr(uuid, name) for name in LIBRARY["uuid"]} | {
@@ -210,6 +225,7 @@ DATA[_PARSED] = frozenset(
 METHODS[_PARSED] = {"geturl": _PARSED.geturl}
 URLLIB_PARSE: dict[str, Any] = {
     "parse_qs": paying(urllib.parse.parse_qs, 4),
+    "parse_qsl": paying(urllib.parse.parse_qsl, 4),
     "quote": paying(urllib.parse.quote, 2),
     "quote_plus": paying(urllib.parse.quote_plus, 2),
     "unquote": paying(urllib.parse.unquote, 2),

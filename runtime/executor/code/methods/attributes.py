@@ -26,6 +26,8 @@ _PLAIN_DATA = (str, bytes, int, tuple, type(None))
 
 def attribute(of: Any, name: str) -> Any:
     """`of.name`, if the tables have it; else raises NotAllowed or AttributeError."""
+    if name == "__name__" and isinstance(of, type):
+        return of.__name__
     table = METHODS.get(type(of))
     if table is not None and name in table:
         return table[name].__get__(of)
@@ -43,8 +45,6 @@ def attribute(of: Any, name: str) -> Any:
         own = None
     if own is not None and name in own:
         return own[name]
-    if name == "__name__" and isinstance(of, type):
-        return of.__name__
     if isinstance(of, type) and name in METHODS.get(of, ()):
         return METHODS[of][name]
     return _missing(of, name)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import builtins
 import itertools
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from sgc.ir.code_names import EXCEPTIONS
@@ -39,6 +43,7 @@ from sgc.runtime.executor.code.methods.instances import (
 )
 from sgc.runtime.executor.code.methods.operators import add, power
 from sgc.runtime.executor.code.methods.text_methods import text_to_int
+from sgc.runtime.executor.interface.records import record_of
 from sgc.runtime.executor.interface.value_limits import check_bits, check_length
 
 
@@ -215,6 +220,26 @@ def _divmod(*args: Any) -> Any:
     return result
 
 
+def _type(*args: Any) -> type:
+    """The class of data, or of an object or error; no class is made."""
+    charge(1)
+    if len(args) != 1:
+        raise NotAllowed("type() makes no class in a graph's code")
+    kind = type(args[0])
+    if record_of(kind) is not None or issubclass(kind, BaseException):
+        return kind
+    kind = str if issubclass(kind, str) else kind  # a text of the run's may have marks
+    if kind not in _KINDS:
+        raise NotAllowed(f"the class of a {kind.__name__} is not allowed in a graph's code")
+    return kind
+
+
+_KINDS = frozenset({
+    type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset, deque, Counter,
+    defaultdict, OrderedDict, Decimal, Fraction, date, datetime, time, timedelta, range,
+})  # fmt: skip
+
+
 def _slice(*args: Any) -> slice:
     if any(type(each) not in SMALL for each in args):
         raise NotAllowed("a slice takes whole numbers in a graph's code")
@@ -297,6 +322,6 @@ _PLAIN = ("NotImplemented", "abs", "bin", "bool", "callable", "chr", "hex", "isi
 BUILTIN_VALUES: dict[str, Any] = {
     name: getattr(builtins, name) for name in (*_PLAIN, *_GUARDED, *EXCEPTIONS)
 }
-BUILTIN_VALUES["restored"] = restored
+BUILTIN_VALUES |= {"restored": restored, "type": _type}
 GUARDS.update({BUILTIN_VALUES[name]: guard for name, guard in _GUARDED.items()})
 GUARDS.update({BUILTIN_VALUES[name]: _error(BUILTIN_VALUES[name]) for name in EXCEPTIONS})

@@ -31,10 +31,11 @@ from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.live.pieces import asks, born
 from sgc.tracing.operators.live.results import FIXED, gives_of
-from sgc.tracing.pieces.live import OF_PYTHON, call_code, pythons, refuse_order_kept
+from sgc.tracing.pieces.live import OF_PYTHON, call_code, refuse_order_kept
 from sgc.tracing.pieces.text.classes import is_users
 from sgc.tracing.pieces.text.constants import NotData
-from sgc.tracing.pieces.text.library import known_library
+from sgc.tracing.pieces.text.library import READERS, known_library, pythons
+from sgc.tracing.values.abstract import is_abstract
 from sgc.tracing.values.live.abstract_live import AbstractLive, LiveMethod
 from sgc.tracing.values.live.outside import is_outside
 
@@ -106,6 +107,8 @@ def _chosen(of: AbstractLive, methods: dict[type, FunctionType]) -> FunctionType
 
 def _is_of(of: AbstractLive, kind: type) -> Any:
     session: Any = of.session
+    if of.kind is not None:
+        return issubclass(of.kind, kind)
     return _performed(session, "isinstance", (), (of, kind), {}, isinstance)
 
 
@@ -200,9 +203,10 @@ class _Taking:
         given = (*args, *kwargs.values())
         if any(map(asks, given)):
             return self._otherwise()(*args, **kwargs)
-        if not any(map(_holds, given)):
-            return self._made(args, kwargs)
         function, name = self._function, ""
+        is_reader = getattr(function, "__module__", None) in READERS
+        if not any(map(_holds, given)) and not (is_reader and any(map(is_abstract, given))):
+            return self._made(args, kwargs)
         own: tuple[Any, ...] = ()
         of: Any = None
         if _is_method(function):
@@ -212,7 +216,7 @@ class _Taking:
         else:
             name, of = function.__name__, function
         try:
-            return _tried(self._session, name, own, args, kwargs, of)
+            return _of_kind(_tried(self._session, name, own, args, kwargs, of), function)
         except (NotData, CodeError) as error:
             if function is zip:  # a list that is known goes beside a live one
                 return self._otherwise()(*args, **kwargs)
@@ -225,10 +229,18 @@ class _Taking:
         is_users_own = is_users(function) and not is_enumeration(function)
         if function in _MAKING or is_seeded or is_users_own:
             try:
-                return _tried(self._session, function.__name__, (), args, kwargs, function)
+                found = _tried(self._session, function.__name__, (), args, kwargs, function)
+                return _of_kind(found, function)
             except (NotData, CodeError):
                 pass  # what is no code is called without live objects
         return self._otherwise()(*args, **kwargs)
+
+
+def _of_kind(found: Any, function: Any) -> Any:
+    """What a call gives: of a class, an object of it."""
+    if type(found) is AbstractLive and isinstance(function, type):
+        found.note_kind(function)
+    return found
 
 
 _MUTABLE = frozenset({list, dict, set})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping
@@ -65,11 +66,28 @@ def live(key: str, *values: Any) -> Any:
         stop("what a comprehension inside of another computes is no code", INTERPRET)
     piece, code, gives = found
     results = session.performed(code.code, code.args, gives, is_whole=True)
+    kind = _class_called(session, piece, sys._getframe(1))
+    if kind is not None and type(results[0]) is AbstractLive:
+        results[0].note_kind(kind)
     if not piece.is_statement:
         return results[0]
     if not piece.writes:
         return None
     return results[0] if len(piece.writes) == 1 else tuple(results)
+
+
+def _class_called(session: Any, piece: Piece, frame: FrameType) -> type | None:
+    """The module's class that `x = Class(…)` calls, if a piece is that."""
+    node = piece.plain
+    of = (
+        node.value.func
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        else None
+    )
+    if not isinstance(of, ast.Name) or of.id in {*piece.inputs, *piece.writes}:
+        return None
+    found = session.originals(frame.f_globals).get(of.id)
+    return found if isinstance(found, type) and len(piece.writes) == 1 else None
 
 
 @unhooked

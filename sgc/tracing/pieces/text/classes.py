@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import sys
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -109,13 +110,27 @@ def _concrete(kind: type, node: ast.ClassDef) -> ast.ClassDef:
     names = vars(sys.modules[kind.__module__])
     plain = copy.copy(node)
     plain.bases = [each for each in node.bases if names.get(getattr(each, "id", "")) is not ABC]
-    parts = (part for each in node.body for part in _one_by_one(each))
+    parts = (part for each in node.body for part in _one_by_one(_as_attribute(each, kind)))
     plain.body = [_without(each, names, abstractmethod) for each in parts]
     return plain
 
 
 def _functions(node: ast.ClassDef) -> list[ast.stmt]:
     return [each for each in node.body if isinstance(each, ast.FunctionDef)]
+
+
+def _as_attribute(node: ast.stmt, kind: type) -> ast.stmt:
+    """An attribute of a dataclass that is no field, but a `ClassVar`, as any class has it; any
+    other statement as it is."""
+    target = node.target if isinstance(node, ast.AnnAssign) else None
+    field_ = getattr(kind, "__dataclass_fields__", {}).get(getattr(target, "id", ""))
+    of = getattr(field_, "_field_type", dataclasses._FIELD)  # type: ignore[attr-defined]
+    if target is None or of is dataclasses._FIELD:  # type: ignore[attr-defined]
+        return node
+    if of is not dataclasses._FIELD_CLASSVAR:  # type: ignore[attr-defined]
+        raise NoClass(f"{kind.__name__}.{target.id} is given to __init__ alone")  # type: ignore[union-attr]
+    plain = ast.Assign([target], node.value) if node.value is not None else ast.Pass()  # type: ignore[attr-defined, list-item]
+    return ast.copy_location(plain, node)
 
 
 def _one_by_one(node: ast.stmt) -> list[ast.stmt]:

@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import _lru_cache_wrapper, partial
+from operator import attrgetter, itemgetter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -22,15 +23,18 @@ from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.sets import order_is_fixed
 from sgc.tracing.pieces.names import parameters
+from sgc.tracing.pieces.text.library import pythons
 
 # Types whose objects cannot be changed.
 FIXED = (
     str, int, float, bool, type(None), bytes, Decimal, Fraction, date, time, timedelta, re.Pattern,
+    attrgetter, itemgetter,
 )  # fmt: skip
 FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
 _HEAP_TYPE = 1 << 9
 _CALLED = (FunctionType, BuiltinFunctionType, type)
 _NUMBERS = (Decimal, Fraction)
+_GETTERS: tuple[type, ...] = (attrgetter, itemgetter)
 _TIMES = (date, datetime, time, timedelta)
 _MAPPINGS = (dict, Counter, OrderedDict, defaultdict)
 
@@ -145,11 +149,14 @@ class Writer:
         if kind in _TIMES and getattr(value, "tzinfo", None) is None:
             _, _, parts_text = repr(value).partition("(")
             return f"{self._named(kind.__name__, kind)}({parts_text}"
+        if kind in _GETTERS:
+            _, args = value.__reduce__()
+            return f"{self._named(kind.__name__, kind)}({', '.join(map(self.written, args))})"
         if is_member(value):
             return f"{self._named(kind.__name__, kind)}.{value._name_}"
         if kind is partial:
             given = [f"{name}={self.written(each)}" for name, each in value.keywords.items()]
-            args = [self.written(value.func), *map(self.written, value.args), *given]
+            args = [self.written(pythons(value.func)), *map(self.written, value.args), *given]
             return f"{self._named('partial', partial)}({', '.join(args)})"
         if is_record(value):
             parts = ", ".join(f"{k!r}: {self._part(k, v)}" for k, v in parts_of(value).items())

@@ -26,6 +26,7 @@ from sgc.tracing.pieces.text.constants import (
     holds_defaulting,
     literal,
 )
+from sgc.tracing.pieces.text.library import pythons
 from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.json.dict_views import dict_of, part_of
@@ -136,7 +137,7 @@ class EntryWriter:
         given = [*value.args, *value.keywords.values()]
         if any(map(is_changeable, given)):
             raise NotData("a partial holds what can be changed")
-        function = self.module.written(value.func, f"{name}_function")
+        function = self.module.written(pythons(value.func), f"{name}_function")
         parts = [function, *(self.written(each, name, depth - 1) for each in value.args)]
         named = value.keywords.items()
         parts += [f"{key}={self.written(each, name, depth - 1)}" for key, each in named]

@@ -1,14 +1,19 @@
-"""The library objects that code may import."""
+"""The library objects that code may import, and what stands for them while tracing."""
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import LIBRARY, OPTIONAL
+
+# Modules whose functions read texts, and know nothing of abstract ones.
+READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedata", "csv")
 
 
 def known_library() -> Mapping[int, tuple[str, str]]:
@@ -29,3 +34,13 @@ def _of(modules: frozenset[str]) -> dict[int, tuple[str, str]]:
             if callable(value):
                 found[id(value)] = (module, name)
     return found
+
+
+def pythons(function: Any) -> Any:
+    """Python's own function or type for one that stands for it while tracing."""
+    module = getattr(function, "__module__", None) or ""
+    if not isinstance(module, str) or not module.startswith(("sgc.tracing.", "builtins")):
+        return function
+    return getattr(function, "__wrapped__", None) or getattr(
+        builtins, getattr(function, "__name__", ""), function
+    )

@@ -50,7 +50,7 @@ from sgc.tracing.pieces.text.function_checks import (
     refuse_methods,
 )
 from sgc.tracing.pieces.text.functions import in_defaults, named
-from sgc.tracing.pieces.text.library import known_library
+from sgc.tracing.pieces.text.library import known_library, pythons
 from sgc.tracing.pieces.text.plain import Plainer
 
 MAX_FUNCTIONS = 50
@@ -120,7 +120,9 @@ class ModuleText:
         return self._plainer().of(ast.parse(_text(node)))
 
     def _plainer(self) -> Plainer:
-        enumerations = [n for n, v in self._bound.items() if is_enumeration(v)]
+        enumerations = {
+            n: tuple(v.__members__) for n, v in self._bound.items() if is_enumeration(v)
+        }
         return Plainer(self._patterns(), enumerations, self._is_live)
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
@@ -137,6 +139,7 @@ class ModuleText:
 
     def bind(self, name: str, value: Any, names: Mapping[str, Any] | None = None) -> None:
         """Adds a value under a name. names: the globals of which it is one."""
+        value = pythons(value)
         if name in self._bound:
             if self._bound[name] is not value:
                 raise NotData(f"{name} stands for two things")
@@ -330,11 +333,14 @@ class ModuleText:
 
     def _named(self, name: str, value: Any) -> str:
         """The name of a function or class; a function may need another than its own."""
+        value = pythons(value)
         found = next((each for each, of in self._bound.items() if of is value), "")
         if found:
             return found
-        if isinstance(value, FunctionType) and id(value) not in known_library():
-            name = f"function_{len(self._bound)}"
+        if isinstance(value, FunctionType):
+            of, own = known_library().get(id(value), ("", ""))
+            if own not in CHANGERS | DECIDING:  # which the code knows by their names
+                name = f"{of.replace('.', '_')}_{own}" if of else f"function_{len(self._bound)}"
         self.bind(name, value)
         return name
 

@@ -31,22 +31,30 @@ def _gone_over(node: ast.expr) -> ast.expr:
     )
 
 
+def _is_constant(node: ast.stmt) -> bool:
+    """Whether a statement is a constant: a docstring, or `...`."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+_MEMBERS = "__members__"
+
+
 class Plainer(ast.NodeTransformer):
     """Removes decorators, annotations and docstrings, and writes known patterns out.
 
-    enumerations: the names of those that the code has: each has its members once; is_live: whether
-    objects are themselves, not copies.
+    enumerations: those that the code has, with the names of their members, which each has once;
+    is_live: whether objects are themselves, not copies.
     """
 
     def __init__(
         self,
         patterns: Mapping[str, re.Pattern[str]],
-        enumerations: Collection[str] = (),
+        enumerations: Mapping[str, Collection[str]] | None = None,
         is_live: bool = False,
     ) -> None:
         self._is_live = is_live
         self._patterns = patterns
-        self._enumerations = frozenset(enumerations)
+        self._enumerations = enumerations or {}
         self._members: set[str] = set()  # variables that are members alone
         self._depth = 0
 
@@ -75,9 +83,27 @@ class Plainer(ast.NodeTransformer):
             elif isinstance(each, ast.AnnAssign):
                 each.annotation = ast.Name("object", ast.Load())
                 self.generic_visit(each)
-        if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        node.body = [each for each in node.body if not _is_constant(each)] or [ast.Pass()]
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if node.attr in ("get", "items", "keys", "values"):
+            node.value = self._members_shown(node.value)
+        self.generic_visit(node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        node.value = self._members_shown(node.value)
+        self.generic_visit(node)
+        return node
+
+    def _members_shown(self, node: ast.expr) -> ast.expr:
+        """`Class.__members__` as a dict, where only what it holds is seen; else the node."""
+        of = node.value if isinstance(node, ast.Attribute) and node.attr == _MEMBERS else None
+        if not isinstance(of, ast.Name) or of.id not in self._enumerations:
+            return node
+        made = ", ".join(f"{name!r}: {of.id}.{name}" for name in self._enumerations[of.id])
+        return ast.copy_location(ast.parse(f"{{{made}}}", mode="eval").body, node)
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         if node.arg in self._patterns:
@@ -88,12 +114,12 @@ class Plainer(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: ast.For) -> ast.For:
-        node.iter = _gone_over(node.iter)
+        node.iter = self._members_shown(_gone_over(node.iter))
         self.generic_visit(node)
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
-        node.iter = _gone_over(node.iter)
+        node.iter = self._members_shown(_gone_over(node.iter))
         self.generic_visit(node)
         return node
 
@@ -104,6 +130,8 @@ class Plainer(ast.NodeTransformer):
             if isinstance(op, (ast.Is, ast.IsNot)) and not (is_known or self._is_live):
                 raise NotData("whether two are the same object is not known of copies")
         for n, each in enumerate(node.comparators):
+            if isinstance(node.ops[n], (ast.In, ast.NotIn)):
+                each = self._members_shown(each)
             if not isinstance(each, ast.Set):  # of one that is compared, no order is seen
                 node.comparators[n] = self.visit(each)
         node.left = self.visit(node.left)

@@ -19,19 +19,25 @@ from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.loops.unpacking import unpacked_by
 from sgc.tracing.values.recorder import Recorder
 
-_OWN = frozenset({"session", "symbol"})
-
 
 class AbstractLive:
-    """A live object, or a text, number, bool or None in its place."""
+    """A live object, or a text, number, bool or None in its place. kind: its class, where the
+    program has just made it of one."""
 
-    __slots__ = ("session", "symbol")
+    __slots__ = ("kind", "session", "symbol")
     symbol: Symbol
     session: Recorder
+    kind: type | None
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "session", session)
+        object.__setattr__(self, "kind", None)
+
+    def note_kind(self, kind: type) -> None:
+        """Notes the class that it is of: then no run asks which of the program's methods it has."""
+        if not {*kind.__mro__}.isdisjoint(self.session.sites.asking):  # type: ignore[attr-defined]
+            object.__setattr__(self, "kind", kind)
 
     def _done(
         self, expression: str, *args: Any, type_: types.Type = types.LIVE, is_sure: bool = False

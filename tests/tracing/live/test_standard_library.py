@@ -1,0 +1,165 @@
+"""Functions and classes of Python's library that are given live objects, and what classes of the
+program say of themselves. Nothing here relies on the trace check."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+import zlib
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field
+from enum import Enum
+from functools import partial
+from operator import attrgetter, itemgetter, methodcaller
+from typing import Any, ClassVar
+
+import pytest
+from control_flow import agree
+from traced_at_once import live_at_once
+
+import sgc
+from sgc.tracing import tracer
+
+REPLIES = ("b", "a,bb", "", "3", "'a b", "low HIGH", "remove 7")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracer, "_found", live_at_once)
+
+
+class Level(Enum):
+    LOW = 1
+    HIGH = 2
+    TOP = 2  # another name for it
+
+
+@dataclass
+class Player:
+    K: ClassVar[int] = 32
+
+    name: str
+    rating: float = 1000.0
+    won: list[str] = field(default_factory=list)
+
+    def same(self, other: Any) -> bool:
+        return type(self) is type(other)
+
+
+class Guest(Player): ...
+
+
+@sgc.function
+def of_classes(s, words: list[str]):
+    players = []
+    for word in words:
+        s += word + sgc.gen("g", stop="\n")
+        players.append(Player(s["g"]) if "a" in s["g"] else Guest(word, rating=len(s["g"])))
+        players[-1].won.append(s["g"])
+    names = [type(each).__name__ for each in players] + [
+        str(each.same(players[0])) for each in players
+    ]
+    table = sorted(players, key=attrgetter("rating"), reverse=True)
+    pairs = zip((1, "a", len(names), None), (int, str, bool, str), strict=True)
+    kinds = [type(each) is kind for each, kind in pairs]
+    said = max(players, key=methodcaller("same", None)).name if players else ""
+    s += ",".join(names) + said + sgc.gen("z", stop="\n")
+    found = sorted(((len(each.name), each.name) for each in players), key=itemgetter(1))
+    return names, [each.name for each in table], kinds, found, sum(each.K for each in players)
+
+
+@sgc.function
+def of_members(s):
+    s += "q" + sgc.gen("g", stop="\n")
+    levels = [Level.__members__.get(each.upper(), Level.LOW) for each in s["g"].split()]
+    found = [each.upper() in Level.__members__ for each in s["g"].split()]
+    names = [name for name, each in Level.__members__.items() if each in levels]
+    s += ",".join(names) + sgc.gen("z", stop="\n")
+    return [each.name for each in levels], found, names
+
+
+@sgc.function
+def of_texts(s, words: list[str]):
+    fill = partial(textwrap.fill, width=8, initial_indent="- ")
+    squeezed = partial(re.sub, r"\s+", " ")
+    kept = []
+    for word in words:
+        s += word + sgc.gen("g", stop="\n")
+        kept.append(squeezed(s["g"]))
+        s += fill(s["g"] + " and more of it") + "\n"
+    try:
+        parts = shlex.split(s.text())
+    except ValueError as error:
+        parts = [type(error).__name__, str(error)]
+    lines = [shlex.join(shlex.split(each)) for each in kept if "'" not in each]
+    s += " ".join(parts[-2:]) + sgc.gen("z", stop="\n")
+    return parts, lines, [zlib.crc32(each.encode()) for each in kept]
+
+
+class OutOfStock(Exception):
+    pass
+
+
+class Store:
+    def __init__(self) -> None:
+        self.stock = {"a": 2}
+
+    def take(self, word: str) -> None:
+        if len(word) > 2:
+            raise OutOfStock(f"{word} is long")
+        if not word:
+            raise ValueError("no word")
+        self.stock[word] = self.stock.get(word, 0) - 1
+
+    @contextmanager
+    def changing(self):
+        before = dict(self.stock)
+        try:
+            yield
+        except OutOfStock:
+            self.stock = before
+            raise
+
+
+@sgc.function
+def in_one_handler(s, orders: list[str]):
+    store, failed = Store(), []
+    for order in orders:
+        s += order + sgc.gen("g", stop="\n")
+        try:
+            with store.changing():
+                for word in s["g"].split(","):
+                    store.take(word)
+                    store.take(word.strip("'"))
+        except (OutOfStock, ValueError) as error:
+            failed.append(str(error))
+            s += f"Not done ({error})." + sgc.gen("sorry", stop="\n")
+    return store.stock, failed
+
+
+@pytest.mark.parametrize("program", [of_classes, of_texts], ids=lambda each: each.name)
+def test_as_interpreted(program: Any) -> None:
+    agree(program, REPLIES, n=8, words=["x", "y z"])
+
+
+def test_members_by_their_names() -> None:
+    agree(of_members, REPLIES, n=8)
+
+
+def test_errors_of_several_places_meet_in_their_handler() -> None:
+    graph = agree(in_one_handler, REPLIES, n=10, orders=["x", "y"])
+    assert sum(node.op == "gen" and node.text("name") == "sorry" for node in graph.nodes()) <= 4
+
+
+def test_attributes_that_only_init_is_given_are_refused_in_code() -> None:
+    from sgc.tracing.pieces.text.classes import NoClass, user_class
+
+    with pytest.raises(NoClass, match=r"WithInit\.seed is given to __init__ alone"):
+        user_class(WithInit, is_live=True)
+
+
+@dataclass
+class WithInit:
+    name: str
+    seed: InitVar[int] = 0
