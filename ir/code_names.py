@@ -73,7 +73,6 @@ _TABLE = {
     "uuid": "NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 UUID uuid3 uuid5",
     "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs "
     "parse_qsl",
-    "zlib": "adler32 crc32",
     "csv": "reader DictReader writer DictWriter",
     "io": "StringIO",
     "ast": "literal_eval",

@@ -598,7 +598,7 @@ TABLE: tuple[OpSpec, ...] = (
         ),
         (None,),
         _flags(Flag.HOST),
-        '%parts: json = host "agent:12:8" [%reply] keys=["t"] source="shlex.split(t)"',
+        '%parts: json = host "agent:12:8" [%reply] keys=["t"] source="ET.fromstring(t).attrib"',
     ),
     OpSpec(
         "outcome",

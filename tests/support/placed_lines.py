@@ -16,7 +16,7 @@ from sgc.runtime.executor.run.options import RunOptions
 
 POOL = ("ab", "x", "no", "a,b,c", "")
 HEAD = """
-import binascii, shlex, time, zlib
+import binascii, fnmatch, time, zlib
 import sgc
 
 @sgc.tool(effect="pure")

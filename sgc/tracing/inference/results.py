@@ -181,7 +181,6 @@ LIBRARY = {
         join quote: str
         split: list[str]
     """),
-    "zlib": _rows("adler32 crc32: int"),
     "textwrap": _rows("""
         dedent indent fill shorten: str
         wrap: list[str]

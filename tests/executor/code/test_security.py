@@ -25,7 +25,6 @@ delattr(1, "a")
 vars()
 globals()
 locals()
-type(1)
 object()
 dir()
 id(1)
@@ -82,8 +81,6 @@ import collections.abc
 import os.path as string
 from os import path
 from string import Formatter
-from operator import attrgetter
-from operator import methodcaller
 from re import _parser
 from json import decoder
 from json import JSONDecoder
@@ -165,6 +162,21 @@ RUN = """
 str.format("{0.__class__}", x)
 list(map("{0.__class__}".format, [x]))
 (lambda: 0).func_globals
+type("A", (), {})
+type(lambda: 0)
+type(len)
+type(int)
+type(i for i in [1])
+type(x).mro()
+list(map(type, [len]))
+partial(type, "A", ())({})
+operator.attrgetter("__class__")(x)
+operator.attrgetter("real.__class__")(x)
+operator.methodcaller("__repr__")(x)
+operator.methodcaller("mro")(int)
+operator.methodcaller("format", x)("{0.__class__}")
+shlex.split(None)
+shlex.split(io.StringIO("a"))
 x._private
 getattr(x, "__class__")
 hasattr(x, "__class__")
@@ -262,8 +274,8 @@ cmp_to_key(lambda a, b: 0)(1)
 """.strip().splitlines()
 
 IMPORTS = """
-import copy, csv, datetime, decimal, difflib, hashlib, io, itertools, json, random, re, textwrap
-import urllib.parse
+import copy, csv, datetime, decimal, difflib, hashlib, io, itertools, json, operator, random, re, shlex
+import textwrap, urllib.parse
 from collections import Counter, defaultdict
 from functools import cmp_to_key, partial
 from itertools import count

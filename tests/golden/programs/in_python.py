@@ -1,6 +1,6 @@
 """A call of a library that cannot be traced: it runs in Python."""
 
-import shlex
+import fnmatch
 
 import sgc
 
@@ -8,5 +8,5 @@ import sgc
 @sgc.function
 def in_python(s, question):
     s += question + sgc.gen("command", max_tokens=16)
-    s += " | ".join(shlex.split(s["command"]))
+    s += " | ".join(fnmatch.filter(s["command"].split(), "*.py"))
     s += sgc.gen("answer", max_tokens=16)

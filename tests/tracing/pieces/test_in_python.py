@@ -24,7 +24,7 @@ from sgc.runtime.executor.run.options import RunOptions
 
 # Lines that only Python can run, using a text `x` of the run, and which give data.
 LINES = (
-    "s += ','.join(shlex.split(x))",
+    "s += ','.join(fnmatch.filter(x.split(','), 'a*'))",
     "s += 'even' if zlib.crc32(x.encode()) % 2 == 0 else 'odd'",
     "w = binascii.hexlify(x.encode()).decode(); s += w",
     "s += str([zlib.crc32(y.encode()) for y in x.split(',')])",

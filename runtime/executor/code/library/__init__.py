@@ -37,7 +37,6 @@ from sgc.runtime.executor.code.library.text_names import (
     UNICODEDATA,
     URLLIB_PARSE,
     UUID,
-    ZLIB,
 )
 
 TABLES: dict[str, dict[str, Any]] = {
@@ -74,7 +73,6 @@ TABLES: dict[str, dict[str, Any]] = {
     "urllib": {},
     "urllib.parse": URLLIB_PARSE,
     "uuid": UUID,
-    "zlib": ZLIB,
 }
 
 

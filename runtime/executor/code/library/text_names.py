@@ -1,5 +1,5 @@
 """Names of `string`, `shlex`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib`,
-`zlib`, `uuid` and `urllib.parse`; each is charged for the texts that are its arguments.
+`uuid` and `urllib.parse`; each is charged for the texts that are its arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import textwrap
 import unicodedata
 import urllib.parse
 import uuid
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -202,7 +201,6 @@ METHODS[_HASH] = {
 HASHLIB: dict[str, Any] = {name: _hash(name) for name in LIBRARY["hashlib"]}
 
 
-ZLIB: dict[str, Any] = {name: paying(getattr(zlib, name), 1) for name in LIBRARY["zlib"]}
 DATA[uuid.UUID] = frozenset({"bytes", "fields", "hex", "int", "node", "urn", "variant", "version"})
 GUARDS[uuid.UUID] = paying(uuid.UUID, 1)
 UUID: dict[str, Any] = {name: getattr(uuid, name) for name in LIBRARY["uuid"]} | {
