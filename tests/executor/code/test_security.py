@@ -274,8 +274,8 @@ cmp_to_key(lambda a, b: 0)(1)
 """.strip().splitlines()
 
 IMPORTS = """
-import copy, csv, datetime, decimal, difflib, hashlib, io, itertools, json, operator, random, re, shlex
-import textwrap, urllib.parse
+import copy, csv, datetime, decimal, difflib, hashlib, io, itertools, json, operator, random, re
+import shlex, textwrap, urllib.parse
 from collections import Counter, defaultdict
 from functools import cmp_to_key, partial
 from itertools import count
