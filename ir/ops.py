@@ -523,11 +523,31 @@ TABLE: tuple[OpSpec, ...] = (
                 "a failure is told by `outcome`; else it ends the run",
                 default=False,
             ),
+            _static(
+                "is_apart",
+                Kind.BOOL,
+                "it is given no live object and makes a new one: it has no place in that order",
+                default=False,
+            ),
         ),
         (None,),
         _flags(Flag.LIVE),
         '%2: live = perform "def f(xs, x):\\n    xs.append(x)\\n    return xs" [%notes, %text]',
         variadic_results=True,
+    ),
+    OpSpec(
+        "future",
+        "A live object that stands for the variables of a stream to which nothing is appended any "
+        "more, and for what its call has returned. It waits for none of these; code that may read "
+        "one does.",
+        (
+            _words("keys", "the names of the variables", default=()),
+            FieldSpec("items", ANY_OBJECT, is_list=True, default=()),
+            FieldSpec("returned", ANY_OBJECT, default=None, doc="none: it has returned None"),
+        ),
+        (Kind.LIVE,),
+        _flags(Flag.TAKES_LOST),
+        '%call = future keys=["note"] items=[%note] returned=%v',
     ),
     OpSpec(
         "tool",

@@ -54,7 +54,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R5 dominance", rules_graph.check_dominance),
     ("R6 blocks", rules_graph.check_blocks),
     ("R7 params", rules_node.check_params),
-    ("R8 keys", of_each_node(rules_node.keys, "record", "publish", "prefetch")),
+    ("R8 keys", of_each_node(rules_node.keys, "record", "future", "publish", "prefetch")),
     ("R9 span", rules_graph.check_spans),
     ("R10 choices", of_each_node(rules_node.choices, "select")),
     ("R12 flow", of_each_node(rules_flow.flow)),

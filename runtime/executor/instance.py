@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import DeoptReached, ProgramError, SgcError
+from sgc.ir.analysis.live_order import is_ordered, reads_futures
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
@@ -65,6 +66,7 @@ class Instance:
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
         self._performed: tuple[str, ...] = ()  # the value of the last `perform`
+        self._late: tuple[str, ...] = ()  # those of calls that code has while they run
         self._memory: Memory | None = None
         begin = getattr(context.backend, "begin_run", None)  # of one that traces
         if begin is not None and tools is None:
@@ -117,13 +119,22 @@ class Instance:
         found = map(awaited, nodes) if waits is None else waits
         for node, names in zip(nodes, found, strict=False):
             self.streams.note(node)
-            if node.op == "perform":  # after all that run before it in the program
-                names = (*names, *self._performed)
+            if is_ordered(node):  # after all that run before it in the program
+                names = (*names, *self._performed, *self._read_late(node))
                 self._performed = (node.results[0].name,)
+            elif node.op == "future":
+                self._late = (*self._late, *node.refs())
             if node.op in _CALLS:
                 self._note_call(node)
             self.schedule.add(node, names)
         self._drain()
+
+    def _read_late(self, node: Node) -> tuple[str, ...]:
+        """The values of calls that may still run, if a node's code may read one."""
+        if not self._late:
+            return ()
+        self._late = tuple(name for name in self._late if name not in self.values.by_name)
+        return self._late if reads_futures(node.text("code")) else ()
 
     def _submit_all(self, plan: Plan) -> None:
         self._order.note(plan.nodes)

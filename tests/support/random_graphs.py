@@ -157,11 +157,11 @@ class _Maker:
         for row in spec.fields:
             if row.is_required or self.rng.random() < 0.4:
                 fields[row.name] = self.operand(row)
-        if spec.name in ("record", "publish") and "keys" in fields:
+        if spec.name in ("record", "future", "publish") and "keys" in fields:
             n_items = self.rng.randrange(1, 3)
             fields["keys"] = tuple(Lit(f"k{index}") for index in range(n_items))
             fields["items"] = tuple(self.item(spec.field("items")) for _ in range(n_items))
-        elif spec.name == "publish":
+        elif spec.name in ("future", "publish"):
             fields.pop("items", None)
         elif spec.name == "select":
             name = "choices" if fields.get("among", Lit(None)) == Lit(None) else "among"
@@ -190,6 +190,7 @@ class _Maker:
         elif spec.name == "perform":
             fields["n"] = Lit(self.rng.randrange(1, 4))
             fields |= {"catches": Lit(True)} if self.rng.random() < 0.5 else {}
+            fields |= {"is_apart": Lit(True)} if self.rng.random() < 0.5 else {}
         elif spec.name == "tool":
             fields["effect"] = Lit(self.rng.choice(EFFECTS))
             fields["keys"] = (Lit("key"),)

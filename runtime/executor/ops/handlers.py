@@ -29,6 +29,7 @@ from sgc.runtime.executor.interface.records import refuse_leaving
 from sgc.runtime.executor.ops.calling import call_tool, outcome, run_piece
 from sgc.runtime.executor.ops.evaluation import evaluate
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
+from sgc.runtime.executor.ops.futures import future
 from sgc.runtime.executor.ops.generating import gen, gen_n, separate_reasoning, share
 from sgc.runtime.executor.ops.maps import run_map
 from sgc.runtime.executor.ops.performing import perform
@@ -296,6 +297,7 @@ HANDLERS: dict[str, Handler] = {
     "outcome": outcome,
     "evaluate": evaluate,
     "perform": perform,
+    "future": future,
     "publish": _publish,
     "return": _return,
     "deopt": _deopt,

@@ -27,17 +27,12 @@ def perform(run: Run, node: Node) -> tuple[Any, ...]:
     operands = node.get("args")
     assert isinstance(operands, tuple)
     code, args = node.text("code"), [_operand(run, each) for each in operands]
-    special = run.context.special
-    if special is not None:
-        args = own(operands, args, special)
-        if special.search(code) or any(map(has_own, args)):
-            raise ProgramError(
-                "code computes with a special token that the program writes itself",
-                hint="add special tokens to the stream by themselves, or run it with --interpret",
-            )
+    if run.context.special is not None and run.context.special.search(code):
+        raise _special()
     try:
-        given = [_given(run, *each) for each in zip(operands, args, strict=True)]
-        value = run.memory.call(code, given)
+        value = run.memory.call(
+            code, [given(run, *each) for each in zip(operands, args, strict=True)]
+        )
         found = tuple(value) if len(node.results) > 1 else (value,)
         return tuple(map(_result, node.results, found))
     except SgcError as error:
@@ -57,12 +52,24 @@ def _operand(run: Run, operand: Operand) -> Any:
     return run.values.operand(operand)
 
 
-def _given(run: Run, operand: Operand, value: Any) -> Any:
-    """An argument: a live object itself, or a copy of what others have."""
+def _special() -> ProgramError:
+    return ProgramError(
+        "code computes with a special token that the program writes itself",
+        hint="add special tokens to the stream by themselves, or run it with --interpret",
+    )
+
+
+def given(run: Run, operand: Operand, value: Any) -> Any:
+    """An operand's value as code has it: a live object itself, or a copy of what others have."""
     from sgc.runtime.executor.code.values import copied  # loads many modules
 
     if type(value) is Live:
         return value.value
+    special = run.context.special
+    if special is not None:
+        (value,) = own((operand,), [value], special)
+        if has_own(value):
+            raise _special()
     is_callers = isinstance(operand, Ref) and run.is_argument(operand.name)
     return run.memory.copied(value) if is_callers else copied(value)
 

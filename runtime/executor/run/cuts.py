@@ -17,7 +17,7 @@ _CUT = ops_with(Flag.APPENDS) - ops_with(Flag.TAKES_LOST)
 
 def awaited(node: Node) -> Iterable[str]:
     """Returns the values that a node waits for before it starts; its handler may wait for more."""
-    if node.op == "join_first":
+    if node.op in ("join_first", "future"):
         return ()
     if node.op == "winner":
         return [name for key, op in node.fields if key != "stream" for name in operand_refs(op)]

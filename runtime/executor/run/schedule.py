@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sgc.ir.analysis.live_order import is_ordered, reads_futures
 from sgc.ir.graph import Node, Ref
 from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.run.cuts import awaited
@@ -37,11 +38,16 @@ def plan_of(nodes: tuple[Node, ...]) -> Plan:
     counts = []
     waiting: dict[str, list[int]] = {}
     performed: tuple[str, ...] = ()  # the value of the last `perform`, which the next one follows
+    late: tuple[str, ...] = ()  # values of calls that may still run, which code may read
     for place, node in enumerate(nodes):
         missing = dict.fromkeys(awaited(node))
-        if node.op == "perform":
+        if is_ordered(node):
             missing |= dict.fromkeys(performed)
             performed = (node.results[0].name,)
+            if late and reads_futures(node.text("code")):
+                missing |= dict.fromkeys(late)
+        elif node.op == "future":
+            late += tuple(node.refs())
         counts.append(len(missing))
         for name in missing:
             waiting.setdefault(name, []).append(place)

@@ -252,6 +252,9 @@ class PlainNodes:
     def on_perform(self, node: Node) -> Made:
         return Made(self.on_evaluate(node).values * len(node.results))
 
+    def on_future(self, node: Node) -> Made:
+        return Made((Bound(),))
+
     def on_host(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         why = f"{where}: what {shown_piece(node)} gives may be of any length"

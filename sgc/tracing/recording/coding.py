@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from random import Random
 from types import FrameType
 from typing import Any
@@ -14,7 +16,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unhooked
 from sgc.ir import types
-from sgc.ir.code import CodeError
+from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.members import is_member
@@ -81,6 +83,10 @@ class Coding(Origins):
         return abstract(value, self)
 
     @unhooked
+    @abstractmethod
+    def as_live(self, value: Any) -> Any:
+        """A value that code is given: what is left of a stream as a live object."""
+
     def performed(
         self,
         code: str,
@@ -91,6 +97,8 @@ class Coding(Origins):
     ) -> list[Any]:
         if self.ended is not None and isinstance(sys.exc_info()[1], GeneratorExit):
             raise GeneratorExit  # a generator is freed after the run: it ends without a word
+        if not is_whole:
+            args = [*map(self.as_live, args)]
         if not is_whole and not all(map(_is_given, args)):
             try:
                 found = given_code(self, code, args)
@@ -101,6 +109,8 @@ class Coding(Origins):
         if len(gives) > 1:
             fields["n"] = Lit(len(gives))
         catches = not is_sure and self.is_caught()
+        if not catches and all(type(arg) in _PLAIN for arg in args) and is_lone(code):
+            fields["is_apart"] = Lit(True)
         if catches:
             fields["catches"] = Lit(True)
         results = [("v", type_) for type_ in gives]
@@ -337,9 +347,10 @@ class Coding(Origins):
 
 
 # What is an operand by itself.
-_LONE = frozenset({
-    str, int, float, bool, type(None), Symbol, AbstractText, AbstractNumber, AbstractBool,
+_PLAIN = frozenset({
+    str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
+_LONE = _PLAIN | {Symbol}
 _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 _ADDING = "def piece(whole, key):\n    return [whole[key], whole]"
 
@@ -353,6 +364,12 @@ def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
                     yield from _changeable_in([part])
                 elif is_changeable(part):
                     yield part
+
+
+@lru_cache(maxsize=4096)
+def is_lone(code: str) -> bool:
+    """Whether code is one function alone, which uses nothing that other code may have changed."""
+    return len(parse_code(code).body) == 1
 
 
 def _is_given(arg: Any) -> bool:

@@ -14,13 +14,14 @@ from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Lit, Operand, Ref
-from sgc.ir.types import Type
+from sgc.ir.types import LIVE, Type
 from sgc.lang.joins import Gathered
 from sgc.lang.state import ProgramState
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.row_types import RETURNED, holds_states
 from sgc.tracing.pieces.made import Pieced
 from sgc.tracing.recording.coding import Coding
+from sgc.tracing.values.abstract import abstract
 
 # What may be done with a value that holds streams: the ops that give such values, and functions.
 _HOLDING = ("list", "record")
@@ -42,27 +43,62 @@ class Ending(Coding):
         super().__init__(program)
         self._ended: set[int] = set()  # ids of streams that lists have
         self._of_states: set[str] = set()  # values of the graph that hold streams
+        self._lives: dict[int, tuple[ProgramState, Any]] = {}  # what code has of streams
 
     def listed(self, value: Any) -> Any:
         if type(value) is tuple:
             parts = tuple(map(self.listed, value))
             is_same = all(one is other for one, other in zip(parts, value, strict=True))
             return value if is_same else parts
-        if type(value) is not ProgramState or not self._may_end(value):
-            return value
+        return self._ended_of(value) or value
+
+    def _ended_of(self, value: Any, are_copied: bool = False) -> EndedState | None:
+        """What is left of a stream, if it may be taken for one that has ended. are_copied: whether
+        who reads a list gets a new one each time."""
+        if type(value) is not ProgramState or not self._may_end(value, are_copied):
+            return None
         names = [name for name in value._names if name is not None]
         self.note_asked(names)
         self._ended.add(id(value))
         found = {name: value._read(value._names[name]) for name in names}
         return EndedState({RETURNED: value._ret_value, **found})
 
-    def _may_end(self, state: ProgramState) -> bool:
-        """Whether a stream may be taken for one that has ended."""
+    def as_live(self, value: Any) -> Any:
+        """A value that code is given: what is left of a stream that has ended, as a live object."""
+        if type(value) is tuple:
+            parts = tuple(map(self.as_live, value))
+            is_same = all(one is other for one, other in zip(parts, value, strict=True))
+            return value if is_same else parts
+        if type(value) is not ProgramState:
+            return value
+        if id(value) not in self._lives:
+            state = self._ended_of(value, are_copied=True)
+            if state is None:
+                return value
+            self._lives[id(value)] = value, self._live_of(state)
+        return self._lives[id(value)][1]
+
+    def _live_of(self, state: EndedState) -> Any:
+        parts = dict(state.parts)
+        returned = parts.pop(RETURNED)
+        fields: dict[str, Operand] = {}
+        if returned is not None:
+            fields["returned"] = self.operand(returned)
+        if parts:
+            fields["keys"] = tuple(map(Lit, parts))
+            fields["items"] = tuple(map(self.operand, parts.values()))
+        (symbol,) = self.emit("future", [("v", LIVE)], **fields)
+        return abstract(symbol, self)
+
+    def _may_end(self, state: ProgramState, are_copied: bool) -> bool:
         if self.path is None or self.sites.streams_told is not None:
             return False
         if state is self.states[0] or state in self.calling or self.late_names(state) is not None:
             return False
-        return not any(map(self._is_joined, state._names.values()))
+        values = [
+            each for each in state._names.values() if not are_copied or type(each) is not Gathered
+        ]
+        return not any(map(self._is_joined, values))
 
     def _is_joined(self, value: Any) -> bool:
         """Whether a variable is what a join gave: a new list each time, or that of a winner."""

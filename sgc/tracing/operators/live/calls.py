@@ -132,8 +132,8 @@ def _tried(
 ) -> Any:
     """What a call gives; raises NotData and CodeError if it is no code. function: an expression, of
     `a` if there is an object in `own`; of: what it is the name of."""
-    args = tuple(map(_untaken, args))
-    kwargs = {name: _untaken(each) for name, each in kwargs.items()}
+    args = tuple(session.as_live(_untaken(each)) for each in args)
+    kwargs = {name: session.as_live(_untaken(each)) for name, each in kwargs.items()}
     code = call_code(session, function, own, args, kwargs, of)
     gives = gives_of(code.code, code.args)
     refuse_order_kept(parse_code(code.code), code.lost, gives[0] not in FIXED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -56,6 +57,11 @@ from sgc.tracing.pieces.text.plain import Plainer
 MAX_FUNCTIONS = 50
 MAX_CONSTANT = 4000  # characters
 MISSING = object()
+_CACHES = (functools.lru_cache, functools.cache)
+
+
+def _is_cache(value: Any) -> bool:
+    return any(value is each for each in _CACHES)
 
 
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
@@ -123,7 +129,15 @@ class ModuleText:
         enumerations = {
             n: tuple(v.__members__) for n, v in self._bound.items() if is_enumeration(v)
         }
-        return Plainer(self._patterns(), enumerations, self._is_live)
+        return Plainer(self._patterns(), enumerations, self._is_live, self._caches())
+
+    def _caches(self) -> set[str]:
+        """The names of what keeps the results of a function."""
+        if not self._is_live:
+            return set()
+        found = {n for n, v in self._bound.items() if _is_cache(v)}
+        modules = [n for n, v in self._bound.items() if v is functools]
+        return found.union(f"{n}.{each.__name__}" for n in modules for each in _CACHES)
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
@@ -157,6 +171,8 @@ class ModuleText:
             raise
 
     def _bind(self, name: str, value: Any, names: Mapping[str, Any] | None) -> None:
+        if self._is_live and _is_cache(value):
+            return  # of functions inside of others, the only ones that code may decorate
         if isinstance(value, ModuleType):
             self._module(name, value)
         elif isinstance(value, FunctionType):

@@ -43,7 +43,8 @@ class Plainer(ast.NodeTransformer):
     """Removes decorators, annotations and docstrings, and writes known patterns out.
 
     enumerations: those that the code has, with the names of their members, which each has once;
-    is_live: whether objects are themselves, not copies.
+    is_live: whether objects are themselves, not copies; caches: the names of `functools.lru_cache`
+    and `cache`.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Plainer(ast.NodeTransformer):
         patterns: Mapping[str, re.Pattern[str]],
         enumerations: Mapping[str, Collection[str]] | None = None,
         is_live: bool = False,
+        caches: Collection[str] = (),
     ) -> None:
+        self._caches = frozenset(caches)
         self._is_live = is_live
         self._patterns = patterns
         self._enumerations = enumerations or {}
@@ -63,8 +66,9 @@ class Plainer(ast.NodeTransformer):
         is_empty = isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
         return ast.copy_location(ast.Pass(), node) if is_empty else self.generic_visit(node)  # type: ignore[return-value]
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        if node.decorator_list and self._depth:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        is_cached = bool(self._depth) and self._is_cached(node)
+        if node.decorator_list and self._depth and not is_cached:
             raise NotData("a function inside of another is decorated")
         node.decorator_list, node.returns = [], None
         self._depth += 1
@@ -72,7 +76,21 @@ class Plainer(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         self.generic_visit(node)
         self._depth -= 1
+        if is_cached:
+            kept = f"{node.name} = cached({node.name}, {node.name!r})"
+            return [node, ast.copy_location(ast.parse(kept).body[0], node)]
         return node
+
+    def _is_cached(self, node: ast.FunctionDef) -> bool:
+        """Whether the results of a function are kept, by the only decorator that it has."""
+        if len(node.decorator_list) != 1:
+            return False
+        (decorator,) = node.decorator_list
+        if isinstance(decorator, ast.Call):
+            if any(each.arg != "maxsize" for each in decorator.keywords) or len(decorator.args) > 1:
+                return False  # `typed`
+            decorator = decorator.func
+        return ast.unparse(decorator) in self._caches
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         for each in node.body:
