@@ -12,6 +12,7 @@ from traced_at_once import live_at_once
 
 import sgc
 from sgc.tracing import tracer
+from sgc.tracing.paths.exploration import Report
 
 REPLIES = random_objects.REPLIES
 
@@ -173,3 +174,36 @@ def stocks(s, q):
 @pytest.mark.slow
 def test_an_attribute_may_have_the_name_that_abstract_values_have():
     assert equal_or_refused(stocks, REPLIES)
+
+
+class Branch:
+    def __init__(self, parent: Branch | None = None):
+        self.parent = parent
+        self.children: list[Branch] = []
+        if parent is not None:
+            parent.children.append(self)
+
+
+def grown(depth: int, parent: Branch | None = None) -> Branch:
+    made = Branch(parent)
+    for _ in range(3 if depth else 0):
+        grown(depth - 1, made)
+    return made
+
+
+@sgc.function
+def holds_a_tree(s, q: str):
+    root, kept = grown(3), []
+    s += q + sgc.gen("a", max_tokens=9)
+    for word in sorted(s["a"].split(","), key=len):
+        kept.append(root)
+        s += word + sgc.gen("z", max_tokens=2)
+        if s["z"] == "no":
+            break
+    return len(kept), len(max(root.children, key=lambda each: len(each.children)).children)
+
+
+def test_objects_that_hold_each_other_are_looked_at_once() -> None:
+    report = Report()
+    tracer.trace(holds_a_tree, is_full=True, report=report)
+    assert report.work < 20_000

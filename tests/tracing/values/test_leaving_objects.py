@@ -9,7 +9,7 @@ import pytest
 from control_flow import agree, replying
 
 import sgc
-from sgc.errors import ArgumentError, ProgramError, TraceError
+from sgc.errors import ProgramError, TraceError
 from sgc.runtime.executor.interface.records import refuse_leaving
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
@@ -82,7 +82,7 @@ def test_a_named_tuple_leaves_it_as_a_tuple() -> None:
 
 @pytest.mark.slow
 def test_a_tool_is_given_no_object() -> None:
-    with pytest.raises(ArgumentError, match="shown' is given a Note"):
+    with pytest.raises(TraceError, match="an object of Note leaves the program"):
         trace(sgc.function(leaves_to_a_tool), is_full=True)
 
 

@@ -12,7 +12,6 @@ from control_flow import agree, agree_or_refuse
 import sgc
 from sgc.errors import TraceError
 from sgc.programs.program import Program
-from sgc.tracing.paths.exploration import Budget, Report
 from sgc.tracing.tracer import trace
 
 REPLIES = ("a", "b", "a,b", "b,a,cc", "", "7", "12", "yes", "no")
@@ -225,31 +224,6 @@ def as_in_python(program: Any) -> None:
 
 
 @pytest.mark.slow
-def test_an_object_is_changed_after_it_was_put_into_a_list():
-    def program(s, xs: list[str]):
-        notes = []
-        for x in xs:
-            note = Note(x)
-            notes.append(note)
-            s += sgc.gen("n", max_tokens=3)
-            note.points = len(s["n"])
-        return [note.points for note in notes]
-
-    as_in_python(program)
-
-
-@pytest.mark.slow
-def test_an_attribute_of_an_item_of_a_list_is_set():
-    def program(s, xs: list[str]):
-        notes = [Note(x) for x in xs]
-        for note in notes:
-            note.points = len(ask(note.text).ret_value)
-        return sum(note.points for note in notes)
-
-    as_in_python(program)
-
-
-@pytest.mark.slow
 def test_a_list_of_an_object_of_a_list_is_not_changed():
     def program(s, xs: list[str]):
         notes = [Note(x) for x in xs]
@@ -258,17 +232,6 @@ def test_a_list_of_an_object_of_a_list_is_not_changed():
         return [note.tags for note in notes]
 
     refused(program)
-
-
-@pytest.mark.slow
-def test_a_method_changes_an_object_of_a_list():
-    def program(s, xs: list[str]):
-        tallies = [Tally(len(x)) for x in xs]
-        for tally in tallies:
-            tally.add(ask(str(tally.n)).ret_value)
-        return [tally.n for tally in tallies]
-
-    as_in_python(program)
 
 
 def test_the_hash_of_a_text_is_no_code():
@@ -352,37 +315,3 @@ def test_attributes_of_a_class_have_their_present_values(monkeypatch):
     except TraceError:
         return  # the interpreter runs it
     agree(rated, REPLIES, n=8, q="x")
-
-
-class Branch:
-    def __init__(self, parent: Branch | None = None):
-        self.parent = parent
-        self.children: list[Branch] = []
-        if parent is not None:
-            parent.children.append(self)
-
-
-def grown(depth: int, parent: Branch | None = None) -> Branch:
-    made = Branch(parent)
-    for _ in range(3 if depth else 0):
-        grown(depth - 1, made)
-    return made
-
-
-@sgc.function
-def holds_a_tree(s, q: str):
-    root, kept = grown(3), []
-    s += q + sgc.gen("a", max_tokens=9)
-    for word in sorted(s["a"].split(","), key=len):
-        kept.append(root)
-        s += word + sgc.gen("z", max_tokens=2)
-        if s["z"] == "no":
-            break
-    return len(kept), len(max(root.children, key=lambda each: len(each.children)).children)
-
-
-@pytest.mark.slow
-def test_objects_that_hold_each_other_are_looked_at_once() -> None:
-    report = Report()
-    trace(holds_a_tree, budget=Budget(work=20_000), report=report)
-    assert report.work < 40_000
