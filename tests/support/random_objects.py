@@ -17,6 +17,8 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
+from typing import ClassVar
 
 import sgc
 
@@ -87,8 +89,28 @@ class Wordy(Thing):
         return s["g"].upper()
 
 
+class Unknown(Exception):
+    def __init__(self, name):
+        super().__init__(f"{name} is unknown")
+        self.name = name
+
+
+@sgc.function
+def ask(s, q: str):
+    s += q + sgc.gen("a", stop="\\n")
+    return s["a"].upper()
+
+
+@sgc.function
+def rate(s, q: str):
+    s += q + sgc.gen("m", stop="\\n")
+    return {"m": len(s["m"]), "of": [s["m"]]}
+
+
 @dataclass
 class Box:
+    LIMIT: ClassVar[int] = 2
+
     things: list = field(default_factory=list)
     n_put: int = 0
     best: "Thing | None" = None
@@ -122,6 +144,13 @@ class Box:
             if each.name == name:
                 return each
         raise KeyError(name)
+
+    def must(self, name):
+        if not name:
+            raise ValueError("no name")
+        if name not in self.by:
+            raise Unknown(name)
+        return self.by[name]
 
     def put(self, thing):
         self.things.append(thing)
@@ -158,7 +187,7 @@ def change(thing, by):
 
 @sgc.function
 def program(s):
-    box, xs = Box(), []
+    box, xs, calls = Box(), [], []
     a, b = Thing("a"), Thing("b", 1)
     by, kept = {}, []
 """
@@ -179,6 +208,8 @@ for name, each in by.items():
     s += f"{name}={each}"
 for each in kept:
     s += "".join(each)
+for of, call in calls:
+    s += f"{of}{call['a']}{call.ret_value}"
 if a.extra:
     s += "".join(a.extra)
 if box.best is not None:
@@ -203,6 +234,18 @@ return f"{len(box)} {len(xs)} {box.n_put} {a is b}"
 
 ASK = 's += "q" + sgc.gen("g", stop="\\n")'
 SIMPLE = (
+    "calls.append((a.n, ask(s['g'])))",
+    "calls += [(each.n, ask(each.name)) for each in xs[:2]]",
+    "for of, call in calls[-2:]:\n    b.words.append(call.ret_value)",
+    "rated = {each.name: rate(each.name) for each in xs[:2]}\n"
+    "for name, call in rated.items():\n    call.ret_value['of'].append(name)\n"
+    "    s += ','.join(call.ret_value['of']) + call['m']",
+    "try:\n    box.must(s['g']).n += 1\n    box.must(s['g'][:1]).bump()\n"
+    "except (Unknown, ValueError) as error:\n    s += str(error)",
+    "try:\n    s += box.must(s['g']).label\nexcept Unknown as error:\n    s += error.name\n"
+    "except ValueError:\n    s += '?'",
+    "s += ','.join(type(each).__name__ for each in xs) + str(type(a) is type(b))",
+    "xs = sorted(xs, key=attrgetter('n'), reverse=True)[:Box.LIMIT + box.LIMIT]",
     ASK,
     ASK,
     'a = Thing(s["g"])',

@@ -19,6 +19,7 @@ from sgc.lang.joins import Gathered
 from sgc.lang.state import ProgramState
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.row_types import RETURNED, holds_states
+from sgc.tracing.paths.exploration import MustExplore
 from sgc.tracing.pieces.made import Pieced
 from sgc.tracing.recording.coding import Coding
 from sgc.tracing.values.abstract import abstract
@@ -72,6 +73,8 @@ class Ending(Coding):
         if type(value) is not ProgramState:
             return value
         if id(value) not in self._lives:
+            if self.path is None:
+                self.end(MustExplore())  # only paths tell which streams have ended
             state = self._ended_of(value, are_copied=True)
             if state is None:
                 return value
