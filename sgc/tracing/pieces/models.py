@@ -12,6 +12,8 @@ import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, Literal
@@ -29,7 +31,8 @@ from sgc.runtime.executor.code.classes.models import (
 
 _SCALARS = {
     str: "str", int: "int", float: "float", bool: "bool", type(None): "None", None: "None",
-    Any: "any", list: "list", dict: "dict",
+    Any: "any", list: "list", dict: "dict", date: "date", datetime: "datetime", time: "time",
+    timedelta: "timedelta", Decimal: "Decimal",
 }  # fmt: skip
 _CONTAINERS = {list: "list", dict: "dict", tuple: "tuple"}
 _UNIONS = (typing.Union, types.UnionType)

@@ -8,6 +8,8 @@ import shlex
 import textwrap
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import partial
 from operator import attrgetter, itemgetter, methodcaller
@@ -15,6 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 from control_flow import agree
+from pydantic import BaseModel, Field, ValidationError
 from traced_at_once import live_at_once
 
 import sgc
@@ -135,6 +138,46 @@ def in_one_handler(s, orders: list[str]):
             failed.append(str(error))
             s += f"Not done ({error})." + sgc.gen("sorry", stop="\n")
     return store.stock, failed
+
+
+class Line(BaseModel):
+    price: Decimal = Field(ge=0)
+
+
+class Invoice(BaseModel):
+    issued: date
+    wait: timedelta
+    seen: datetime | None = None
+    lines: list[Line] = []
+
+
+@sgc.function
+def of_dates(s):
+    kept = []
+    for _ in range(2):
+        s += sgc.gen("j", stop="\n")
+        try:
+            invoice = Invoice.model_validate_json(s["j"])
+        except ValidationError as error:
+            s += f"{error.error_count()} wrong"
+            continue
+        kept.append(invoice)
+        due = invoice.issued + invoice.wait
+        s += f"{due} {sum(each.price for each in invoice.lines)} {invoice.seen}"
+    return [each.model_dump_json() for each in kept], [each.issued.year for each in kept]
+
+
+DATES = (
+    '{"issued":"2026-01-31","wait":"P3D"}',
+    '{"issued":"2026-02-30","wait":"P3D"}',
+    '{"issued":"2026-01-31","wait":5,"seen":"2026-01-01T10:00","lines":[{"price":"3.50"}]}',
+    '{"issued":"2026-01-31","wait":"P1D","lines":[{"price":-1}]}',
+    "x",
+)
+
+
+def test_models_with_dates() -> None:
+    agree(of_dates, DATES, n=12)
 
 
 @pytest.mark.parametrize("program", [of_classes, of_texts], ids=lambda each: each.name)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Union
 
 from sgc.errors import ProgramError
@@ -19,8 +21,10 @@ from sgc.runtime.executor.interface.records import record_of
 DESCRIBED = "_described"
 _SCALARS: Mapping[str, Any] = {
     "str": str, "int": int, "float": float, "bool": bool, "None": None, "any": Any, "list": list,
-    "dict": dict,
+    "dict": dict, "date": date, "datetime": datetime, "time": time, "timedelta": timedelta,
+    "Decimal": Decimal,
 }  # fmt: skip
+_TIMES_AND_NUMBERS = (date, time, timedelta, Decimal)
 _HOLDING = frozenset({"list", "dict", "tuple", "union"})
 FACTORIES: Mapping[str, Any] = {"list": list, "dict": dict, "str": str, "int": int}
 FIELD = frozenset({
@@ -163,7 +167,7 @@ def _cost_of(value: Any) -> int:
     """What all of a value costs; refuses what is not data, such as what has no end."""
     cost = 0
     for each, parts, has_parts in walked(value):
-        if not has_parts and not isinstance(each, (*_DATA, bytes)):
+        if not has_parts and not isinstance(each, (*_DATA, *_TIMES_AND_NUMBERS, bytes)):
             raise NotAllowed(f"a {type(each).__name__} is given to a model in a graph's code")
         cost += 8 + len(parts) + (len(each) >> 2 if isinstance(each, (str, bytes)) else 0)
     return cost
