@@ -67,6 +67,7 @@ _TABLE = {
     "unicodedata": "normalize category combining name east_asian_width",
     "copy": "copy deepcopy",
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
+    "graphlib": "TopologicalSorter CycleError",
     "heapq": "heappush heappop heapify heappushpop heapreplace nlargest nsmallest",
     "base64": "b64encode b64decode urlsafe_b64encode urlsafe_b64decode",
     "hashlib": "md5 sha1 sha224 sha256 sha384 sha512",
@@ -99,4 +100,6 @@ rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor
 SPECIAL_METHODS = frozenset(f"__{name}__" for name in _SPECIAL.split())
 # How methods may be decorated, and with what a dataclass.
 DECORATORS = frozenset({"classmethod", "property", "staticmethod"})
-DATACLASS_OPTIONS = frozenset({"eq", "frozen", "init", "kw_only", "order", "repr", "unsafe_hash"})
+DATACLASS_OPTIONS = frozenset(
+    {"eq", "frozen", "init", "kw_only", "order", "repr", "slots", "unsafe_hash"}
+)

@@ -16,8 +16,8 @@ MARK = "__sgc_record__"
 class Record:
     """key: the text of the class and of all that it uses; load: runs that text for a run, and
     gives the class there; native: the first of its bases that is Python's; names: its attributes
-    that code may use; walked, shown: the fields that generated methods go through, and that a
-    generated `repr` shows.
+    that code may use; slots: the only ones that may be set, if that is so; walked, shown: the
+    fields that generated methods go through, and that a generated `repr` shows.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Record:
     names: frozenset[str] = frozenset()
     walked: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    slots: frozenset[str] | None = None
     is_tuple: bool = False
     is_error: bool = False
     is_frozen: bool = False

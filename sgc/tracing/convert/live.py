@@ -15,7 +15,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from sgc.tracing.code.operator_names import AS_TEXT, BORN, IS_LIVE, KNOWN, LIVE, TEXT
+from sgc.tracing.code.operator_names import (
+    AS_TEXT,
+    BORN,
+    CACHED,
+    IS_LIVE,
+    KNOWN,
+    LIVE,
+    TEXT,
+    UNCACHED,
+)
 from sgc.tracing.code.trees import Tree, position, tree_of
 from sgc.tracing.convert.loops.looping import placed
 from sgc.tracing.pieces.live import OF_PYTHON, key_of, live_piece, nodes_of
@@ -60,6 +69,8 @@ class _Function:
         return [each for node in body for each in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.FunctionDef) and _is_cached(node):
+            return self._cached(node)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
         is_one = isinstance(node, (*_SIMPLE, *_BLOCKS)) and not _is_known(node)
@@ -77,6 +88,15 @@ class _Function:
         else:
             inside = [self._inside(node)]
         return inside if piece is None else [_either(piece, key_of(node, self._filename), inside)]
+
+    def _cached(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """`@cache def f(…): …` as `f = cached(f, cache)` after it: then the function has itself."""
+        (decorator,) = node.decorator_list
+        node.decorator_list = [placed(ast.Name(UNCACHED, ast.Load()), decorator)]
+        name = placed(ast.Name(node.name, ast.Load()), decorator)
+        target = placed(ast.Name(node.name, ast.Store()), decorator)
+        called = _call(CACHED, decorator, name, decorator)
+        return [node, placed(ast.Assign([target], called), decorator)]
 
     def _piece(self, node: ast.stmt | ast.expr) -> Piece | None:
         place = position(node)
@@ -318,6 +338,15 @@ def _streams_of(function: ast.FunctionDef) -> frozenset[str]:
         if more == found:
             return frozenset(found)
         found = more
+
+
+def _is_cached(node: ast.FunctionDef) -> bool:
+    """Whether a function seems to be under `functools.lru_cache` or `cache` alone."""
+    if len(node.decorator_list) != 1:
+        return False
+    (of,) = node.decorator_list
+    of = of.func if isinstance(of, ast.Call) else of
+    return getattr(of, "attr", getattr(of, "id", "")) in ("cache", "lru_cache")
 
 
 def _is_method(node: ast.AST) -> bool:

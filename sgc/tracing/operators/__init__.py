@@ -16,6 +16,7 @@ from sgc.tracing.code.operator_names import (
     ASCII,
     ATTRIBUTE,
     BORN,
+    CACHED,
     CALLEE,
     CLASS_PARTS,
     COMPARED,
@@ -48,6 +49,7 @@ from sgc.tracing.code.operator_names import (
     SLICE,
     SPREAD,
     TEXT,
+    UNCACHED,
     UNCHANGED,
     WHOLE,
 )
@@ -59,7 +61,7 @@ from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.code.spread import spread
 from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
-from sgc.tracing.operators.live.calls import method
+from sgc.tracing.operators.live.calls import cached, method, uncached
 from sgc.tracing.operators.live.patterns import known
 from sgc.tracing.operators.live.pieces import as_text, born, is_live, live
 from sgc.tracing.operators.lookups import contains, item, sliced_by
@@ -122,4 +124,6 @@ OPERATORS: dict[str, Any] = {
     METHOD: method,
     AS_TEXT: as_text,
     KNOWN: known,
+    CACHED: cached,
+    UNCACHED: uncached,
 }

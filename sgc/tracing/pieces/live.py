@@ -233,6 +233,10 @@ class _Writer(EntryWriter):
     def entry_of(self, body: list[ast.stmt]) -> ast.FunctionDef:
         return self._entry(body, ())
 
+    def of_body(self, body: list[ast.stmt]) -> str:
+        """The code of these statements, after the functions that have variables."""
+        return self.module.text(ast.fix_missing_locations(self._entry([*self._inner, *body], ())))
+
     def whole(self, piece: Piece) -> str:
         body = self.module.rewritten(piece.plain).body
         if piece.is_statement:
@@ -242,7 +246,7 @@ class _Writer(EntryWriter):
         else:
             (expression,) = body
             body = [ast.Return(expression.value)]
-        return self.module.text(ast.fix_missing_locations(self._entry([*self._inner, *body], ())))
+        return self.of_body(body)
 
 
 def _holds_programs(value: Any, depth: int = 4) -> bool:
@@ -316,6 +320,18 @@ def call_code(
     called = ast.parse(f"{function}({', '.join(texts)})", mode="eval").body
     entry = writer.entry_of([ast.Return(called)])
     code = writer.module.text(ast.fix_missing_locations(entry))
+    _refuse_left(parse_code(code))
+    session.sites.note_classes(writer.module.classes)
+    return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))
+
+
+def cached_code(session: Any, function: FunctionType) -> LiveCode:
+    """The code of a function whose results are kept, with the variables that it has of those around
+    it. Raises NotData, CodeError."""
+    writer, name = _Writer(session, {function.__name__}), function.__name__
+    writer.take(name, function)
+    body = ast.parse(f"{name} = cached({name}, {name!r})\nreturn {name}").body
+    code = writer.of_body(body)
     _refuse_left(parse_code(code))
     session.sites.note_classes(writer.module.classes)
     return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))

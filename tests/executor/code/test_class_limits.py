@@ -22,7 +22,7 @@ class A(**{}): pass
 class A(BaseException): pass
 class A(NamedTuple, ValueError): x: int
 class A(type(1)): pass
-@dataclass(slots=True)\nclass A: x: int
+@dataclass(weakref_slot=True)\nclass A: x: int
 @dataclass(frozen=1)\nclass A: x: int
 @dataclass(**{})\nclass A: x: int
 @dataclass(frozen=x)\nclass A: x: int

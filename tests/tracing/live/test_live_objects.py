@@ -270,7 +270,7 @@ def test_an_argument_is_not_changed() -> None:
     assert rows == [{"a": "1"}, {"a": "2"}]
 
 
-def test_a_stream_is_no_live_object() -> None:
+def test_children_of_forks_in_data() -> None:
     @sgc.function
     def program(s, q: str):
         kept = {}
@@ -278,7 +278,23 @@ def test_a_stream_is_no_live_object() -> None:
             for f in s.fork(2):
                 f += f"{n}" + sgc.gen("x", max_tokens=3)
                 kept[f["x"]] = f
+        s += ",".join(each["x"] for each in kept.values())
         return len(kept)
+
+    agree(program, REPLIES, q="x")
+
+
+def test_a_stream_that_goes_on_is_no_live_object() -> None:
+    @sgc.function
+    def program(s, q: str):
+        kept = {}
+        forks = s.fork(2)
+        for f in forks:
+            f += sgc.gen("x", max_tokens=3)
+            kept[f["x"]] = f
+        for f in forks:
+            f += sgc.gen("y", max_tokens=3)
+        return [each["y"] for each in kept.values()]
 
     with pytest.raises(TraceError):
         trace(program, is_full=True)

@@ -11,7 +11,8 @@ from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import partial
+from functools import cache, partial
+from graphlib import TopologicalSorter
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, ClassVar
 
@@ -140,6 +141,52 @@ def in_one_handler(s, orders: list[str]):
     return store.stock, failed
 
 
+@dataclass(slots=True)
+class Task:
+    name: str
+    after: list[str] = field(default_factory=list)
+    days: int = 1
+
+
+@dataclass(slots=True, frozen=True)
+class Mark:
+    n: int = 0
+
+
+@sgc.function
+def of_slots(s, words: list[str]):
+    tasks = {}
+    for word in words:
+        s += word + sgc.gen("g", stop="\n")
+        after = [each for each in s["g"].split(",") if each in tasks and each < word]
+        tasks[word] = Task(word, after, len(s["g"]))
+    for task in tasks.values():
+        task.days += 1
+        try:
+            task.note = "x"
+        except AttributeError as error:
+            s += str(error)
+    try:
+        Mark(len(tasks)).n = 3
+    except AttributeError as error:
+        s += type(error).__name__
+    calls = []
+
+    @cache
+    def end(name: str) -> int:
+        calls.append(name)
+        return tasks[name].days + max((end(each) for each in tasks[name].after), default=0)
+
+    last = max(map(end, tasks), default=0)
+    for task in tasks.values():
+        task.days = 0  # what was found stays
+    order = list(
+        TopologicalSorter({each.name: each.after for each in tasks.values()}).static_order()
+    )
+    s += f"{last} {[end(each) for each in order]}" + sgc.gen("z", stop="\n")
+    return last, calls, order, [repr(each) for each in tasks.values()]
+
+
 class Line(BaseModel):
     price: Decimal = Field(ge=0)
 
@@ -180,7 +227,7 @@ def test_models_with_dates() -> None:
     agree(of_dates, DATES, n=12)
 
 
-@pytest.mark.parametrize("program", [of_classes, of_texts], ids=lambda each: each.name)
+@pytest.mark.parametrize("program", [of_classes, of_texts, of_slots], ids=lambda each: each.name)
 def test_as_interpreted(program: Any) -> None:
     agree(program, REPLIES, n=8, words=["x", "y z"])
 

@@ -68,11 +68,20 @@ def _made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
         kind.__new__ = new_of_tuple(kind)
         setattr(kind, MARK, record)
     if plan.options is not None:
-        kind = dataclasses.dataclass(**plan.options)(kind)
+        options = {name: each for name, each in plan.options.items() if name != "slots"}
+        kind = dataclasses.dataclass(**options)(kind)
+        record.slots = _slots(kind, bases) if plan.options.get("slots") else None
     if not is_enum:
         add_guards(kind)
     _describe(record, kind, plan)
     return kind
+
+
+def _slots(kind: Any, bases: tuple[Any, ...]) -> frozenset[str] | None:
+    """The only attributes of objects of a dataclass with slots: none if a base has others, too."""
+    if any(record is None or record.slots is None for record in map(record_of, bases)):
+        return None
+    return frozenset(field.name for field in dataclasses.fields(kind))
 
 
 def _made_model(plan: Plan, record: Record, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:

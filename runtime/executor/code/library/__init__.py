@@ -11,6 +11,7 @@ from sgc.runtime.executor.code.library.functions_names import (
     BISECT,
     COPY,
     FUNCTOOLS,
+    GRAPHLIB,
     HEAPQ,
     OPERATOR,
 )
@@ -53,6 +54,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "enum": ENUM,
     "fractions": FRACTIONS,
     "functools": FUNCTOOLS,
+    "graphlib": GRAPHLIB,
     "hashlib": HASHLIB,
     "heapq": HEAPQ,
     "html": HTML,

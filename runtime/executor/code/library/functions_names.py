@@ -1,10 +1,11 @@
-"""Names of `functools`, `operator`, `bisect`, `heapq` and `copy`."""
+"""Names of `functools`, `operator`, `bisect`, `graphlib`, `heapq` and `copy`."""
 
 from __future__ import annotations
 
 import bisect
 import copy
 import functools
+import graphlib
 import heapq
 import operator
 from collections.abc import Callable, Iterable
@@ -14,7 +15,13 @@ from sgc.runtime.executor.code.classes.access import check_name
 from sgc.runtime.executor.code.classes.copying import shallow_copy
 from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
 from sgc.runtime.executor.code.iterators import drained, is_iterable, is_lazy, metered, taken
-from sgc.runtime.executor.code.methods.attributes import guarded, method
+from sgc.runtime.executor.code.methods.attributes import (
+    GUARDS,
+    METHODS,
+    bounded_method,
+    guarded,
+    method,
+)
 from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
 from sgc.runtime.executor.code.methods.instances import get_attribute
@@ -245,4 +252,19 @@ def _deepcopy(value: Any) -> Any:
         raise NotAllowed("the value is nested too deeply to be copied") from error
 
 
+def _sorter(graph: Any = None) -> Any:
+    charge(16 + measure(graph))
+    return graphlib.TopologicalSorter(graph)
+
+
+_SORTER = graphlib.TopologicalSorter
+METHODS[_SORTER] = {
+    name: bounded_method(_SORTER, name, lambda of, *nodes: charge(4 + measure([*nodes])))
+    for name in ("add", "done", "get_ready", "is_active")
+} | {
+    "prepare": bounded_method(_SORTER, "prepare", lambda of: charge(64)),
+    "static_order": bounded_method(_SORTER, "static_order", lambda of: charge(64), metered),
+}
+GUARDS[_SORTER] = _sorter
+GRAPHLIB: dict[str, Any] = {"CycleError": graphlib.CycleError, "TopologicalSorter": _SORTER}
 COPY: dict[str, Any] = {"copy": _copy, "deepcopy": _deepcopy}

@@ -21,8 +21,19 @@ def set_attribute(of: Any, name: str, value: Any) -> None:
     record = _record_of_changed(of, name)
     if record is not None and name not in record.names and hasattr(record.native, name):
         raise NotAllowed(f"a change of {record.name}.{name} is not allowed in a graph's code")
+    if record is not None and record.slots is not None and name not in record.slots:
+        _refuse_new(of, name)
     charge(1)
     setattr(of, name, value)
+
+
+def _refuse_new(of: Any, name: str) -> None:
+    """Raises AttributeError as Python does where an object has slots."""
+    kind = type(of)
+    if not hasattr(kind, name):
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+    if not hasattr(type(getattr(kind, name)), "__set__"):
+        raise AttributeError(f"{kind.__name__!r} object attribute {name!r} is read-only")
 
 
 def delete_attribute(of: Any, name: str) -> None:

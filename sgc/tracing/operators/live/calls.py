@@ -21,6 +21,7 @@ from types import (
 )
 from typing import Any
 
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.ir import types
@@ -31,7 +32,7 @@ from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.live.pieces import asks, born
 from sgc.tracing.operators.live.results import FIXED, gives_of
-from sgc.tracing.pieces.live import OF_PYTHON, call_code, refuse_order_kept
+from sgc.tracing.pieces.live import OF_PYTHON, cached_code, call_code, refuse_order_kept
 from sgc.tracing.pieces.text.classes import is_users
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.pieces.text.library import READERS, known_library, pythons
@@ -234,6 +235,44 @@ class _Taking:
             except (NotData, CodeError):
                 pass  # what is no code is called without live objects
         return self._otherwise()(*args, **kwargs)
+
+
+def uncached(function: Any) -> Any:
+    """Stands for the decorator of a function, whose results `cached` keeps."""
+    return function
+
+
+def cached(function: Any, decorator: Any) -> Any:
+    """`decorator(function)`; a function that uses live objects keeps its results in the run."""
+    session: Any = current_session()
+    caches = functools.cache, functools.lru_cache
+    is_cache = any(decorator is each for each in caches) or _is_lru(decorator)
+    if session is not None and session.is_tracing and session.sites.is_live and is_cache:
+        found = _live_cached(session, function)
+        if found is not None:
+            return found
+    return decorator(function)
+
+
+def _is_lru(decorator: Any) -> bool:
+    """Whether it is `lru_cache(maxsize=…)`, which does not tell arguments apart by their types."""
+    of = getattr(decorator, "__qualname__", "")
+    if of != "lru_cache.<locals>.decorating_function" or decorator.__module__ != "functools":
+        return False
+    cells = dict(zip(decorator.__code__.co_freevars, decorator.__closure__, strict=True))
+    return not cells["typed"].cell_contents
+
+
+@unhooked
+def _live_cached(session: Any, function: Any) -> Any:
+    try:
+        code = cached_code(session, function)
+        if not any(type(each) is AbstractLive for each in code.args):
+            return None
+        refuse_order_kept(parse_code(code.code), code.lost, True)
+        return session.performed(code.code, code.args, (types.LIVE,), is_whole=True)[0]
+    except (NotData, CodeError):
+        return None
 
 
 def _of_kind(found: Any, function: Any) -> Any:

@@ -10,7 +10,7 @@ import sys
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 from sgc.tracing.code.trees import source_of, tree_of
@@ -95,6 +95,8 @@ def user_class(kind: type, is_live: bool = False) -> UserClass:
         return _enumeration(kind, node)
     for name in _MAKING & names_of(node.body).writes:
         raise NoClass(f"{kind.__name__} has {name}")
+    if "__slots__" in vars(kind) and "super" in names_of(node.body).reads:
+        raise NoClass(f"super() in {kind.__name__}, which has slots, is Python's error")
     plain = _concrete(kind, node)
     own = dict(zip(*(_functions(each) for each in (plain, node)), strict=True))
     asking = frozenset(_decorated(kind, plain)) if is_live else frozenset[str]()
@@ -249,6 +251,8 @@ def values_of(found: UserClass) -> dict[str, Any]:
         if value is None or (name in fields and isinstance(value, ast.Call)):
             continue
         now = defaults[name] if name in defaults else vars(kind).get(name, MISSING)
+        if type(now) is MemberDescriptorType and name in fields:  # one of a dataclass's slots
+            now = fields[name].default
         if now is MISSING or (name in fields and fields[name].default is not now):
             raise NoClass(f"{kind.__name__}.{name} is not what its source says")
         values[name] = now
