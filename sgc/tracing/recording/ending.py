@@ -81,6 +81,11 @@ class Ending(Coding):
             self._lives[id(value)] = value, self._live_of(state)
         return self._lives[id(value)][1]
 
+    def held_of(self, state: Stream) -> tuple[Symbol, ...] | None:
+        if id(state) not in self._ended:
+            return None
+        return (self._lives[id(state)][1].symbol,) if id(state) in self._lives else ()
+
     def _live_of(self, state: EndedState) -> Any:
         parts = dict(state.parts)
         returned = parts.pop(RETURNED)

@@ -196,6 +196,10 @@ class ObjectReader(ValueReader):
         elif state in self._session.calling:
             self._start(state.start)
         self._value(state._ret_value)
+        held = self._session.held_of(state)
+        if held is not None:  # what data have of it, which is all that they see
+            self._tokens.append("held")
+            self._value(held)
         lone = {}
         for name, value in state._names.items():
             if isinstance(value, Symbol):

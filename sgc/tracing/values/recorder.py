@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from sgc.core.session import Session
+from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.graph import Operand
@@ -215,6 +215,10 @@ class Recorder(Session):
     @abstractmethod
     def listed(self, value: Any) -> Any:
         """What a list gets in the place of a value: of a stream, what is left when it ends."""
+
+    @abstractmethod
+    def held_of(self, state: Stream) -> tuple[Symbol, ...] | None:
+        """If data hold what is left of a stream: the live object that stands for it, if any."""
 
     @abstractmethod
     def refuse_ended(self, what: str) -> NoReturn:

@@ -79,6 +79,37 @@ def of_joins(s, words: list[str]):
 
 
 @sgc.function
+def held_on_some_paths(s, words: list[str]):
+    items = [Item(word) for word in words]
+    kept, more = [], []
+    for each in items:
+        call = ask(each.word)
+        s += each.word + sgc.gen("g", stop="\n")
+        if "a" in s["g"]:
+            kept.append(call)
+        elif "b" in s["g"]:
+            more.append((call, each))
+        more.append(call)
+        kept.append(call)
+    s += ",".join(each["a"] for each in kept) + sgc.gen("z", stop="\n")
+    same = [any(each is other for other in more) for each in kept]
+    return [each.ret_value for each in kept], len(more), same
+
+
+@sgc.function
+def goes_on_where_it_is_not_held(s, words: list[str]):
+    items, kept = [Item(word) for word in words], {}
+    for each in items:
+        call = ask(each.word)
+        s += each.word + sgc.gen("g", stop="\n")
+        if "a" in s["g"]:
+            kept["x"] = call
+        call += "more" + sgc.gen("b", stop="\n")
+    s += kept["x"]["b"] if kept else "none"
+    return len(items)
+
+
+@sgc.function
 def of_no_variable(s, words: list[str]):
     items = [Item(word) for word in words]
     held = {each.word: ask(each.word) for each in items}
@@ -93,7 +124,9 @@ def gone_on_with(s, words: list[str]):
     s += held["x"]["more"]
 
 
-@pytest.mark.parametrize("program", [beside_objects, of_joins], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "program", [beside_objects, of_joins, held_on_some_paths], ids=lambda each: each.name
+)
 def test_as_interpreted(program: Any) -> None:
     agree(program, REPLIES, n=8, words=["x", "y z"])
 
@@ -126,6 +159,7 @@ def test_a_variable_that_a_call_has_not_ends_a_run() -> None:
         compiled.run_once({"words": ["x"]}, RunOptions(seed=1), replying(1, REPLIES))
 
 
-def test_a_stream_that_goes_on_is_no_call_that_has_ended() -> None:
+@pytest.mark.parametrize("program", [gone_on_with, goes_on_where_it_is_not_held])
+def test_a_stream_that_goes_on_is_no_call_that_has_ended(program: Any) -> None:
     with pytest.raises(TraceError):
-        tracer.trace(gone_on_with, is_full=True)
+        tracer.trace(program, is_full=True)
