@@ -22,6 +22,7 @@ from sgc.tracing.code.operator_names import (
     IS_LIVE,
     KNOWN,
     LIVE,
+    SHOWN,
     TEXT,
     UNCACHED,
 )
@@ -190,6 +191,7 @@ class _Function:
             return node
         found = self._expression(node)
         may_be_new = isinstance(node, (*_DISPLAYS, ast.Call, ast.IfExp, ast.BoolOp, ast.BinOp))
+        may_be_new = may_be_new or _is_of_map(node)
         return _call(BORN, node, found) if may_be_new else found
 
     def _expression(self, node: ast.expr) -> ast.expr:
@@ -241,13 +243,23 @@ class _Function:
             each.ifs = [*map(self._expression, each.ifs)]
             each.iter = self._expression(each.iter) if number else each.iter
 
+    def _named(self, node: ast.JoinedStr) -> ast.expr:
+        """A text that may be a name: what is known of its beginning stays known."""
+        for each in node.values:
+            if isinstance(each, ast.FormattedValue):
+                each.value = _call(SHOWN, each.value, self._expression(each.value))
+        return node
+
     def _item(self, node: ast.AST, keeps: bool) -> ast.AST:
         """A part of an expression. keeps: it only looks at lists and the like."""
+        if keeps and isinstance(node, ast.JoinedStr) and _is_plain(node):
+            return self._named(node)
         if isinstance(node, ast.keyword):
             node.value = self._item(node.value, keeps)  # type: ignore[assignment]
         elif isinstance(node, ast.expr) and not (keeps and _is_fixed(node)):
             found = self._expression(node)
-            return _call(BORN, node, found) if isinstance(node, ast.Call) else found
+            is_new = isinstance(node, ast.Call) or _is_of_map(node)
+            return _call(BORN, node, found) if is_new else found
         return node
 
     def _callee(self, node: ast.expr) -> ast.expr:
@@ -338,6 +350,18 @@ def _streams_of(function: ast.FunctionDef) -> frozenset[str]:
         if more == found:
             return frozenset(found)
         found = more
+
+
+def _is_of_map(node: ast.expr) -> bool:
+    """Whether it may be a list that a map gives, `states.returns`, which is a new one each time."""
+    return isinstance(node, ast.Attribute) and node.attr == "returns"
+
+
+def _is_plain(node: ast.JoinedStr) -> bool:
+    """Whether a text begins with a known part, and shows its values as they are."""
+    shown = [each for each in node.values if isinstance(each, ast.FormattedValue)]
+    is_known = isinstance(node.values[0], ast.Constant) if node.values else False
+    return is_known and all(each.conversion < 0 and each.format_spec is None for each in shown)
 
 
 def _is_cached(node: ast.FunctionDef) -> bool:

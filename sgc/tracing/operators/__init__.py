@@ -46,6 +46,7 @@ from sgc.tracing.code.operator_names import (
     READ_OF,
     RETURNED,
     SAME,
+    SHOWN,
     SLICE,
     SPREAD,
     TEXT,
@@ -63,7 +64,7 @@ from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.live.calls import cached, method, uncached
 from sgc.tracing.operators.live.patterns import known
-from sgc.tracing.operators.live.pieces import as_text, born, is_live, live
+from sgc.tracing.operators.live.pieces import as_text, born, is_live, live, shown
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
 from sgc.tracing.operators.patterns import class_parts, keyed_parts
@@ -126,4 +127,5 @@ OPERATORS: dict[str, Any] = {
     KNOWN: known,
     CACHED: cached,
     UNCACHED: uncached,
+    SHOWN: shown,
 }

@@ -25,6 +25,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "_found", live_at_once)
 
 
+KINDS = {"a": 1, "b": 2}
+
+
 class Item:
     def __init__(self, word: str) -> None:
         self.word, self.points = word, 0
@@ -110,6 +113,35 @@ def goes_on_where_it_is_not_held(s, words: list[str]):
 
 
 @sgc.function
+def sort(s, word: str, kinds: list[str]):
+    s += word + sgc.select("kind", choices=kinds)
+    return {"kind": s["kind"], "n": len(kinds)}
+
+
+@sgc.function
+def mapped_beside_objects(s, words: list[str]):
+    items, kinds = [Item(word) for word in words], list(KINDS)
+    found = sgc.map(sort, words, kinds=kinds, width=3).returns
+    rows = [{"item": each, **row} for each, row in zip(items, found, strict=True)]
+    by = dict(zip(words, sgc.map(sort, words, kinds=kinds[:1]).returns, strict=True))
+    found[0]["n"] += 5
+    for row in rows:
+        row["item"].points += row["n"] + by[row["item"].word]["n"]
+    s += f"{[each.points for each in items]}" + sgc.gen("z", stop="\n")
+    return [row["kind"] for row in rows], [each.points for each in items]
+
+
+@sgc.function
+def named_by_their_turns(s, words: list[str]):
+    items = [Item(word) for word in words]
+    for n, each in enumerate(items):
+        s += each.word + sgc.gen(f"step_{n}", stop="\n")
+        each.points = len(s[f"step_{n}"])
+    s += str(max(items, key=lambda each: each.points).points) + sgc.gen("z", stop="\n")
+    return s["step_0"], [s[f"step_{n}"] for n in range(len(items))]
+
+
+@sgc.function
 def of_no_variable(s, words: list[str]):
     items = [Item(word) for word in words]
     held = {each.word: ask(each.word) for each in items}
@@ -124,9 +156,11 @@ def gone_on_with(s, words: list[str]):
     s += held["x"]["more"]
 
 
-@pytest.mark.parametrize(
-    "program", [beside_objects, of_joins, held_on_some_paths], ids=lambda each: each.name
-)
+PROGRAMS = (beside_objects, of_joins, held_on_some_paths, mapped_beside_objects,
+            named_by_their_turns)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.name)
 def test_as_interpreted(program: Any) -> None:
     agree(program, REPLIES, n=8, words=["x", "y z"])
 

@@ -37,6 +37,10 @@ class Level(Enum):
     HIGH = 2
     TOP = 2  # another name for it
 
+    @classmethod
+    def of(cls, word: str) -> Level:
+        return cls[word.upper()] if word.upper() in cls.__members__ else cls.LOW
+
 
 @dataclass
 class Player:
@@ -79,7 +83,7 @@ def of_members(s):
     found = [each.upper() in Level.__members__ for each in s["g"].split()]
     names = [name for name, each in Level.__members__.items() if each in levels]
     s += ",".join(names) + sgc.gen("z", stop="\n")
-    return [each.name for each in levels], found, names
+    return [each.name for each in levels], found, names, Level.of(s["g"]).name
 
 
 @sgc.function

@@ -27,6 +27,8 @@ from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_names import BUILTINS
+from sgc.lang.definition import Definition
+from sgc.lang.maps import map as sgc_map
 from sgc.lang.tools import Tool
 from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.row_types import OBJECT
@@ -317,13 +319,20 @@ class _Fitting:
         told = _annotations(getattr(python, "__func__", python))
         names = [*told][isinstance(python, MethodType) :]
         names += ["*"] * len(args)
+        mapped = {}
+        if self._function is sgc_map and isinstance(args[0], Definition):
+            mapped = {each.name: each.type for each in args[0].signature.parameters}
+
+        def of_mapped(value: Any, name: str) -> Any:
+            is_one = type(value) is AbstractLive and name in mapped and name not in told
+            return value.as_(mapped[name]) if is_one else fit(value, name)
 
         def fit(value: Any, name: str) -> Any:
             return self._fit(value, told.get(name, "")) if type(value) is AbstractLive else value
 
         return (
             tuple(fit(value, name) for name, value in zip(names, args, strict=False)),
-            {name: fit(value, name) for name, value in kwargs.items()},
+            {name: of_mapped(value, name) for name, value in kwargs.items()},
         )
 
 

@@ -245,6 +245,14 @@ def asks(value: Any, depth: int = 6) -> bool:
     return any(asks(each, depth - 1) for each in parts)
 
 
+def shown(value: Any) -> Any:
+    """`str(value)` of a live object, as a text; any other value as it is."""
+    if type(value) is not AbstractLive:
+        return value
+    code = "def piece(a):\n    return f'{a}'"
+    return value.session.performed(code, (value,), (types.TEXT,))[0]
+
+
 def as_text(value: Any, is_first: bool = False) -> Any:
     """An operand of `+` between texts that are appended: of a live object, code raises Python's own
     error if it is none."""

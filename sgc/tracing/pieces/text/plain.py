@@ -59,6 +59,7 @@ class Plainer(ast.NodeTransformer):
         self._patterns = patterns
         self._enumerations = enumerations or {}
         self._members: set[str] = set()  # variables that are members alone
+        self._of_class: dict[str, str] = {}  # the class that a class method has, by its name for it
         self._depth = 0
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
@@ -96,8 +97,10 @@ class Plainer(ast.NodeTransformer):
         for each in node.body:
             if isinstance(each, ast.FunctionDef):
                 decorators = each.decorator_list
+                is_of_class = "classmethod" in map(ast.unparse, decorators)
+                self._of_class = {each.args.args[0].arg: node.name} if is_of_class else {}
                 self.visit(each)
-                each.decorator_list = decorators
+                each.decorator_list, self._of_class = decorators, {}
             elif isinstance(each, ast.AnnAssign):
                 each.annotation = ast.Name("object", ast.Load())
                 self.generic_visit(each)
@@ -118,9 +121,10 @@ class Plainer(ast.NodeTransformer):
     def _members_shown(self, node: ast.expr) -> ast.expr:
         """`Class.__members__` as a dict, where only what it holds is seen; else the node."""
         of = node.value if isinstance(node, ast.Attribute) and node.attr == _MEMBERS else None
-        if not isinstance(of, ast.Name) or of.id not in self._enumerations:
+        kind = self._of_class.get(of.id, of.id) if isinstance(of, ast.Name) else ""
+        if kind not in self._enumerations:
             return node
-        made = ", ".join(f"{name!r}: {of.id}.{name}" for name in self._enumerations[of.id])
+        made = ", ".join(f"{name!r}: {kind}.{name}" for name in self._enumerations[kind])
         return ast.copy_location(ast.parse(f"{{{made}}}", mode="eval").body, node)
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
