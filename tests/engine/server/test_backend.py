@@ -29,6 +29,7 @@ from sgc.proto import engine_pb2_grpc
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.executor.backends import persistence
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.backends.engine.ends import error_of
 from sgc.runtime.executor.interface.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
 
 HELLO: Prompt = (TextRun("Hello"),)
@@ -164,6 +165,19 @@ def test_a_stopped_engine_fails_what_is_pending() -> None:
                 await backend.generate(HELLO, GREEDY)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("details", "kind"),
+    [("Internal error from Core", Overloaded), ("a fault of the server", EngineUnavailable)],
+)
+def test_what_a_stream_that_ended_while_it_was_written_to_is(
+    details: str, kind: type[BackendError]
+) -> None:
+    ended = grpc.aio.AioRpcError(
+        grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), grpc.aio.Metadata(), details
+    )
+    assert type(error_of(ended, "grpc://here:1", 1.0)) is kind
 
 
 def test_an_unreachable_engine_is_named(tmp_path: Path) -> None:

@@ -26,12 +26,13 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is impo
 import grpc
 import grpc.aio
 
-from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
+from sgc.errors import BackendError, EngineUnavailable, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends import persistence
 from sgc.runtime.executor.backends.engine import wire as wire
 from sgc.runtime.executor.backends.engine.addresses import authorities, parse_uri, trusting
+from sgc.runtime.executor.backends.engine.ends import error_of, unreachable
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.run_hints import with_hints, with_run
@@ -308,7 +309,7 @@ class EngineBackend(Backend):
         try:
             await asyncio.wait_for(self._wait_ready(channel), self._timeout_s)
         except TimeoutError as error:
-            raise self._unreachable(f"no answer within {self._timeout_s:g} s") from error
+            raise unreachable(self._uri, f"no answer within {self._timeout_s:g} s") from error
         return engine_pb2_grpc.EngineStub(channel)  # type: ignore[no-untyped-call]
 
     async def _wait_ready(self, channel: grpc.aio.Channel) -> None:
@@ -319,7 +320,7 @@ class EngineBackend(Backend):
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
                 tls = trusting(authorities()) if self._is_tls else None
                 if why := await reason_unreachable(self._target, tls):
-                    raise self._unreachable(why)
+                    raise unreachable(self._uri, why)
             await channel.wait_for_state_change(state)
 
     def _new_channel(self) -> grpc.aio.Channel:
@@ -333,31 +334,7 @@ class EngineBackend(Backend):
         return grpc.aio.secure_channel(self._target, credentials, options=options)
 
     def _error_of(self, error: grpc.RpcError | None) -> BackendError:
-        """Translates the end of a call or of the stream into an error."""
-        if not isinstance(error, grpc.aio.AioRpcError):
-            return EngineUnavailable(f"the engine at {self._uri} closed the stream")
-        code, details = error.code(), error.details() or ""
-        if code is grpc.StatusCode.UNAUTHENTICATED:
-            return BackendError(
-                f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
-            )
-        # It ends a stream with ABORTED when it has answered every request that it accepted.
-        if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
-            return Overloaded(f"the engine at {self._uri} refused: {details}")
-        if code is grpc.StatusCode.UNIMPLEMENTED:
-            return BackendError(f"the server at {self._uri} is not an engine of this version")
-        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return EngineUnavailable(
-                f"the engine at {self._uri} did not answer within {UNARY_TIMEOUT_S:g} s",
-                hint="it may be in a very long step; try again, or smaller --chunk-tokens",
-            )
-        return self._unreachable(f"{code.name}: {details}")
-
-    def _unreachable(self, why: str) -> EngineUnavailable:
-        return EngineUnavailable(
-            f"no engine at {self._uri} ({why})",
-            hint="start one with `sgc serve`, or leave out --engine to start one for this run",
-        )
+        return error_of(error, self._uri, UNARY_TIMEOUT_S)
 
 
 class _Adapted(EngineBackend):
