@@ -29,7 +29,7 @@ from sgc.tracing.code.operator_names import (
 from sgc.tracing.code.trees import Tree, position, tree_of
 from sgc.tracing.convert.loops.looping import placed
 from sgc.tracing.pieces.live import OF_PYTHON, key_of, live_piece, nodes_of
-from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.names import bound_by, free_names, names_of
 from sgc.tracing.pieces.piece import Piece
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.Assert)
@@ -63,14 +63,14 @@ class _Function:
     """A function that is rewritten. asks: the variables that may be streams, or hold them."""
 
     def __init__(self, node: ast.FunctionDef, whole: Tree, filename: str) -> None:
-        self._whole, self._filename = whole, filename
+        self._node, self._whole, self._filename = node, whole, filename
         self._asks = _streams_of(node)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         return [each for node in body for each in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
-        if isinstance(node, ast.FunctionDef) and _is_cached(node):
+        if isinstance(node, ast.FunctionDef) and _is_cached(node) and self._keeps(node):
             return self._cached(node)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
@@ -89,6 +89,21 @@ class _Function:
         else:
             inside = [self._inside(node)]
         return inside if piece is None else [_either(piece, key_of(node, self._filename), inside)]
+
+    def _keeps(self, node: ast.FunctionDef) -> bool:
+        """Whether the variables around that a function uses are not set again once it is there: a
+        live object has them as they are then."""
+        used = free_names(node) - {node.name}
+        loops = [each for each in ast.walk(self._node) if isinstance(each, (ast.For, ast.While))]
+        around = [each for each in loops if any(part is node for part in ast.walk(each))]
+        later = [
+            each for each in ast.walk(self._node)
+            if getattr(each, "lineno", 0) > (node.end_lineno or 0) or isinstance(each, ast.Nonlocal)
+        ]  # fmt: skip
+        parts = [*later, *(part for each in around for part in ast.walk(each))]
+        inside = {id(part) for part in ast.walk(node)}
+        bound = {name for each in parts if id(each) not in inside for name in _bound(each)}
+        return used.isdisjoint(bound)
 
     def _cached(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """`@cache def f(…): …` as `f = cached(f, cache)` after it: then the function has itself."""
@@ -362,6 +377,13 @@ def _is_plain(node: ast.JoinedStr) -> bool:
     shown = [each for each in node.values if isinstance(each, ast.FormattedValue)]
     is_known = isinstance(node.values[0], ast.Constant) if node.values else False
     return is_known and all(each.conversion < 0 and each.format_spec is None for each in shown)
+
+
+def _bound(node: ast.AST) -> Iterable[str]:
+    """The variables that a node binds."""
+    if isinstance(node, ast.Nonlocal):
+        return node.names
+    return [name for name in bound_by(node) if name is not None]
 
 
 def _is_cached(node: ast.FunctionDef) -> bool:

@@ -22,6 +22,8 @@ return 2 ** 10 ** 10
 return pow(10, 10 ** 7)
 return math.factorial(10 ** 6)
 return math.comb(10 ** 9, 10 ** 8)
+return statistics.quantiles([1, 2], n=10 ** 9)
+return statistics.quantiles([1, 2], n=2 ** 70)
 return math.perm(10 ** 6)
 return math.prod(range(1, 10 ** 5))
 return math.lcm(*range(1, 10 ** 5))
@@ -147,7 +149,7 @@ while True: json.loads("[" + "1," * 10 ** 5 + "1]")
 while True: list(map(str, [1] * 10 ** 5))
 """.strip().splitlines()
 
-HEAD = "import collections, functools, itertools, json, math, re\n"
+HEAD = "import collections, functools, itertools, json, math, re, statistics\n"
 
 
 @pytest.mark.slow

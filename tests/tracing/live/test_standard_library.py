@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from traced_at_once import live_at_once
 
 import sgc
+from sgc.errors import TraceError
 from sgc.tracing import tracer
 
 REPLIES = ("b", "a,bb", "", "3", "'a b", "low HIGH", "remove 7")
@@ -191,6 +192,20 @@ def of_slots(s, words: list[str]):
     return last, calls, order, [repr(each) for each in tasks.values()]
 
 
+@sgc.function
+def of_a_variable_set_later(s, words: list[str]):
+    sizes = {word: len(word) for word in words}
+
+    @cache
+    def size(word: str) -> int:
+        return sizes.get(word, -1)
+
+    first = [size(word) for word in words]
+    s += str(first) + sgc.gen("g", stop="\n")
+    sizes = dict.fromkeys(s["g"].split(","), 7)
+    return first, [size(word) for word in [*words, *sizes]]
+
+
 class Line(BaseModel):
     price: Decimal = Field(ge=0)
 
@@ -225,6 +240,11 @@ DATES = (
     '{"issued":"2026-01-31","wait":"P1D","lines":[{"price":-1}]}',
     "x",
 )
+
+
+def test_a_cached_function_whose_variable_is_set_later_is_refused() -> None:
+    with pytest.raises(TraceError, match=r"size\(\) is given a value"):
+        tracer.trace(of_a_variable_set_later, is_full=True)
 
 
 def test_models_with_dates() -> None:

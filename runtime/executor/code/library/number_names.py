@@ -113,11 +113,17 @@ def _statistic(real: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _quantiles(data: Any, *, n: Any = 4, method: Any = "exclusive") -> Any:
+    check_items(n if isinstance(n, int) else 0)
+    charge(64 + (4 * n if isinstance(n, int) and n > 0 else 0))
+    return checked(statistics.quantiles(_paid_for(data), n=n, method=method))
+
+
 STATISTICS: dict[str, Any] = {
     name: _statistic(getattr(statistics, name))
     for name in LIBRARY["statistics"]
     if name != "StatisticsError"
-} | {"StatisticsError": statistics.StatisticsError}
+} | {"StatisticsError": statistics.StatisticsError, "quantiles": _quantiles}
 
 
 def _random(*args: Any) -> Random:
