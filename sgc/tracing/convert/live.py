@@ -13,7 +13,6 @@ tracing stays so, but lists, dicts and sets that are made, which are live.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
 from sgc.tracing.code.operator_names import (
     AS_TEXT,
@@ -27,9 +26,21 @@ from sgc.tracing.code.operator_names import (
     UNCACHED,
 )
 from sgc.tracing.code.trees import Tree, position, tree_of
+from sgc.tracing.convert.live_forms import (
+    is_cached,
+    is_fixed,
+    is_known,
+    is_looked_up_first,
+    is_of_map,
+    is_plain,
+    is_read,
+    is_word,
+    streams_of,
+    variables_bound,
+)
 from sgc.tracing.convert.loops.looping import placed
-from sgc.tracing.pieces.live import OF_PYTHON, key_of, live_piece, nodes_of
-from sgc.tracing.pieces.names import bound_by, free_names, names_of
+from sgc.tracing.pieces.live import key_of, live_piece, nodes_of
+from sgc.tracing.pieces.names import free_names, names_of
 from sgc.tracing.pieces.piece import Piece
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.Assert)
@@ -38,14 +49,6 @@ _PLAIN = (ast.Name, ast.Constant, ast.Starred, ast.Slice, ast.FormattedValue, as
           ast.GeneratorExp, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)  # fmt: skip
 _SCOPES = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
-# What tells that a variable is a stream.
-_OF_STREAMS = frozenset({
-    "assistant", "fork", "set_var", "system", "text", "user", "var_scope", "variables",
-})  # fmt: skip
-_WORDS = frozenset({
-    "assistant", "assistant_begin", "assistant_end", "gen", "gen_int", "gen_string", "image", "map",
-    "role", "select", "separate_reasoning", "system", "user", "user_begin", "user_end", "video",
-})  # fmt: skip
 
 
 def with_live(tree: ast.Module, filename: str) -> ast.Module:
@@ -64,17 +67,17 @@ class _Function:
 
     def __init__(self, node: ast.FunctionDef, whole: Tree, filename: str) -> None:
         self._node, self._whole, self._filename = node, whole, filename
-        self._asks = _streams_of(node)
+        self._asks = streams_of(node)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         return [each for node in body for each in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
-        if isinstance(node, ast.FunctionDef) and _is_cached(node) and self._keeps(node):
+        if isinstance(node, ast.FunctionDef) and is_cached(node) and self._keeps(node):
             return self._cached(node)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
-        is_one = isinstance(node, (*_SIMPLE, *_BLOCKS)) and not _is_known(node)
+        is_one = isinstance(node, (*_SIMPLE, *_BLOCKS)) and not is_known(node)
         piece = self._piece(node) if is_one and not self._may_ask(node) else None
         if piece is not None and not piece.inputs:
             piece = None
@@ -102,7 +105,7 @@ class _Function:
         ]  # fmt: skip
         parts = [*later, *(part for each in around for part in ast.walk(each))]
         inside = {id(part) for part in ast.walk(node)}
-        bound = {name for each in parts if id(each) not in inside for name in _bound(each)}
+        bound = {name for each in parts if id(each) not in inside for name in variables_bound(each)}
         return used.isdisjoint(bound)
 
     def _cached(self, node: ast.FunctionDef) -> list[ast.stmt]:
@@ -124,11 +127,11 @@ class _Function:
         used = names_of([node]).reads & self._asks
         if used:
             parts = [*ast.walk(node)]
-            read = {id(each.value) for each in parts if _is_read(each)}  # type: ignore[attr-defined]
+            read = {id(each.value) for each in parts if is_read(each)}  # type: ignore[attr-defined]
             named = (each for each in parts if isinstance(each, ast.Name) and each.id in used)
             if any(id(each) not in read for each in named):
                 return True
-        return any(map(_is_word, ast.walk(node)))
+        return any(map(is_word, ast.walk(node)))
 
     # -- what is inside of a statement --------------------------------------------------------
 
@@ -141,7 +144,7 @@ class _Function:
             node.exc = _call(KNOWN, node.exc, node.exc)
             return node
         for name, value in ast.iter_fields(node):
-            if name == "iter" and _is_fixed(value):
+            if name == "iter" and is_fixed(value):
                 continue
             if isinstance(value, ast.expr) and name not in ("target", "annotation"):
                 is_kept = name == "value" and not isinstance(node, ast.Expr)
@@ -206,7 +209,7 @@ class _Function:
             return node
         found = self._expression(node)
         may_be_new = isinstance(node, (*_DISPLAYS, ast.Call, ast.IfExp, ast.BoolOp, ast.BinOp))
-        may_be_new = may_be_new or _is_of_map(node)
+        may_be_new = may_be_new or is_of_map(node)
         return _call(BORN, node, found) if may_be_new else found
 
     def _expression(self, node: ast.expr) -> ast.expr:
@@ -214,7 +217,7 @@ class _Function:
         if isinstance(node, ast.NamedExpr):
             node.value = self._expression(node.value)
             return node
-        if not isinstance(node, _PLAIN) and not _is_known(node) and not self._may_ask(node):
+        if not isinstance(node, _PLAIN) and not is_known(node) and not self._may_ask(node):
             piece = self._piece(node)
         if piece is None or not (piece.inputs or isinstance(node, _DISPLAYS)):
             self._parts(node)
@@ -238,10 +241,10 @@ class _Function:
                 first.iter = self._expression(first.iter)
                 self._items(node)
             return
-        if isinstance(node, ast.Call) and _is_looked_up_first(node):
+        if isinstance(node, ast.Call) and is_looked_up_first(node):
             # Its arguments become statements before it, which may put another in its place.
             node.func = _call(TEXT, node.func, node.func)
-        keeps = isinstance(node, ast.Compare) or _is_word(node)
+        keeps = isinstance(node, ast.Compare) or is_word(node)
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
                 is_called = isinstance(node, ast.Call) and name == "func"
@@ -267,13 +270,13 @@ class _Function:
 
     def _item(self, node: ast.AST, keeps: bool) -> ast.AST:
         """A part of an expression. keeps: it only looks at lists and the like."""
-        if keeps and isinstance(node, ast.JoinedStr) and _is_plain(node):
+        if keeps and isinstance(node, ast.JoinedStr) and is_plain(node):
             return self._named(node)
         if isinstance(node, ast.keyword):
             node.value = self._item(node.value, keeps)  # type: ignore[assignment]
-        elif isinstance(node, ast.expr) and not (keeps and _is_fixed(node)):
+        elif isinstance(node, ast.expr) and not (keeps and is_fixed(node)):
             found = self._expression(node)
-            is_new = isinstance(node, ast.Call) or _is_of_map(node)
+            is_new = isinstance(node, ast.Call) or is_of_map(node)
             return _call(BORN, node, found) if is_new else found
         return node
 
@@ -293,142 +296,12 @@ def _name_of(node: ast.expr) -> str:
     return getattr(node, "id", "")
 
 
-def _is_read(node: ast.AST) -> bool:
-    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
-
-
-def _is_known(node: ast.AST) -> bool:
-    """Whether it is a constant, or only names what is there: tracing knows it, or it is live."""
-    if isinstance(node, ast.Expr):
-        return _is_known(node.value)
-    if isinstance(node, ast.Assign):
-        are_names = all(isinstance(each, ast.Name) for each in node.targets)
-        return are_names and _is_known(node.value)
-    if isinstance(node, ast.UnaryOp):
-        return _is_known(node.operand)
-    if isinstance(node, ast.Tuple):
-        return all(map(_is_known, node.elts))
-    if isinstance(node, ast.JoinedStr):
-        return all(isinstance(each, ast.Constant) for each in node.values)
-    return isinstance(node, (ast.Constant, ast.Name))
-
-
 def _alive(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Tuple):
         node.elts = [*map(_alive, node.elts)]
         return node
     held = placed(ast.Constant(True), node)
     return _call(BORN, node, node, held) if isinstance(node, _DISPLAYS) else node
-
-
-def _is_looked_up_first(node: ast.Call) -> bool:
-    """Whether a method is looked up that the arguments of its call may replace."""
-    is_method = isinstance(node.func, ast.Attribute) and node.func.attr not in OF_PYTHON
-    if not is_method or _is_word(node) or node.func.attr in _OF_STREAMS:  # type: ignore[attr-defined]
-        return False
-    args = [*node.args, *(each.value for each in node.keywords)]
-    return any(isinstance(each, ast.Call) for arg in args for each in ast.walk(arg))
-
-
-def _is_fixed(node: ast.AST) -> bool:
-    """Whether a display has constants alone."""
-    return isinstance(node, (ast.List, ast.Set, ast.Tuple, ast.Dict)) and not any(
-        isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(node)
-    )
-
-
-def _is_word(node: ast.AST) -> bool:
-    """Whether a node calls a word of the language."""
-    if not isinstance(node, ast.Call):
-        return False
-    function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if name == "map" and not isinstance(function, ast.Attribute):
-        return False  # Python's own
-    return name in _WORDS
-
-
-def _streams_of(function: ast.FunctionDef) -> frozenset[str]:
-    """The variables of a function that may be streams, or hold them. That one is missing here costs
-    a look at its value."""
-    args = function.args.args
-    found = {args[0].arg} if args and function.decorator_list else set()
-    for node in ast.walk(function):
-        of = node.func.value if _is_method(node) else None  # type: ignore[attr-defined]
-        if isinstance(of, ast.Name) and node.func.attr in _OF_STREAMS:  # type: ignore[attr-defined]
-            found.add(of.id)
-        target = node.target if isinstance(node, ast.AugAssign) else None
-        if isinstance(target, ast.Name) and any(map(_is_word, ast.walk(node.value))):  # type: ignore[attr-defined]
-            found.add(target.id)
-    while True:
-        more = found | {name for node in ast.walk(function) for name in _given(node, found)}
-        if more == found:
-            return frozenset(found)
-        found = more
-
-
-def _is_of_map(node: ast.expr) -> bool:
-    """Whether it may be a list that a map gives, `states.returns`, which is a new one each time."""
-    return isinstance(node, ast.Attribute) and node.attr == "returns"
-
-
-def _is_plain(node: ast.JoinedStr) -> bool:
-    """Whether a text begins with a known part, and shows its values as they are."""
-    shown = [each for each in node.values if isinstance(each, ast.FormattedValue)]
-    is_known = isinstance(node.values[0], ast.Constant) if node.values else False
-    return is_known and all(each.conversion < 0 and each.format_spec is None for each in shown)
-
-
-def _bound(node: ast.AST) -> Iterable[str]:
-    """The variables that a node binds."""
-    if isinstance(node, ast.Nonlocal):
-        return node.names
-    return [name for name in bound_by(node) if name is not None]
-
-
-def _is_cached(node: ast.FunctionDef) -> bool:
-    """Whether a function seems to be under `functools.lru_cache` or `cache` alone."""
-    if len(node.decorator_list) != 1:
-        return False
-    (of,) = node.decorator_list
-    of = of.func if isinstance(of, ast.Call) else of
-    return getattr(of, "attr", getattr(of, "id", "")) in ("cache", "lru_cache")
-
-
-def _is_method(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-
-
-def _given(node: ast.AST, streams: set[str]) -> Iterable[str]:
-    """The variables that get streams by a node."""
-    if isinstance(node, ast.Assign) and _gives(node.value, streams):
-        for target in node.targets:
-            yield from _names_in(target)
-    elif isinstance(node, (ast.For, ast.comprehension)):
-        over = node.iter
-        is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
-        parts = over.args if is_call else [over]  # type: ignore[attr-defined]
-        if any(_gives(each, streams) or _is_one(each, streams) for each in parts):
-            yield from _names_in(node.target)
-
-
-def _gives(node: ast.expr, streams: set[str]) -> bool:
-    """Whether an expression gives a stream, or several."""
-    if isinstance(node, ast.IfExp):
-        return _gives(node.body, streams) or _gives(node.orelse, streams)
-    if isinstance(node, ast.Subscript):
-        return _gives(node.value, streams)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in ("fork", "copy") and _is_one(node.func.value, streams)
-    return False
-
-
-def _is_one(node: ast.expr, streams: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in streams
-
-
-def _names_in(target: ast.expr) -> Iterable[str]:
-    return (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
 
 
 def _either(piece: Piece, key: str, inside: list[ast.stmt]) -> ast.stmt:
