@@ -66,7 +66,7 @@ class Instance:
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
         self._performed: tuple[str, ...] = ()  # the value of the last `perform`
-        self._late: tuple[str, ...] = ()  # those of calls that code has while they run
+        self._late: list[str] = []  # those of calls that code has while they run
         self._memory: Memory | None = None
         begin = getattr(context.backend, "begin_run", None)  # of one that traces
         if begin is not None and tools is None:
@@ -123,18 +123,18 @@ class Instance:
                 names = (*names, *self._performed, *self._read_late(node))
                 self._performed = (node.results[0].name,)
             elif node.op == "future":
-                self._late = (*self._late, *node.refs())
+                self._late += node.refs()
             if node.op in _CALLS:
                 self._note_call(node)
             self.schedule.add(node, names)
         self._drain()
 
-    def _read_late(self, node: Node) -> tuple[str, ...]:
+    def _read_late(self, node: Node) -> Sequence[str]:
         """The values of calls that may still run, if a node's code may read one."""
-        if not self._late:
+        if not self._late or not reads_futures(node.text("code")):
             return ()
-        self._late = tuple(name for name in self._late if name not in self.values.by_name)
-        return self._late if reads_futures(node.text("code")) else ()
+        self._late = [name for name in self._late if name not in self.values.by_name]
+        return self._late.copy()
 
     def _submit_all(self, plan: Plan) -> None:
         self._order.note(plan.nodes)

@@ -38,7 +38,7 @@ def plan_of(nodes: tuple[Node, ...]) -> Plan:
     counts = []
     waiting: dict[str, list[int]] = {}
     performed: tuple[str, ...] = ()  # the value of the last `perform`, which the next one follows
-    late: tuple[str, ...] = ()  # values of calls that may still run, which code may read
+    late: list[str] = []  # values of calls that may still run, which code may read
     for place, node in enumerate(nodes):
         missing = dict.fromkeys(awaited(node))
         if is_ordered(node):
@@ -47,7 +47,7 @@ def plan_of(nodes: tuple[Node, ...]) -> Plan:
             if late and reads_futures(node.text("code")):
                 missing |= dict.fromkeys(late)
         elif node.op == "future":
-            late += tuple(node.refs())
+            late += node.refs()
         counts.append(len(missing))
         for name in missing:
             waiting.setdefault(name, []).append(place)
