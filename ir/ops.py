@@ -25,7 +25,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 13
+OP_TABLE_VERSION = 14
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -317,11 +317,10 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(),
             _value("n", {Kind.INT}, "children: from 1 to 100000"),
-            _static("name", Kind.TEXT, "the function that it belongs to"),
         ),
         (Kind.STREAM, Kind.STREAM),
         _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
-        '%s4, %f0 = open_fork %s3 %n "tip_suggestion"',
+        "%s4, %f0 = open_fork %s3 %n",
     ),
     OpSpec(
         "child",
@@ -662,7 +661,8 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "publish",
-        "Makes a stream and its variables part of the program's result.",
+        "Makes a stream and its variables part of the program's result; of an open fork, all "
+        "children that no other node publishes.",
         (
             _stream(consumes=False),
             _static("name", Kind.TEXT, "the function it belongs to"),

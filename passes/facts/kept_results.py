@@ -45,7 +45,7 @@ def _reads(node: Node) -> bool:
 
 
 def _narrowed(graph: Graph, is_main_kept: bool) -> Graph:
-    main = _main_states(graph) if is_main_kept else set()
+    main = main_states(graph) if is_main_kept else set()
 
     def is_kept(node: Node) -> bool:
         return node.op != "publish" or not main.isdisjoint(operand_refs(node.get("stream")))
@@ -55,7 +55,7 @@ def _narrowed(graph: Graph, is_main_kept: bool) -> Graph:
     )
 
 
-def _main_states(graph: Graph) -> set[str]:
+def main_states(graph: Graph) -> set[str]:
     """The states of the first stream that the program begins."""
     first = next((node for node in graph.nodes() if Flag.EMPTY in node.flags), None)
     if first is None:

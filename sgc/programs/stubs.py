@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sgc.errors import SgcError
-from sgc.ir.graph import Graph, Lit, Operand, Ref
+from sgc.ir.graph import Graph, Lit, Operand, Ref, operand_refs
 from sgc.ir.types import Kind, Type
+from sgc.passes.facts.kept_results import main_states
 from sgc.programs.function import Function
 from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES
 from sgc.runtime.executor.run.options import RunOptions
@@ -150,8 +151,9 @@ def _variables(graph: Graph) -> dict[str, str]:
     for block in graph.blocks:
         values |= {each.name: each.type for each in block.params}
         values |= {each.name: each.type for node in block.nodes for each in node.results}
+    main = main_states(graph)
     for node in graph.nodes():
-        if node.op == "publish" and node.text("name") == graph.name:
+        if node.op == "publish" and not main.isdisjoint(operand_refs(node.get("stream"))):
             keys, items = node.get("keys"), node.get("items")
             assert isinstance(keys, tuple)
             assert isinstance(items, tuple)

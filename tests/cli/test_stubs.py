@@ -70,6 +70,21 @@ tips(topc="tea")
 tips("tea", n="three")
 tips("tea", temperatur=0.1)
 """
+FORKS = """
+import sgc
+
+@sgc.function
+def known(s, xs: list[str]):
+    for f in s.fork(2):
+        f += sgc.gen("y")
+    s += sgc.gen("z")
+
+@sgc.function
+def counted(s, xs: list[str]):
+    for f in s.fork(len(xs)):
+        f += sgc.gen("y")
+    s += sgc.gen("z")
+"""
 
 
 @pytest.fixture
@@ -106,6 +121,19 @@ def test_stubs_go_where_they_are_wanted(program: Path, sgc_command: Any) -> None
     assert "tips: _Tips" in out
     assert "what a file prints" not in out
     assert not program.with_suffix(".pyi").exists()
+
+
+def test_children_of_a_fork_take_no_variables_from_the_main_stream(
+    tmp_path: Path, sgc_command: Any
+) -> None:
+    path = tmp_path / "forks.py"
+    path.write_text(FORKS)
+    code, out, err = sgc_command("stubs", str(path), "-o", "-")
+    assert code == 0, err
+    for name in ("Known", "Counted"):
+        members = out.split(f"class _{name}Stream(")[1].split("\nclass ")[0]
+        assert "(self, name: _Literal['z']) -> str: ..." in members
+        assert "_Literal['y']" not in members
 
 
 def test_a_file_without_programs_has_no_stubs(tmp_path: Path, sgc_command: Any) -> None:

@@ -169,7 +169,7 @@ def _open_fork(run: Run, node: Node) -> Results:
     if type(n) is not int or not 1 <= n <= MAX_CHILDREN:
         raise ForkError(f"fork takes from 1 to {MAX_CHILDREN} children, found {n}")
     trunk, fork = state.open_fork(_gate(run, node, state, n))
-    run.streams.open_fork(node, n, _published(node, fork, {}))
+    run.streams.open_fork(node, n)
     return trunk, fork
 
 

@@ -15,6 +15,7 @@ from sgc.ir.types import Kind
 from sgc.runtime.executor.run.record import StreamResult
 
 Number = tuple[int, int]
+WHOLE = -1  # an open fork itself, in the place of a child
 
 
 class StreamOrder:
@@ -35,7 +36,7 @@ class StreamOrder:
         states = [value for value in node.results if value.type.kind is Kind.STREAM]
         if not states:
             return
-        operand = dict(node.fields).get("stream")
+        operand, is_open = dict(node.fields).get("stream"), node.op == "open_fork"
         for index, value in enumerate(states):
             if index == 0 and isinstance(operand, Ref):
                 self._number[value.name] = self._number[operand.name]
@@ -44,7 +45,7 @@ class StreamOrder:
                 self._number[value.name] = (fork, self._n_children[fork])
                 self._n_children[fork] += 1
             else:
-                self._number[value.name] = (self._n_streams, 0)
+                self._number[value.name] = (self._n_streams, WHOLE if is_open else 0)
                 self._n_streams += 1
 
     def _note_call(self, node: Node) -> None:
@@ -84,7 +85,7 @@ class Streams:
         self._n_published = 0  # publish nodes so far, in the order of the program
         self._index: dict[int, int] = {}  # by the ids of publish nodes that have not run
         self._results: dict[Number, StreamResult] = {}
-        self._open: dict[int, tuple[int, StreamResult]] = {}  # open forks, by their numbers
+        self._sizes: dict[int, int] = {}  # of open forks, by their numbers
 
     def count_by_blocks(self) -> None:
         """Numbers streams by their states, for a program of several blocks."""
@@ -116,15 +117,20 @@ class Streams:
         number = (self._index.pop(id(node)), 0) if order is None else order.number_of(node)
         self._results[number] = result
 
-    def open_fork(self, node: Node, n: int, result: StreamResult) -> None:
-        """Notes a fork of `n` children: those that the program never begins have this result."""
+    def open_fork(self, node: Node, n: int) -> None:
+        """Notes a fork of `n` children."""
         assert self._order is not None
-        self._open[self._order.number_of_fork(node)] = n, result
+        self._sizes[self._order.number_of_fork(node)] = n
 
     def published(self) -> Iterator[tuple[Number, StreamResult]]:
-        """Returns the results with the numbers of their streams, in the order of the program."""
+        """Returns the results with the numbers of their streams, in the order of the program.
+
+        A published fork gives its result to the children that have none of their own."""
         found = dict(self._results)
-        for fork, (n, result) in self._open.items():
+        for fork, n in self._sizes.items():
+            result = found.pop((fork, WHOLE), None)
+            if result is None:
+                continue
             for child in range(n):
                 found.setdefault((fork, child), replace(result, path=f"{result.path}.{child}"))
         return ((number, found[number]) for number in sorted(found))

@@ -100,9 +100,10 @@ class OpenFork(ProgramStateGroup[Any]):
         self.session, self.src_state, self.symbol = session, trunk, size.symbol
         self._arguments = session.note_size(size)
         results = [("s", types.STREAM), ("fork", types.STREAM)]
-        name = Lit(trunk.function_name)
         stream, n = Ref(trunk.symbol.name), Ref(size.symbol.name)
-        trunk.symbol, self._fork = session.emit("open_fork", results, stream=stream, n=n, name=name)
+        trunk.symbol, self._fork = session.emit("open_fork", results, stream=stream, n=n)
+        fork, name = Ref(self._fork.name), Lit(trunk.function_name)
+        session.emit("publish", [], stream=fork, name=name, keys=(), items=())
         trunk.paths_of_children()
         self._names, self._roles = dict(trunk._names), tuple(trunk.roles)
         self._generated = dict(trunk._generated)

@@ -76,6 +76,31 @@ def test_a_program_without_streams_has_its_value(scripted):
         result["a"]
 
 
+@sgc.function
+def a_child_for_each(s, words: list[str]):
+    s += "Q"
+    for f, word in zip(s.fork(len(words) + 1), words, strict=False):
+        f += word + sgc.gen("a", max_tokens=4)
+    s += sgc.gen("b", max_tokens=4)
+    return len(words)
+
+
+CHILDREN = [f"a_child_for_each/:0.{number}" for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("what", "paths"),
+    [("all", ["a_child_for_each", *CHILDREN]), ("main", ["a_child_for_each"]), ("returns", [])],
+)
+def test_children_that_nothing_publishes_are_not_listed(what, paths, scripted):
+    """Of a fork into a number known only at run time; one child is never begun."""
+    kept = keep(a_child_for_each.compile(check=False).graph, what)
+    for each in (kept, optimize(kept)):
+        result = sgc.Program(each).run_once({"words": ["x", "y"]}, RunOptions(), scripted())
+        assert [stream.path for stream in result.streams] == paths
+        assert result.ret_value == 2
+
+
 def test_the_command_line(tmp_path):
     source = tmp_path / "two.py"
     source.write_text(
