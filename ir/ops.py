@@ -1,8 +1,8 @@
 """The table of ops: the fields, results and flags of each op.
 
 Printer, parser, verifier, file form, `docs/ops.md` and many tests are loops over `OPS`.
-A new op touches four places: its row here, its handler in the executor, its word in the
-language, its golden file (`tests/ir/test_new_op.py` adds some). Semantics live in the executor.
+CONTRIBUTING.md says what a new op needs (`tests/ir/test_new_op.py` adds some). Semantics live in
+the executor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgc.ir.op_specs import (
 from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
-# Raised when a row changes meaning; a file made with a newer table is refused.
+# Raised when a row is new or changes meaning; a file made with a newer table is refused.
 OP_TABLE_VERSION = 14
 
 

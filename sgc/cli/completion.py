@@ -19,8 +19,6 @@ _RC = {
     "fish": ("~/.config/fish/completions/sgc.fish", "sgc completion fish | source"),
 }
 
-_SCHEMES = ("openai:", "anthropic:", "grpc://", "unix:", "sglang+http://")
-
 
 def program_files(_: click.Context, __: click.Parameter, given: str) -> list[CompletionItem]:
     """The shell's own completion of files."""
@@ -28,7 +26,10 @@ def program_files(_: click.Context, __: click.Parameter, given: str) -> list[Com
 
 
 def engines(_: click.Context, __: click.Parameter, given: str) -> list[CompletionItem]:
-    return [CompletionItem(each) for each in _SCHEMES if each.startswith(given)]
+    from sgc.runtime.executor.backends.providers.wire.addresses import VENDORS
+
+    schemes = (*VENDORS, "grpc://", "unix:", "sglang+http://")
+    return [CompletionItem(each) for each in schemes if each.startswith(given)]
 
 
 def script(shell: str | None, command: click.Command) -> str:

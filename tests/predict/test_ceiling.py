@@ -139,6 +139,14 @@ def test_a_select_among_a_list_costs_what_its_choices_do() -> None:
     assert (of_any.requests, math.isinf(of_any.prompt_tokens)) == (1, True)
 
 
+def test_a_select_among_what_is_no_list_ends_the_run() -> None:
+    """A file may say so; the run fails before it asks."""
+    text = 'sgir 1\nprogram @p(%x: json) {\n  %s = stream "p"\n  %t, %c = select %s among=%x\n}'
+    graph = parse(text.replace("\n}", "\n  return %c\n}\n"))
+    asking = EngineAsking(CAPABILITIES, n_first=0)
+    assert ceiling_of(graph, {"x": 3}, asking, RunOptions(), 0).requests == 0
+
+
 def test_max_tokens_that_a_reply_decides_are_refused() -> None:
     @sgc.function
     def program(s):

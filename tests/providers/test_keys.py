@@ -11,7 +11,10 @@ from providers.provider_server import Fault
 
 import sgc
 from sgc.errors import UsageError
-from sgc.runtime.executor.backends.providers.connect import is_trusted, parse_target
+from sgc.runs.providers import ProviderEndpoint
+from sgc.runtime.executor.backends.providers.connect import is_trusted, parse_target, target
+from sgc.runtime.executor.backends.providers.models import models
+from sgc.runtime.executor.backends.providers.wire import addresses
 from sgc.runtime.executor.backends.providers.wire.errors import redacted
 
 
@@ -90,6 +93,20 @@ def test_other_servers_do_not_get_openais_key(serve, monkeypatch):
     monkeypatch.setenv("SGC_TOKEN", "mine")
     assert parse_target("openai+http://h/v1#m").key == "mine"
     assert "mine" not in repr(parse_target("openai+http://h/v1#m"))
+
+
+def test_another_provider_with_openais_api_does_not_get_the_organization(serve, monkeypatch):
+    server = serve()
+    monkeypatch.setitem(addresses.OWN, "acme", "https://api.acme.example/v1")
+    monkeypatch.setitem(models._table(), "acme", models._table()["openai"])
+    monkeypatch.setenv("ACME_API_KEY", KEY)
+    monkeypatch.setenv("ACME_BASE_URL", server.url + "/v1")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    with ProviderEndpoint(target("acme", "anvil", {})) as endpoint:
+        program.run(backend=endpoint).sync()
+    headers = server.asks[0].headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert "openai-organization" not in headers
 
 
 @pytest.mark.parametrize("how", ["sgc", "sglang"])

@@ -87,7 +87,7 @@ def test_no_import_points_up():
         here, there = room_of(importing), room_of(imported)
         if here is not None and there is not None and floor[there] < floor[here]:
             up.append(f"{importing} imports {imported}: {there} is above {here}")
-    assert sorted(up) == []
+    assert not up, "\n".join(sorted(up))
 
 
 def test_no_modules_import_each_other_in_a_circle():

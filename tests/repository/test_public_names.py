@@ -49,6 +49,13 @@ def test_the_face_has_what_is_promised() -> None:
     assert sorted([*names, "Program", "View", "load", "view"]) == sorted(sgc.__all__)
 
 
+def test_the_reference_has_every_public_name() -> None:
+    pages = (Path(__file__).parents[2] / "docs" / "reference").glob("*.md")
+    lines = {line for page in pages for line in page.read_text(encoding="utf-8").splitlines()}
+    names = {f"::: sgc.{name}" for name in (*PUBLIC.split(), "map") if name not in ERRORS.split()}
+    assert not names - lines
+
+
 @pytest.mark.parametrize("name", ERRORS.split())
 def test_errors_are_where_programs_look_for_them(name: str) -> None:
     assert issubclass(getattr(importlib.import_module("sgc.errors"), name), (Exception, Warning))

@@ -46,6 +46,7 @@ def cases() -> dict[str, Case]:
     found = {}
     for path in sorted(FOLDER.glob("*.txt")):
         head, *texts = path.read_text(encoding="utf-8").split("\n== ")
+        assert "\narguments: " in head, f"{path}: its first lines are not as in the others"
         arguments = head.splitlines()[1].removeprefix("arguments: ")
         for text in texts:
             name, _, rest = text.rstrip("\n").partition("\n")

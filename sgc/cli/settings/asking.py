@@ -37,7 +37,7 @@ class Asked:
     @staticmethod
     def of(named: str) -> Asked:
         """For an engine's address, or for a model by its name."""
-        is_address = "://" in named or named.startswith(("openai:", "anthropic:", "unix:"))
+        is_address = "://" in named or named.startswith((*VENDORS, "unix:"))
         engine, model = (named, None) if is_address else (None, named)
         return Asked(engine, model)
 

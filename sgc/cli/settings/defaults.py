@@ -72,6 +72,7 @@ def settle(ctx: click.Context) -> None:
 
 def _dropped(params: Mapping[str, Any], from_file: set[str]) -> set[str]:
     """The settings that other options exclude."""
+    from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES
 
     def is_given(name: str) -> bool:
         return name not in from_file and params.get(name) not in (None, False, ())
@@ -88,7 +89,7 @@ def _dropped(params: Mapping[str, Any], from_file: set[str]) -> set[str]:
     if is_given("as_sglang"):
         dropped |= PARAMETERS - {"model", "engine"}
     engine = None if "engine" in dropped else params.get("engine")
-    if not str(engine or "").startswith(("openai", "anthropic")):
+    if not str(engine or "").startswith(SCHEMES):
         dropped |= {*_LIMITS} if params.get("rows") is None else {"max_cost", "rpm", "tpm"}
         if params.get("rows") is None:
             dropped.add("max_concurrency")

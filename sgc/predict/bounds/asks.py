@@ -118,6 +118,8 @@ class Nodes(PlainNodes):
             return self._items(node, "choices")
         among = self._bound(node.get("among"))
         if among.known is not None:
+            if not isinstance(among.known[0], (list, tuple)):
+                raise ValueError("no list of choices")  # the run ends here
             return [self._bound(Lit(each)) for each in among.known[0]]
         if among.items is not None:
             return among.items

@@ -181,8 +181,8 @@ async def open_backend(
     else:
         from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
 
-        is_ours = target.provider != "compatible" and is_trusted(target.provider, target.base_url)
-        api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
+        is_own = target.provider == "openai" and is_trusted("openai", target.base_url)
+        api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_own, sdk)
     try:
         owner = ""
         if target.provider == "compatible":
