@@ -1,5 +1,5 @@
-"""The parts of a decoder's layers, as every way to compute them takes them: norms, rotations, how
-heads lie in a product, activations.
+"""The parts of a decoder's layers, for every way to compute them: norms, rotations, the layout of
+heads in a product, activations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Activation(Enum):
 @dataclass(frozen=True, slots=True)
 class Norm:
     """An RMS norm, or a layer norm, which may have a bias. weight, bias: [width]; no weight means
-    ones. A weight that is wider than what is normed is multiplied before that is rounded."""
+    ones. A weight of a wider dtype than the input is multiplied before the result is rounded."""
 
     weight: Tensor | None
     eps: float
@@ -45,7 +45,7 @@ class Rope:
         return 2 * len(self.inverse)
 
     def angles(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Cosines and sines as heads are multiplied by them: [n, 1, n_rotated] each. positions:
+        """The cosines and sines by which heads are multiplied: [n, 1, n_rotated] each. positions:
         [n]."""
         halves = [positions.float()[:, None, None] * self.inverse] * 2
         both = torch.stack(halves, -1).flatten(-2) if self.is_interleaved else torch.cat(halves, -1)

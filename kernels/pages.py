@@ -1,7 +1,7 @@
-"""What a page holds: one token's K, or V, in one layer. Our kernels read and write it in place
-(`cpu/native/attention.h: page_bytes`), the pool makes it (`runtime/engine/cache/kv_pool.py`), and
-whatever else keeps pages, on other devices or on disk, copies it as it lies: a page's bytes are
-contiguous, and depend on its token and those before it alone.
+"""What a page holds: one token's K, or V, in one layer. Our kernels read and write pages in place
+(`cpu/native/attention.h: page_bytes`), the pool makes them (`runtime/engine/cache/kv_pool.py`), and
+other stores, on other devices or on disk, copy their bytes: a page's bytes are contiguous, and
+depend only on its token and the tokens before it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PageFormat:
         return self.n_heads * self.head_dim * self.dtype.itemsize
 
     def pool(self, n_pages: int, device: torch.device | str = "cpu") -> Tensor:
-        """Memory of pages that nobody has written: [n_pages, n_heads, head_dim], or with scales
-        [n_pages, n_bytes]."""
+        """Uninitialized memory for pages: [n_pages, n_heads, head_dim], or with scales [n_pages,
+        n_bytes]."""
         if self.has_scales:
             return torch.empty(n_pages, self.n_bytes, dtype=torch.int8, device=device)
         shape = n_pages, self.n_heads, self.head_dim
@@ -50,7 +50,7 @@ class PageFormat:
         return pool[:, self._scales_at :].view(torch.float32)
 
     def values(self, pool: Tensor) -> Tensor:
-        """What the pages stand for: [n_pages, n_heads, head_dim], with scales in float32."""
+        """The pages' values: [n_pages, n_heads, head_dim], in float32 if they have scales."""
         if not self.has_scales:
             return pool
         numbers = pool[:, : self.n_heads * self.head_dim].view(

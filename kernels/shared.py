@@ -67,7 +67,7 @@ def _best(rows: Ints, pages: Ints, page_starts: Ints, n_before: Ints) -> SharedP
     best = _best_with(0, rows, pages, page_starts, n_before)
     if len(best.rows) == len(rows) and best.n_saved >= (len(rows) - 2) * n_before[rows].max():
         return best  # fewer rows cannot save more
-    # The first row may share less with all than others share among themselves.
+    # The first row may share less with all rows than other rows share among themselves.
     for i in {len(rows) // 2, len(rows) - 1}:
         other = _best_with(i, rows, pages, page_starts, n_before)
         best = max(best, other, key=lambda prefix: prefix.n_saved)
@@ -93,7 +93,7 @@ def _best_with(
 
 
 def _n_common(a: Ints, b: Ints) -> int:
-    """How many numbers they both begin with."""
+    """The length of the common prefix."""
     n = min(len(a), len(b))
     same = a[:n] == b[:n]
     return n if same.all() else int(same.argmin())

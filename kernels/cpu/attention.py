@@ -1,7 +1,7 @@
 """Attention over the paged pool by the native kernels, for models that run on modules of torch.
 
-Tensors go by their addresses. What the kernels do not cover goes to another backend. A step program
-(`program.py`) attends within the library and does not call this.
+Tensors are passed by address. Heads that the kernels do not cover go to another backend. A step
+program (`program.py`) attends within the library and does not call this.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _NativePlan:
 
     @property
     def n_reads(self) -> int:
-        """How many keys a layer reads in all, each KV head's counted."""
+        """How many keys a layer reads, summed over KV heads."""
         return int(self.library.c.sgc_attention_plan_reads(self.handle))
 
     def __del__(self) -> None:
@@ -39,7 +39,7 @@ class _NativePlan:
 @dataclass(slots=True)
 class Plan:
     """A step's plans, made for each kind of heads when a layer first asks. fallback: the other
-    backend's, made likewise."""
+    backend's plan, made in the same way."""
 
     ragged: Ragged
     native: dict[tuple[int, ...], _NativePlan] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Plan:
 
 
 class NativeAttention:
-    """deterministic: what a token gets depends neither on other rows nor on chunks or threads.
-    fallback: attends where the kernels cannot, if heads are of another dtype or layout."""
+    """deterministic: a token's output depends neither on other rows nor on chunks or threads.
+    fallback: attends to heads whose dtype or layout the kernels do not cover."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class NativeAttention:
 
 
 def _is_covered(q: Tensor, k_pool: Tensor, v_pool: Tensor) -> bool:
-    """Whether all are on the CPU, of one dtype that the kernels have."""
+    """Whether all tensors are on the CPU, of one dtype that the kernels support."""
     return (
         q.dtype in _FORMATS
         and q.dtype == k_pool.dtype == v_pool.dtype

@@ -1,8 +1,8 @@
 """Finds the native kernels' library: one that came with the package, one compiled before, or one
 compiled now from `native/*.cpp` into a cache folder of the user's.
 
-It needs no torch and never raises: where there is no library it says why in one sentence, and
-the engine runs on torch. `library.py` calls it.
+It needs no torch and never raises: if there is no library, it says why in one sentence, and the
+engine runs on torch. `library.py` calls it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 _HERE = Path(__file__).parent
 SOURCES = _HERE / "native"
 PREBUILT = _HERE / "prebuilt"
-# Whoever starts an engine passes on lines with these.
+# The process that starts an engine passes on lines with these words.
 COMPILING = "compiling kernels"
 NO_KERNELS = "no kernels of our own"
 _ELSEWHERE = "name a folder of yours in SGC_KERNEL_CACHE"
@@ -41,7 +41,7 @@ _PREBUILD_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the library is, or why there is none. is_told: who starts an engine should know."""
+    """Where the library is, or why there is none. is_told: whether an engine's user is told."""
 
     path: Path | None
     reason: str
@@ -53,7 +53,7 @@ class _NoLibraryError(Exception):
 
 
 def find(broken: Path | None = None) -> Found:
-    """broken: one that does not load; another takes its place."""
+    """Finds or compiles the library. broken: a library that does not load, to be replaced."""
     if os.environ.get("SGC_CPU_KERNELS", "").strip().lower() == "off":
         return Found(None, "SGC_CPU_KERNELS=off turns them off", is_told=False)
     try:
@@ -63,7 +63,7 @@ def find(broken: Path | None = None) -> Found:
     except OSError as error:
         what = f"the library cannot be stored or read: {error}; {_ELSEWHERE}"
         return Found(None, what)
-    except Exception as error:  # an engine starts without it, whatever is wrong
+    except Exception as error:  # whatever is wrong, an engine starts without the library
         what = f"looking for it failed: {type(error).__name__}: {error}"
         return Found(None, what)
 
@@ -87,18 +87,18 @@ def _find(broken: Path | None) -> Found:
 
 
 def note_failure(message: str) -> None:
-    """Of a library that was just compiled, and does not load: it is not compiled at each start."""
+    """Notes that a just compiled library does not load, so that not every start compiles it."""
     if compiler := _compiler():
         _store(_hash_of_sources(), compiler).note_failure(message)
 
 
 def forget_failure() -> None:
-    """So that `find` compiles again where compiling failed. Never raises."""
+    """Forgets failures, so that `find` compiles again. Never raises."""
     try:
         if compiler := _compiler():
             _store(_hash_of_sources(), compiler).forget_failure()
     except (OSError, NotTrustedError, _NoLibraryError) as error:
-        _log.debug("no failure is forgotten: %s", error)  # `find` says what is wrong
+        _log.debug("no failure is forgotten: %s", error)  # `find` then says what is wrong
 
 
 def prebuild() -> Path:
@@ -139,7 +139,7 @@ def _store(
 
 
 def _compile(store: Store, compiler: list[str], broken: Path | None) -> Path:
-    """Whoever comes second waits for the first."""
+    """Compiles the library; a second process waits for the first."""
     own_folder(store.folder)
     end = time.monotonic() + compiling.TIMEOUT_S
     with locked(store.folder / "lock", end):
@@ -164,7 +164,7 @@ def _check_failure(store: Store) -> None:
 
 
 def _without_compiler(sources: str, broken: Path | None) -> Found:
-    """What another compiler left is as good."""
+    """A library that another compiler built, if there is one."""
     folder = trusted(cache_folder())
     for built_in in (sets.chosen(), sets.everything()):
         store = Store(folder, f"sgc-{sources}-{sets.label(built_in)}-*")
@@ -177,7 +177,7 @@ def _without_compiler(sources: str, broken: Path | None) -> Found:
 
 
 def _compiler() -> list[str] | None:
-    """The command that compiles C++; None: there is none."""
+    """The command that compiles C++; None if there is none."""
     if chosen := os.environ.get("CXX"):
         words = shlex.split(chosen)
         return words if words and shutil.which(words[0]) else None

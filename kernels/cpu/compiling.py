@@ -1,5 +1,5 @@
-"""Compiles C++ sources into one shared library, side by side, in bounded time. `build.py` calls
-it; it knows nothing of trust and of what is kept.
+"""Compiles C++ sources into one shared library, side by side, in bounded time. `build.py` calls it;
+it knows nothing of trusted folders or stored results.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pathlib import Path
 
 from sgc.kernels.cpu.sets import Unit
 
-TIMEOUT_S = 75.0  # an engine that waits for it starts within its own limit
+TIMEOUT_S = 75.0  # so that an engine that waits for it still starts within its own limit
 _STALE_S = 24 * 3600.0
 _POLL_S = 0.02
 _MAX_ERROR = 300
 
 
 class CompilerError(Exception):
-    """Why, in plain English. is_lasting: the next start would fail likewise."""
+    """Why compiling failed, in plain English. is_lasting: the next start would fail too."""
 
     def __init__(self, message: str, is_lasting: bool = True) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class CompilerError(Exception):
 
 
 def identity_of(compiler: Sequence[str]) -> str:
-    """What changes when another compiler takes its place. It is not run: it may hang."""
+    """A text that changes with the compiler; does not run the compiler, which may hang."""
     return "\n".join(_identity(word) for word in compiler)
 
 
@@ -54,7 +54,7 @@ def compiled(
 ) -> Iterator[Path]:
     """The library, in a folder within `folder` that is removed afterwards.
 
-    What was compiled is kept for a day, so that a build that was ended goes on where it was.
+    Compiled parts are kept for a day, so that an interrupted build continues where it stopped.
     """
     _remove_stale(folder)
     parts = folder / "parts"
@@ -119,14 +119,14 @@ def _hash_of_headers(folder: Path) -> bytes:
 
 
 def _n_cores() -> int:
-    """Those that this process may use; a compiler takes a quarter of a GB each."""
+    """The cores that this process may use; each runs a compiler, which takes a quarter of a GB."""
     affinity = getattr(os, "sched_getaffinity", None)
     return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
 
 
 def _link(objects: Sequence[Path], compiler: Sequence[str], work: Path, end: float) -> Path:
-    """With the C++ library inside where it can be: the process may have loaded an older one, whose
-    functions must not take the place of ours."""
+    """Links the C++ library statically if possible: the process may have loaded an older one, whose
+    functions must not replace ours."""
     built = work / "library.so"
     command = ["-shared", "-pthread", *map(str, objects)]
     if sys.platform == "linux":
@@ -157,7 +157,7 @@ def _run(compiler: Sequence[str], arguments: list[str], end: float) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C"},
-            start_new_session=True,  # so that what it starts can be ended with it
+            start_new_session=True,  # so that its children can be ended with it
         )
     except OSError as error:
         raise CompilerError(f"the compiler {compiler[0]} does not start: {error}") from None
@@ -175,7 +175,7 @@ def _run(compiler: Sequence[str], arguments: list[str], end: float) -> None:
 
 
 class _LateError(CompilerError):
-    """There was not time enough. The next start goes on where this one was."""
+    """There was not enough time. The next start continues where this one stopped."""
 
     def __init__(self, compiler: Sequence[str]) -> None:
         super().__init__(f"{compiler[0]} takes longer than {TIMEOUT_S:.0f} s", is_lasting=False)
@@ -191,8 +191,8 @@ def _first_error(text: str) -> str:
 
 @contextmanager
 def locked(path: Path, end: float) -> Iterator[None]:
-    """Held by one process at a time. A file system that has no locks does without: then two compile
-    the same, and the later library replaces the equal earlier one."""
+    """A lock held by one process at a time. On a file system without locks, two processes may
+    compile the same library, and the later one replaces the equal earlier one."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "wb") as file:
         while True:
             try:
@@ -211,7 +211,7 @@ def locked(path: Path, end: float) -> Iterator[None]:
 
 
 def _remove_stale(folder: Path) -> None:
-    """What builds that were killed have left, and parts of old ones."""
+    """Removes what killed builds have left, and parts of old builds."""
     for path in (*folder.glob("build-*"), *folder.glob("parts/*.o")):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime < _STALE_S:

@@ -1,4 +1,4 @@
-"""The native kernels through ctypes. Memory is given by addresses: no torch is needed here.
+"""The native kernels through ctypes. Memory is passed by address, so torch is not needed here.
 
 `find` returns the library, if there is one, and `reason` says why there is none. The callers check
 that its results are right.
@@ -18,7 +18,7 @@ from sgc.kernels.cpu import build
 
 _log = logging.getLogger(__name__)
 
-ABI = 6  # native/abi.h names the same number
+ABI = 6  # native/abi.h has the same number
 
 _P, _I32, _I64, _F32 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 
@@ -102,27 +102,27 @@ class Library:
 
     @property
     def isa(self) -> Isa:
-        """The instruction set that is used."""
+        """The instruction set in use."""
         return Isa(self.c.sgc_cpu_isa_best())
 
     def limit(self, isa: Isa) -> None:
-        """For tests: what is packed from now on uses no more than this set."""
+        """For tests: weights packed from now on use at most this set."""
         if not self.c.sgc_cpu_isa_limit(isa):
             raise KernelError(f"this machine has no {isa.name}")
 
     def gather_pages(self, n: int) -> bool:
-        """Puts packed weights, which are quick to pack into small pages, into huge ones, which are
-        quicker to read: the next `n` of 2 MB, some milliseconds each. Returns whether more are
+        """Moves packed weights from small pages, which are quick to pack into, to huge pages, which
+        are quicker to read: the next `n` of 2 MB, some milliseconds each. Returns whether more are
         left. Other threads may run steps meanwhile."""
         return bool(self.c.sgc_gather_pages(n))
 
     def error(self) -> KernelError:
-        """What the function that just failed, in this thread, says."""
+        """The message of the function that just failed in this thread."""
         return KernelError(self.c.sgc_cpu_error().decode(errors="replace"))
 
 
 class Threads:
-    """A pool of threads, the caller's own among them, for one caller at a time."""
+    """A pool of threads, including the caller's own, for one caller at a time."""
 
     def __init__(self, library: Library, n: int) -> None:
         self._library = library
@@ -160,8 +160,8 @@ class Packed:
     """Weights in the processor's layout. The originals are not needed any more.
 
     biases: the address of float32 [n_out] of all outputs, or None. interleaved: two weights of one
-    size become pairs, for the epilogues of pairs. packed_as: of I8, weights become integers up to
-    127 times a scale of each output's own.
+    size become pairs, for the epilogues of pairs. packed_as: with I8, weights become integers up to
+    127, with a scale for each output.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class Packed:
 
 
 def find() -> Library | None:
-    """The library, compiled if need be (seconds, once per user); None: `reason` says why not."""
+    """The library, compiled if needed (seconds, once per user); None: `reason` says why not."""
     return _load()[0]
 
 
@@ -243,7 +243,7 @@ def _load() -> tuple[Library | None, str]:
 
 
 def _loaded() -> tuple[Library | None, build.Found]:
-    """One that does not load is compiled once more."""
+    """Loads the library; one that does not load is compiled once more."""
     found = build.find()
     try:
         return _opened(found)

@@ -12,7 +12,7 @@ _REGION = 256 << 20  # larger than any cache
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A second, with all threads: operations on bf16 and on fp32, and bytes read."""
+    """Per second, with all threads: operations on bf16 and on fp32, and bytes read."""
 
     bf16: float
     fp32: float

@@ -39,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 
 
 PAIRS = (Epilogue.SWIGLU, Epilogue.GEGLU_TANH)
-"""Epilogues that take two weights and give half as many columns."""
+"""Epilogues that take two weights and return half as many columns."""
 
 
 def format_of(dtype: torch.dtype) -> Format:
@@ -71,7 +71,7 @@ class ExpertBuffers:
 
 @dataclass(frozen=True, slots=True)
 class LayerPages:
-    """What a layer's pages hold, of K as of V."""
+    """The formats of a layer's pages of K and of V."""
 
     format: PageFormat
     window: int | None
@@ -80,7 +80,7 @@ class LayerPages:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """`runtime/engine/model/forward.py: FlatBatch`, as the arrays that a step reads. adapters:
-    [n_tokens], the adapter of each from 1 on; None if there is none in the step."""
+    [n_tokens], the adapter of each token, from 1 on; None if the step has none."""
 
     tokens: Ints
     positions: Ints
@@ -100,7 +100,7 @@ class Program:
 
     def __init__(self, library: Library, handle: int, written: Writer) -> None:
         self._library, self._handle = library, handle
-        self._kept = [*written.kept, written.threads]  # what the native records point to
+        self._kept = [*written.kept, written.threads]  # the native records point to these
         self._n_pages = 0
         self.width = written.buffers[-1].width
         self.layers = written.layers
@@ -115,7 +115,7 @@ class Program:
         self._n_pages = len(k_pool)
 
     def gather_pages(self, n: int) -> bool:
-        """As of `Library`."""
+        """The same as `Library.gather_pages`."""
         return self._library.gather_pages(n)
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
@@ -167,7 +167,7 @@ class Writer:
     _shapes: dict[tuple[Any, ...], HeadShape] = field(default_factory=dict)
 
     def buffer(self, name: str, width: int, *, is_wide: bool = False) -> Buffer:
-        """The buffer of that name and width, the same at each call. is_wide: of float32."""
+        """The buffer of that name and width, the same at each call. is_wide: in float32."""
         key = name, width, Format.F32 if is_wide else format_of(self.dtype)
         if key not in self._named:
             made = Buffer(len(self.buffers), width, key[2])
@@ -193,7 +193,7 @@ class Writer:
         at: int = 0,
         width: int = 0,
     ) -> None:
-        """out = norm(in_), or out += norm(in_); at, width: the part of a row that is meant."""
+        """out = norm(in_), or out += norm(in_); at, width: the part of a row."""
         self._op(
             Kind.NORM, in_, out, in_at=at, out_at=at, width=width, adds=int(adds), eps=norm.eps,
             norm_kind=int(NormKind.LAYER if norm.is_layer_norm else NormKind.RMS),
@@ -219,7 +219,7 @@ class Writer:
         in_dtype: bool = False,
     ) -> Packed:
         """Packs weights of one input, [n_out, n_in] each, one after the other or as pairs.
-        in_dtype: whatever `packs_as` is."""
+        in_dtype: ignores `packs_as`."""
         matrices = [weight.detach().to(self.dtype).contiguous() for weight in weights]
         bias = torch.cat([b.detach().float() for b in biases]).contiguous() if biases else None
         packed = Packed(
@@ -270,8 +270,8 @@ class Writer:
         is_normed: bool,
         scale: float = 1.0,
     ) -> None:
-        """out += scale * what the likeliest experts give for each row, weighted. experts: an
-        expert's two products, with the epilogue between them. is_normed: weights sum to one."""
+        """out += scale * the weighted outputs of each row's likeliest experts. experts: each
+        expert's two products, with the epilogue between them. is_normed: the weights sum to one."""
         into, out_of = (
             self._keep((c_void_p * len(experts))(*(product.handle for product in products)))
             for products in zip(*experts, strict=True)
@@ -286,8 +286,8 @@ class Writer:
         self._op(Kind.EXPERTS, in_, out, scale=scale, experts=ctypes.addressof(step))
 
     def adapt(self, in_: Buffer, out: Buffer, downs: Sequence[tuple[Packed | None, int]]) -> None:
-        """out = the input's rows, and behind each what its adapter's product gives. downs: of each
-        adapter its product, None if it has none here, and the first column of what it gives."""
+        """out = the input's rows, each followed by the output of its adapter's product. downs: for
+        each adapter, its product, None if it has none here, and the first column of its output."""
         n = len(downs)
         handles = [None if down is None else down.handle for down, _ in downs]
         products = self._keep((c_void_p * n)(*handles))
@@ -296,7 +296,7 @@ class Writer:
         self._op(Kind.ADAPT, in_, out, adapt=ctypes.addressof(step))
 
     def select(self, *buffers: Buffer) -> None:
-        """From here on rows are the wanted ones, of one or two buffers."""
+        """From here on, one or two buffers have only the wanted rows."""
         self._op(Kind.SELECT, buffers[0], buffers[-1])
 
     def cap(self, out: Buffer, scale: float = 1.0, cap: float = 0.0) -> None:
@@ -308,7 +308,7 @@ class Writer:
         return self.buffer(name, width, is_wide=True)
 
     def branch(self) -> Writer:
-        """A writer that goes on by itself from here; both programs have the same weights."""
+        """A writer that continues separately from here; both programs share weights."""
         return replace(
             self, buffers=list(self.buffers), _ops=list(self._ops), _named=dict(self._named)
         )
@@ -338,7 +338,7 @@ class Writer:
         return int(Format.I8 if self.pages_as == torch.int8 else format_of(self.dtype))
 
     def _shape(self, layout: HeadLayout, heads: Heads, format: Format) -> HeadShape:
-        """One for all layers that attend alike, so that they share a plan."""
+        """One shape for all layers that attend in the same way, so that they share a plan."""
         values = (
             layout.n_heads, layout.n_kv_heads, layout.head_dim, layout.head_dim, int(format),
             self._pool_format, heads.scale, heads.window or 0, heads.softcap or 0.0,

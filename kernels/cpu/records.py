@@ -146,7 +146,7 @@ _RECORDS = (Op, BufferRecord, StepRecord, HeadShape, HeadsStep, ExpertsStep, Ada
 
 
 def check_layout(library: Library) -> None:
-    """Whether the records here are laid out as the library's are."""
+    """Raises if the records here are not laid out as the library's are."""
     sizes = (c_int64 * len(_RECORDS))()
     library.c.sgc_program_layout(sizes)
     ours = [ctypes.sizeof(record) for record in _RECORDS]

@@ -1,7 +1,7 @@
 """Which instruction sets a library is built for, which sources that takes, and with which flags.
 
-A library has what this machine can use, and no more: that halves the time to compile it. Tests ask
-for all of them (`SGC_KERNEL_SETS=all`).
+A library has only the sets that this machine can use, which halves the time to compile it. Tests
+ask for all of them (`SGC_KERNEL_SETS=all`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 _FLAGS = (
     *("-std=c++20", "-fPIC", "-fvisibility=hidden", "-pthread"),
     *("-fno-math-errno", "-fno-trapping-math"),
-    "-ffp-contract=fast",  # said, for compilers differ in what they do unasked
+    "-ffp-contract=fast",  # explicit, since compilers differ in their defaults
 )
 _AVX2 = ("-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2")
 _AVX512 = (
@@ -28,8 +28,8 @@ _AVX512_BF16 = (*_AVX512, "-mavx512bf16")
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
-    """bit: of `Isa` in native/isa.h. needs: what Linux calls it. A source is of the set that its
-    name ends in; with no such end it belongs to all."""
+    """bit: of `Isa` in native/isa.h. needs: Linux's names of the features. A source belongs to the
+    set in its name's suffix; without such a suffix, to all sets."""
 
     name: str
     bit: int
@@ -51,13 +51,13 @@ AMX_BF16 = InstructionSet(
 )  # fmt: skip
 ALL = (PLAIN, AVX2, AVX512, AVX512_BF16, AMX_BF16)
 
-# What is computed in float32 takes AVX-512 on every machine that has more.
+# Machines with more than AVX-512 also use AVX-512, for float32.
 _WITH = {AVX512_BF16: (AVX512,), AMX_BF16: (AVX512, AVX512_BF16)}
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Sources that the compiler takes as one."""
+    """Sources that are compiled together."""
 
     sources: tuple[Path, ...]
     flags: tuple[str, ...]
@@ -89,8 +89,8 @@ def label(sets: Sequence[InstructionSet]) -> str:
 
 
 def units(sources: Sequence[Path], sets: Sequence[InstructionSet]) -> list[Unit]:
-    """What a library takes. The time of most sources goes into the headers of the standard
-    library, so those of no set are compiled together.
+    """The units of a library. Most sources spend their compile time in the standard library's
+    headers, so sources without a set are compiled together.
 
     They come first in the order of linking: where two units have the same inlined function of the
     standard library, the linker keeps the first, which runs everywhere.
@@ -116,7 +116,7 @@ def _is_x86() -> bool:
 
 
 def _features() -> frozenset[str]:
-    """Of this processor, as far as the system supports them; empty: it does not say."""
+    """The features of this processor that the system supports; empty if unknown."""
     if sys.platform != "linux":
         return frozenset()
     try:

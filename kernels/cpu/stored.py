@@ -16,9 +16,9 @@ from pathlib import Path
 
 from sgc.kernels.cpu.trust import check_own
 
-FAILURE_S = 24 * 3600.0  # then a failed compilation is tried again
+FAILURE_S = 24 * 3600.0  # after this, a failed compilation is tried again
 _MAX_MESSAGE = 500
-_N_LIBRARIES = 8  # of other versions and compilers
+_N_LIBRARIES = 8  # how long results of other versions and compilers are kept
 _N_HEX = 16
 
 
@@ -31,7 +31,7 @@ class Store:
     name: str
 
     def library(self, but: Path | None = None) -> Path | None:
-        """One that is whole. Raises `NotTrustedError` if it is not ours alone."""
+        """An undamaged library; raises `NotTrustedError` if others can change it."""
         return next((path for path in self._libraries() if path != but and _is_whole(path)), None)
 
     def keep(self, built: Path) -> Path:
@@ -59,7 +59,7 @@ class Store:
 
     def note_failure(self, message: str) -> None:
         written = self.folder / f"{self.name}.{os.getpid()}"
-        with suppress(OSError):  # then it is tried again
+        with suppress(OSError):  # then compilation is tried again
             written.write_text(" ".join(message.split())[:_MAX_MESSAGE], encoding="utf-8")
             written.chmod(0o600)
             self._place(written, self._marker)
@@ -76,13 +76,13 @@ class Store:
         return iter(sorted(self.folder.glob(f"{self.name}-*.so")))
 
     def _place(self, written: Path, path: Path) -> None:
-        """In this order, so that no crash leaves a name of what is not there."""
+        """Syncs before it renames, so that a crash leaves no name without content."""
         _sync(written)
         written.replace(path)
         _sync(path.parent)
 
     def _remove_old(self) -> None:
-        """Of other sources and compilers."""
+        """Removes old results of other sources and compilers."""
         with suppress(OSError):
             others = [p for p in self.folder.glob("sgc-*.so") if not p.match(f"{self.name}-*")]
             others.sort(key=lambda path: path.stat().st_mtime)

@@ -1,5 +1,5 @@
-"""Code is loaded only from folders and files that nobody else can write. Folders that are missing
-are made for their owner alone. `build.py` and `stored.py` call it.
+"""Code is loaded only from folders and files that no other user can write. Missing folders are made
+accessible only to their owner. `build.py` and `stored.py` call it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def own_folder(folder: Path) -> Path:
     folder = trusted(folder)
     for path in [*reversed(folder.parents), folder]:
         if not path.exists():
-            with suppress(FileExistsError):  # another process is as quick
+            with suppress(FileExistsError):  # another process has made it meanwhile
                 path.mkdir(mode=0o700)
                 path.chmod(0o700)  # whatever the umask
     return trusted(folder)
 
 
 def trusted(folder: Path) -> Path:
-    """The folder without links, if nobody else can put another in its place, whether it is there or
-    not. Whoever can write a folder above can, unless the sticky bit forbids it, as in /tmp."""
+    """The folder without links, if no other user can replace it, whether it exists or not. Who can
+    write a folder above it can replace it, unless the sticky bit forbids that, as in /tmp."""
     real = _without_links(Path(os.path.normpath(folder.absolute())))
     for parent in real.parents:
         if parent.exists():
@@ -44,7 +44,8 @@ def trusted(folder: Path) -> Path:
 
 
 def check_own(path: Path) -> None:
-    """Of a folder or a file that is there: it is ours, no link, and others cannot write it."""
+    """Raises `NotTrustedError` unless a folder or file is ours, no link, and only we can write
+    it."""
     status = path.lstat()
     _check_owner(path, status, {os.geteuid()})
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
@@ -69,7 +70,7 @@ def _kind(path: Path) -> str:
 
 
 def _without_links(path: Path) -> Path:
-    """Follows links one by one: whoever owns one can point it elsewhere."""
+    """Follows links one by one, since the owner of a link can point it elsewhere."""
     for _ in range(_MAX_LINKS):
         link = next((part for part in [*reversed(path.parents), path] if part.is_symlink()), None)
         if link is None:

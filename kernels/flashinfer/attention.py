@@ -2,8 +2,8 @@
 
 Its prefill kernels serve decoding rows too: they compute on tensor cores, and one compiled module
 is then enough for a kind of heads. FlashInfer compiles a module when it is first used, and keeps it
-(`FLASHINFER_WORKSPACE_BASE`); `sgc doctor --prepare` does that ahead. What it does not cover goes
-to another backend.
+(`FLASHINFER_WORKSPACE_BASE`); `sgc doctor --prepare` does that ahead. Heads that it does not cover
+go to another backend.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Plan:
-    """A step's batch, and what is planned for it: by kind of heads, when a layer first asks."""
+    """A step's batch and its plans: one for each kind of heads, made when a layer first asks."""
 
     ragged: Ragged
     whole: Batch
@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _OfKind:
-    """order: on the device. n_shared: the tokens of trunks."""
+    """order: on the device. n_shared: the number of tokens that share a trunk."""
 
     own: Planned
     trunks: Planned | None = None
@@ -46,8 +46,8 @@ class _OfKind:
 
 
 class FlashInferAttention:
-    """fallback: attends where FlashInfer does not: sinks, float32, other head sizes, and where
-    so many heads share one of K and V that it takes too much memory."""
+    """fallback: attends where FlashInfer cannot: sinks, float32, other head sizes, and so many
+    heads for each KV head that memory does not suffice."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class FlashInferAttention:
         return self._run(found, q, pools)
 
     def decode_plan(self, n_rows: int, max_pages: int, windows: list[int | None]) -> DecodePlan:
-        """For graphs of decoding steps: as `TritonAttention.decode_plan`."""
+        """A plan for graphs of decoding steps, as `TritonAttention.decode_plan`."""
         fallback: Any = self._fallback
         if len(self._graph_pages) < max_pages:
             self._graph_pages = self._graph_pages.new_zeros(max_pages)
@@ -92,7 +92,7 @@ class FlashInferAttention:
         )  # fmt: skip
 
     def _tell(self, q: Tensor, heads: Heads) -> None:
-        """Says what it does not cover, once: at load, where the model is checked."""
+        """Warns once of heads that are not covered: at load, when the model is checked."""
         dtype = str(q.dtype).removeprefix("torch.")
         what = f"{q.shape[1]} heads of {q.shape[2]} in {dtype}"
         what += "" if heads.sinks is None else " with sinks"
@@ -122,7 +122,7 @@ class FlashInferAttention:
         return _OfKind(own, trunks, order, batch.n_shared)
 
     def _plan_rows(self, kind: Kind, rows: Rows, is_of_trunks: bool) -> Planned:
-        """The wrapper stays from step to step, as do its buffers."""
+        """Plans the rows with a wrapper that is kept from step to step, like its buffers."""
         key = kind, is_of_trunks
         if key not in self._kept:
             self._kept[key] = self._library.planned(self._workspace.of(kind), None)

@@ -13,9 +13,9 @@ from sgc.kernels.flashinfer.library import Kind, Library, Planned, plan_rows
 from sgc.kernels.flashinfer.workspace import Workspace
 from sgc.kernels.interface import Ragged
 
-# Reads of a page that sharing must save to be worth a step without its graph. An estimate,
-# not measured: a layer is then a dozen launches, 0.2 ms of the host's, in which a GPU may read so
-# many pages of 4 KiB.
+# Page reads that sharing must save to be worth a step without its graph. An estimate, not measured:
+# a layer then takes a dozen launches, 0.2 ms of the host's time, in which a GPU may read so many
+# pages of 4 KiB.
 MIN_SAVED_OUTSIDE = 1 << 17
 
 
@@ -31,8 +31,8 @@ class DecodePlan:
         pages: Tensor,
         make_fallback: Callable[[], Any],
     ) -> None:
-        """pages: where a batch's are written, for which other plans use the same memory: no two are
-        filled before one runs. make_fallback: makes the other backend's plan, where a layer needs
+        """pages: memory for a batch's pages, which other plans share, so that no two plans may be
+        filled before one runs. make_fallback: makes the other backend's plan, if a layer needs
         it."""
         self._library, self._workspace = library, workspace
         self.n_rows, self._max_pages = n_rows, len(pages)
@@ -43,8 +43,8 @@ class DecodePlan:
         self._full = self._rows_of_one_page()
 
     def planned(self, kind: Kind) -> Planned:
-        """While a graph is captured, or before it: the first plan says how many tokens there may
-        be."""
+        """Called before or while a graph is captured: the first plan decides how many tokens there
+        may be."""
         if kind not in self._wrappers:
             wrapper = self._library.planned(self._workspace.of(kind, self.n_rows), self._buffers)
             plan_rows(wrapper, kind, self._full, self._full.pages)

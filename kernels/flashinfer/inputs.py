@@ -1,8 +1,8 @@
 """A batch as FlashInfer takes it: arrays of where rows start, with pages of one token.
 
-A batch in which rows share their first pages is two batches to it: in one the tokens of all rows
-that share a trunk are one row, which attends to the trunk; in the other each row attends to what
-is left of its own. What both give is merged (cascade inference).
+A batch in which rows share their first pages becomes two batches: in one, the tokens of all rows
+that share a trunk are one row, which attends to the trunk; in the other, each row attends to the
+rest of its own pages. The outputs of both are merged (cascade inference).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sgc.kernels.interface import Ragged
 from sgc.kernels.shared import Ints, SharedPrefix, ranges, shared_prefixes
 
 PAGE_SIZE = 1
-# From here on a trunk is worth a second call and a merge in each layer.
+# From this size on, a trunk is worth a second call and a merge in each layer.
 MIN_SHARED_PAGES = 256
 MIN_SAVED_READS = 4096
 
@@ -30,7 +30,8 @@ class Rows:
     """q_starts, page_starts: [n_rows + 1]; last_page_tokens: [n_rows], the tokens on a row's last
     page: 1, or 0 in a row without pages; pages: all rows'. int32, on the CPU.
 
-    New tokens are the last of their row's context if is_causal; else they see all of its pages.
+    If is_causal, new tokens are the last of their row's context; else they attend to all of its
+    pages.
     """
 
     q_starts: Tensor
@@ -56,8 +57,8 @@ def _ints(values: npt.NDArray[Any]) -> Tensor:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """own: every row, without the trunk that it shares. trunks: None if no rows share one; their
-    tokens come first. order: [n_tokens], which of the batch's tokens stands where; None if they
-    stand as they are.
+    tokens come first. order: [n_tokens], which of the batch's tokens is at each place; None if the
+    order is unchanged.
     """
 
     own: Rows
@@ -71,7 +72,7 @@ class Batch:
 
 
 def sent(values: Tensor, device: torch.device) -> Tensor:
-    """On the device; the host goes on at once, as it does from pinned memory alone."""
+    """The values on the device, from pinned memory, so that the host does not wait."""
     pinned = values.pin_memory() if device.type == "cuda" else values
     return pinned.to(device, non_blocking=True)
 
@@ -85,7 +86,7 @@ def whole(ragged: Ragged) -> Batch:
 def cascaded(
     ragged: Ragged, min_pages: int = MIN_SHARED_PAGES, min_saved: int = MIN_SAVED_READS
 ) -> Batch:
-    """Rows with their trunks apart, where that saves enough."""
+    """Rows with separate trunks, where that saves enough."""
     n_new, n_pages = ragged.row_starts.diff().numpy(), ragged.page_starts.diff().numpy()
     pages, page_starts = ragged.pages.numpy(), ragged.page_starts.numpy()
     trunks = shared_prefixes(
@@ -109,7 +110,7 @@ def cascaded(
 
 
 def _adjacent(trunks: Sequence[SharedPrefix], n_rows: int) -> Ints:
-    """All rows, those of each trunk first and one after another."""
+    """All rows, those of each trunk first and adjacent."""
     of_trunks = np.concatenate([trunk.rows for trunk in trunks])
     return np.concatenate([of_trunks, np.setdiff1d(np.arange(n_rows), of_trunks)])
 

@@ -1,5 +1,5 @@
-"""FlashInfer's library as it is used here: what a call is planned for, and what plans and runs it.
-Importing this does not import it."""
+"""FlashInfer's library as it is used here: the kinds of plans, and the objects that plan and run
+calls. Importing this module does not import FlashInfer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD_DIMS = (64, 128, 256)
 
 
 class Kind(NamedTuple):
-    """What a plan and a compiled module depend on, beside the batch."""
+    """What a plan and a compiled module depend on, besides the batch."""
 
     n_heads: int
     n_kv_heads: int
@@ -38,15 +38,15 @@ class Library(Protocol):
     """FlashInfer, as far as it is used here. Log-sum-exps are to the base of 2."""
 
     def planned(self, workspace: Tensor, buffers: Rows | None) -> Planned:
-        """buffers: on the device, where a graph finds the batch's arrays; None outside of one."""
+        """buffers: memory on the device for a graph's batch arrays; None without a graph."""
         ...
 
     def merge(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor: ...
 
 
 class _Copying:
-    """A wrapper whose plans go to the device through memory that the next plan writes: it waits
-    until they are there, which matters where the device lags behind the host by a step."""
+    """A wrapper whose plans are copied to the device from memory that the next plan overwrites. So
+    it waits for the copy, which matters when the device lags a step behind the host."""
 
     def __init__(self, wrapper: Any) -> None:
         self._wrapper = wrapper
@@ -94,19 +94,19 @@ class FlashInfer:
 
 
 def plan_rows(planned: Planned, kind: Kind, rows: Rows, pages: Tensor) -> None:
-    """pages: the rows' pages, on the device: a wrapper that copies others waits for it."""
+    """pages: the rows' pages, on the device, since the wrapper would wait to copy them."""
     planned.plan(
         rows.q_starts, rows.page_starts, pages, rows.last_page_tokens,
         num_qo_heads=kind.n_heads, num_kv_heads=kind.n_kv_heads, head_dim_qk=kind.head_dim,
         page_size=PAGE_SIZE, causal=rows.is_causal, sm_scale=kind.scale,
         window_left=-1 if kind.window is None else kind.window - 1,
         logits_soft_cap=kind.softcap or 0.0, q_data_type=kind.dtype, kv_data_type=kind.dtype,
-        max_token_per_sequence=int(rows.q_starts.diff().max()),  # else it looks row by row
+        max_token_per_sequence=int(rows.q_starts.diff().max()),  # else it checks row by row
     )  # fmt: skip
 
 
 def kind_of(q: Tensor, k_pool: Tensor, v_pool: Tensor, heads: Heads) -> Kind | None:
-    """None: FlashInfer does not cover it."""
+    """The kind of a call; None if FlashInfer does not cover it."""
     head_dim = q.shape[2]
     is_covered = (
         heads.sinks is None

@@ -1,5 +1,5 @@
-"""Compiles FlashInfer's modules ahead of the first model that needs them. It keeps them in its own
-cache (`FLASHINFER_WORKSPACE_BASE`, by default the home folder)."""
+"""Compiles FlashInfer's modules ahead of the first model that needs them. FlashInfer keeps them in
+its own cache (`FLASHINFER_WORKSPACE_BASE`, by default the home folder)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-# Of most models; a window or a soft cap takes a module of its own, compiled when a model has one.
+# For most models; a window or a soft cap needs another module, compiled when a model has one.
 USUAL = [(torch.bfloat16, 128), (torch.bfloat16, 64), (torch.float16, 128), (torch.bfloat16, 256)]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """problem: why it is not there; "" if it is."""
+    """problem: why the module is not there; "" if it is."""
 
     name: str
     took_s: float
@@ -24,7 +24,7 @@ class Prepared:
 
 
 def prepare(backend: str = "fa2") -> Iterator[Prepared]:
-    """Compiles them one by one; what is there already takes no time."""
+    """Compiles the modules one by one; existing ones take no time."""
     from flashinfer.jit.attention import gen_batch_prefill_module
     from flashinfer.jit.cascade import gen_cascade_module
 
@@ -38,6 +38,6 @@ def prepare(backend: str = "fa2") -> Iterator[Prepared]:
         started_s, problem = time.perf_counter(), ""
         try:
             spec.build_and_load()
-        except Exception as error:  # of the compiler, as text
+        except Exception as error:  # the compiler's errors, as text
             problem = str(error).strip()[-500:]
         yield Prepared(name, time.perf_counter() - started_s, problem)

@@ -1,8 +1,8 @@
 """Attention over the paged pool on a GPU, with kernels in Triton.
 
 In `paged/`, `items.py` cuts a step into work items, `attend_kernel.py` computes them, and
-`merge_kernel.py` merges what several of them made of one token. Decode, extend and shared prefixes
-are all items.
+`merge_kernel.py` merges the outputs of several items for one token. Decode, extend and shared
+prefixes are all items.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sgc.kernels.triton.paged.transfer import to_device
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MAX_HEAD_DIM = 256
-# Where there is no GPU, work is cut as for one with so many multiprocessors.
+# Without a GPU, work is cut as for a GPU with so many multiprocessors.
 _N_PROCESSORS = 132
 
 
@@ -111,7 +111,8 @@ class TritonAttention:
         Attend once, for every kind of layer, before a graph is captured. shares: whether rows
         attend together to shared prefixes, which launches another kernel each time.
 
-        Plans keep their batches' pages in the same memory: no two are filled before one runs.
+        Plans keep their batches' pages in the same memory, so no two plans may be filled before one
+        runs.
         """
         if len(self._graph_pages) < max_pages:
             self._graph_pages = self._graph_pages.new_zeros(max_pages)
@@ -121,7 +122,7 @@ class TritonAttention:
     def attend(
         self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan | DecodePlan, heads: Heads
     ) -> Tensor:
-        """As in the interface. A row that is empty gives zeros."""
+        """As in the interface. An empty row's output is zeros."""
         check_shapes(q, k_pool, v_pool)
         if problem := refusal(q.shape[2], v_pool.shape[2], q.dtype):
             raise ValueError(problem)

@@ -1,8 +1,8 @@
 """Finds where top-k and top-p cut a row's tokens off, without sorting it.
 
 `totals` adds up, over the whole row, how many tokens or how much weight lies above each of a few
-keys; these show which part of the keys the cut is in. `gather` lists the keys of that part, in any
-order, and `finish` halves it until the cut is found: for most rows the list is short.
+keys; these show which part of the keys has the cut. `gather` lists the keys of that part, in any
+order, and `finish` halves the part until the cut is found: for most rows the list is short.
 
 A cut is a pair (least, n_equal): tokens with keys of at least `least` stay, and so do the first
 `n_equal` of those with the key just below it.
@@ -31,7 +31,7 @@ _PART = tl.constexpr((1 << KEY_BITS) // N_PARTS)
 
 @triton.jit
 def _starts(row, top_ks, top_ps, vocab):
-    """(k, share, cuts_k, cuts_p) of a row: what it asks for, and whether that cuts anything."""
+    """(k, share, cuts_k, cuts_p) of a row: its top-k and top-p, and whether each cuts anything."""
     k, share = tl.load(top_ks + row).to(tl.int64), tl.load(top_ps + row).to(tl.float64)
     return k, share, (k > 0) & (k < vocab), share < 1
 
@@ -92,8 +92,9 @@ def _target(share, mass):
 
 @triton.jit
 def _range(row, k, share, cuts_k, sums):
-    """(low, high, above, target): what is to be listed, from low to high - 1; the weight of what
-    lies above; what top-k or top-p must reach. Top-k's list is of all above, which top-p needs."""
+    """(low, high, above, target): the keys to list, from low to high - 1; the weight above these;
+    what top-k or top-p must reach. For top-k, all keys above are listed too, as top-p needs
+    them."""
     part = tl.arange(0, _PARTS)
     reached = tl.load(sums + row * _PARTS + part)
     high, above, target = row * 0 + (TOP + 1), row * 0, k
@@ -149,8 +150,8 @@ def _reached(keys, n, least, IS_MASS: tl.constexpr, BLOCK: tl.constexpr):
 def _last_reaching(
     keys, n, low, high, above, target, IS_MASS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """(key, more): the greatest key from low, which reaches target, to high - 1 that reaches it;
-    and what it lacks without those that have this key."""
+    """(key, more): the greatest key that reaches target, from low, which does, to high - 1; and how
+    much is missing without the tokens of this key."""
     while high - low > 1:
         middle = (low + high) // 2
         if above + _reached(keys, n, middle, IS_MASS, BLOCK) >= target:
@@ -162,7 +163,7 @@ def _last_reaching(
 
 @triton.jit
 def _n_of(more, key):
-    """How many tokens of this key it takes to reach more."""
+    """How many tokens of this key reach `more`."""
     weight = tl.maximum(weight_of(key, 0.0), 1)
     return (more + weight - 1) // weight
 
@@ -192,7 +193,7 @@ def finish(
                 if n_equal > 0:
                     equal = weight_of(least - 1, 0.0)
                 target = _target(share, mass + n_equal * equal)
-                if mass < target:  # some of the equals that top-k keeps are needed
+                if mass < target:  # some of the equal tokens that top-k keeps are needed
                     n_equal = _n_of(target - mass, least - 1)
                     is_cut = mass >= target
         if is_cut:

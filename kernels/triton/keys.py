@@ -1,5 +1,6 @@
-"""Logits as whole numbers: of a row's best and its temperature, a token's key tells how likely it
-is, and its weight in fixed point follows from the key alone, so that sums are exact in any order.
+"""Logits as whole numbers: given a row's best logit and its temperature, a token's key tells how
+likely the token is. Its weight in fixed point follows from the key alone, so that sums are exact in
+any order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FURTHEST = tl.constexpr(float(1 << KEY_BITS))
 _ONE = tl.constexpr(float(1 << 43))
 
 _LAST_ID = tl.constexpr((1 << 31) - 1)
-_FAULT = tl.constexpr((1 << 32) - 1)  # a NaN or an infinity: after each number
+_FAULT = tl.constexpr((1 << 32) - 1)  # a NaN or an infinity: greater than each number
 _INFINITE = tl.constexpr(0xFF800000)
 _MINUS_INFINITE = tl.constexpr(0x007FFFFF)
 

@@ -221,7 +221,7 @@ def _placed(
     IS_WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Heads, normed and rotated: [HEADS, BLOCK]. Those that are not there are 0."""
+    """Heads, normed and rotated: [HEADS, BLOCK]. Heads that do not exist are 0."""
     dtype: tl.constexpr = row.dtype.element_ty
     dimension = tl.arange(0, BLOCK)[None, :]
     is_in = is_head & (dimension < HEAD_DIM)

@@ -22,8 +22,8 @@ from sgc.kernels.triton.scores import log_probabilities
 __all__ = ["Adjustments", "SamplingRows", "adjust", "log_probabilities", "sample"]
 
 MAX_VOCAB = 1 << 19  # so that a row's weights add up exactly (keys.py)
-_CHUNK, _WARPS = 4096, 8  # tokens a program looks at
-_LIST = 2048  # keys that a search for a cut looks at at once
+_CHUNK, _WARPS = 4096, 8  # tokens that a program processes
+_LIST = 2048  # keys that a search for a cut processes at once
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -158,7 +158,7 @@ def _masses(
     logits, allowed, is_masked, packed, temperatures, min_ps, cuts, masses, equals, logits_stride,
     allowed_stride, vocab, IS_CUT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """The weight of what stays of each part of a row, and how many tokens there are at the cut."""
+    """The weight of the tokens kept in each part of a row, and how many tokens are at the cut."""
     row = tl.program_id(1).to(tl.int64)
     chunk = tl.program_id(0)
     if (tl.load(temperatures + row) < 1e-5) | (best_id(tl.load(packed + row)) < 0):

@@ -1,5 +1,4 @@
-"""Starts an engine as a child process, on a private Unix socket if nothing else is asked for, and
-stops it.
+"""Starts an engine as a child process, on a private Unix socket by default, and stops it.
 
     with EmbeddedEngine("fake") as engine:
         backend = EngineBackend(engine.uri)
@@ -34,7 +33,7 @@ START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 5.0
 READY_LINE, HTTP_LINE = b"listening on ", b"HTTP on "
 TAIL_LINES = 30
-_PASSED_ON = (COMPILING, NO_KERNELS, IN_EIGHT_BITS)  # in lines that the user is to see
+_PASSED_ON = (COMPILING, NO_KERNELS, IN_EIGHT_BITS)  # in lines to show to the user
 
 
 class EmbeddedEngine:
@@ -94,7 +93,7 @@ class EmbeddedEngine:
         return self._process.wait()
 
     def drain(self, timeout_s: float) -> None:
-        """Tells the child to end once what is under way has ended, and waits for that so long."""
+        """Tells the child to end once its requests have ended; waits up to `timeout_s` seconds."""
         if self._process is not None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -158,7 +157,7 @@ class EmbeddedEngine:
         return f"unix:{self._folder / 'engine.sock'}"
 
     def _told(self, beginning: bytes) -> str:
-        """The rest of a line that the child wrote; "" if it wrote none that begins so."""
+        """The rest of the child's line with this beginning; "" if it wrote no such line."""
         beginnings = beginning.decode()
         for line in self._tail:
             if line.startswith(beginnings):

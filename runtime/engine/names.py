@@ -25,7 +25,8 @@ IN_EIGHT_BITS = "in eight bits"  # whoever starts an engine passes this line on
 @dataclass(frozen=True, slots=True)
 class Pooling:
     """How embeddings are made. name: one of `POOLINGS`, or empty if there are none, and `refusal`
-    says why. said_by: what decided it. warning: of what the folder asks for beside it."""
+    says why. said_by: what decided it. warning: about other settings in the folder that are not
+    applied."""
 
     name: str = LAST_TOKEN
     said_by: str = "the default"

@@ -1,4 +1,4 @@
-"""Tells systemd how a server's life goes on (sd_notify), where it has said where it listens."""
+"""Tells systemd of a server's state (sd_notify), if systemd has given a socket for it."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def reload_on_hangup(
     config: ServerConfig, security: Security, beside: Beside | None, log: Log
 ) -> None:
-    """From now on. In a terminal, and in a child of the program that uses the engine, SIGHUP says
-    that this has gone, and ends the server."""
+    """Handles SIGHUP from now on. In a terminal, or in a child of the program that uses the engine,
+    SIGHUP means that this has gone, and ends the server."""
     if not config.exit_with_parent and not os.isatty(0):
         begin = _Reloading(config, security, beside, log).begin
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)

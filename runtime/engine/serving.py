@@ -170,7 +170,7 @@ def _assemble(
 
 
 def _about(config: ServerConfig, facts: EngineFacts, beside: Beside | None) -> str:
-    """What is served, and within which limits."""
+    """The line that says what is served, and within which limits."""
     ready = facts.ready
     programs = "" if beside is None else f"\nprograms: {', '.join(beside.models)}"
     return (
@@ -181,7 +181,7 @@ def _about(config: ServerConfig, facts: EngineFacts, beside: Beside | None) -> s
 
 
 def _images(checked: Checked, ready: Any, tokenizer: Tokenizer) -> ImageReader | str | None:
-    """What reads images, or why nothing does."""
+    """The reader of images, or the reason why there is none."""
     folder = checked.source.folder
     if folder is None:
         return None
@@ -216,13 +216,13 @@ def _warn(
 
 
 def adapters_line(adapters: Sequence[ServedAdapter]) -> str:
-    """What an engine says of its adapters at its start."""
+    """The line on adapters that an engine logs at its start."""
     told = ", ".join(f"{adapter.name} (rank {adapter.rank})" for adapter in adapters)
     return f"adapters: {told}"
 
 
 def accuracy_line(ready: wpb.Ready) -> str:
-    """What eight bits cost, on the fixed text of `accuracy.py`."""
+    """The line on the accuracy that eight bits cost, on the fixed text of `accuracy.py`."""
     found = ready.accuracy
     what = {"weights": ready.weights, "K and V": ready.kv}
     held = ", ".join(name for name, kind in what.items() if kind == "int8")
@@ -262,7 +262,7 @@ def _metrics(checked: Checked, scraping: Scraping | None) -> _Site:
 
 @contextlib.contextmanager
 def _own_socket(server: EngineServer, security: Security) -> Iterator[str]:
-    """Where this process reaches its own engine: nobody else may open the socket's folder."""
+    """A socket for this process to reach its own engine, in a folder that others cannot open."""
     with tempfile.TemporaryDirectory(prefix="sgc-own-") as folder:
         yield bind(server.grpc, Address(path=Path(folder) / "engine"), Security(security.tokens))
 

@@ -1,8 +1,8 @@
 """How a server comes to its end: signals, and draining what is under way.
 
-SIGTERM drains, if the server may take time for it: new requests are refused so that they can be
-asked of another engine or later, those under way go on to their end, and what is left after that
-time is refused likewise. SIGINT, a second signal and the end of stdin stop it at once.
+SIGTERM drains, if the server may take time for it: new requests are refused so that clients can try
+another engine or try later, running requests go on to their end, and requests left after that time
+are refused in the same way. SIGINT, a second signal and the end of stdin stop it at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POLL_S = 0.02
 
 
 class Stop:
-    """asked: set by the first signal; now: by what leaves no time to drain."""
+    """asked: set by the first signal; now: set when there is no time to drain."""
 
     def __init__(self, exit_with_parent: bool) -> None:
         self.asked, self.now = asyncio.Event(), asyncio.Event()
@@ -48,8 +48,8 @@ class Stop:
 async def drain(
     shared: Shared, beside: Beside | None, seconds: float, now: asyncio.Event, log: Log
 ) -> None:
-    """Lets what is under way end, for at most so many seconds, or until `now`. Programs first: they
-    still ask the engine."""
+    """Waits until running work has ended, for at most so many seconds, or until `now`. Programs
+    first, since they still ask the engine."""
     n_programs = 0 if beside is None else beside.n_running
     if now.is_set() or seconds <= 0 or not (shared.n_active or n_programs):
         return

@@ -34,10 +34,10 @@ async def run_graph(
     """Runs a verified program once.
 
     row: the key of its row, in place of `options.row`; tools: the program's own; python: the
-    context of the caller, in which pieces of its source run; on_block: told of each block that
-    comes, of those of mapped calls too. Raises
-    ArgumentError, or ToolError for a tool that is not allowed, before any request; later the first
-    error of the run, with the user's line. Cancelling it cancels its requests at the backend.
+    context of the caller, in which pieces of its source run; on_block: called with each block that
+    runs, also in mapped calls. Raises ArgumentError, or ToolError for a tool that is not allowed,
+    before any request; later the first error of the run, with the user's line. Cancelling it
+    cancels its requests at the backend.
     """
     tools = tuple(tools)
     graph = without_pieces(graph, {(each.name, each.signature) for each in tools})

@@ -66,7 +66,7 @@ class Instance:
         self._returned: tuple[Any] | None = None
         self._left: DeoptReached | None = None
         self._performed: tuple[str, ...] = ()  # the value of the last `perform`
-        self._late: list[str] = []  # those of calls that code has while they run
+        self._late: list[str] = []  # values of calls that code holds while they run
         self._memory: Memory | None = None
         begin = getattr(context.backend, "begin_run", None)  # of one that traces
         if begin is not None and tools is None:
@@ -130,7 +130,7 @@ class Instance:
         self._drain()
 
     def _read_late(self, node: Node) -> Sequence[str]:
-        """The values of calls that may still run, if a node's code may read one."""
+        """The values of calls that may still be running, if a node's code may read one."""
         if not self._late or not reads_futures(node.text("code")):
             return ()
         self._late = [name for name in self._late if name not in self.values.by_name]
@@ -209,14 +209,14 @@ class Instance:
         return Told(self.context.number, round(self._ahead.of(node) + self._left_after()))
 
     def _left_after(self) -> float:
-        """The tokens of the whole run behind this part of it."""
+        """The remaining tokens of the whole run after this part of it."""
         if self._caller is None:
             return 0.0
         run, node = self._caller
         return (0.0 if run._ahead is None else run._ahead.after(node)) + run._left_after()
 
     def _note_taken(self, node: Node) -> None:
-        """Notes how long a generation became, for what later runs tell."""
+        """Notes the length of a generation, for the hints of later runs."""
         if self._ahead is not None and Flag.GENERATES in node.flags:
             draws = self.requests.draws_of(node.results[-1].name)
             if draws:
@@ -238,11 +238,11 @@ class Instance:
             await self.values.value(name)
 
     def foresee(self, arms: Mapping[str, Sequence[BlockAhead]]) -> None:
-        """Calls pure tools of blocks of which one will come."""
+        """Calls pure tools of blocks, one of which will run."""
         self.tools.foresee(self.context, foreseen(self, arms))
 
     def decided(self, name: str) -> None:
-        """Drops what was begun for blocks that do not come."""
+        """Drops calls that were begun for blocks that do not run."""
         self.tools.early.decide(name)
 
     def define(self, name: str, value: Any) -> None:
@@ -252,7 +252,7 @@ class Instance:
 
     @property
     def memory(self) -> Memory:
-        """What code on live objects has made."""
+        """The objects that code on live objects has made."""
         from sgc.runtime.executor.code.live import Memory  # loads many modules
 
         if self._memory is None:

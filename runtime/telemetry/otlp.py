@@ -1,4 +1,4 @@
-"""Spans by OpenTelemetry, sent over OTLP; imported only where somebody asks for them.
+"""Spans by OpenTelemetry, sent over OTLP; imported only if the user asks for them.
 
 Spans wait in a bounded queue for a thread that sends them; when it is full, new ones are dropped.
 Names follow the conventions for generative AI (`gen_ai.…`); what these lack is `sgc.…`.
@@ -51,8 +51,8 @@ def _is_there(module: str) -> bool:
 
 
 class Tracing:
-    """Makes spans. captures: whether they hold prompts and texts; a user asks for that by the
-    variable `CAPTURE`."""
+    """Makes spans. captures: whether they hold prompts and texts, which the variable `CAPTURE`
+    turns on."""
 
     def __init__(self, service: str, exporter: SpanExporter) -> None:
         from opentelemetry.sdk.resources import Resource
@@ -75,13 +75,13 @@ class Tracing:
         self.captures = captures()
 
     def close(self) -> None:
-        """Sends what waits, for a few seconds at most."""
+        """Sends waiting spans, for a few seconds at most."""
         self._provider.force_flush(int(EXPORT_TIMEOUT_S * 1000))
         self._provider.shutdown()
 
 
 def open_tracing(where: str, service: str) -> Tracing:
-    """where: as for `check_otlp`, which raises what is wrong with it."""
+    """where: as for `check_otlp`, which raises the error for an invalid value."""
     check_otlp(where)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -98,7 +98,7 @@ def captures() -> bool:
 
 
 def parent_of(traceparent: str) -> Any:
-    """The context whose spans are children of that one; None without it."""
+    """The context whose spans are children of the given one; None without it."""
     if not traceparent:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -121,7 +121,7 @@ def mark_failed(span: Any, kind: str, message: str) -> None:
 
 
 def messages_of(role: str, texts: Sequence[str], finish_reason: str = "") -> str:
-    """Texts as `gen_ai.input.messages` and `gen_ai.output.messages` have them."""
+    """Texts in the form of `gen_ai.input.messages` and `gen_ai.output.messages`."""
     more = {"finish_reason": finish_reason} if finish_reason else {}
     found = [
         {"role": role, "parts": [{"type": "text", "content": text[:MAX_CONTENT_CHARS]}], **more}

@@ -19,12 +19,12 @@ COLUMNS = (
 
 
 def columns_of(key: str | None, ignore_columns: bool) -> Columns:
-    """What these two options say."""
+    """The columns that these two options describe."""
     return Columns(KEY if key is None else key, ignore_columns)
 
 
 def columns_options(command: F) -> F:
-    """How the columns of --rows are taken, for commands that run nothing."""
+    """Adds the options of the columns of --rows to a command that runs nothing."""
     for each in reversed(COLUMNS):
         command = each(command)
     return command

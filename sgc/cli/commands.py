@@ -78,7 +78,7 @@ _RUN_CODES = {
         "NAME=@FILE takes a file's text. VALUE is read as the argument's type; @@ begins a text "
         "with @, and @- is stdin. Repeatable.")
 @option("-e", "--engine", metavar="URI", aliases=("--provider",), shell_complete=engines,
-        help="Or who is asked: openai:MODEL, grpc://HOST:PORT. An engine that runs is grpc://, "
+        help="Or who is asked: openai:MODEL, grpc://HOST:PORT. A running engine is grpc://, "
         "grpcs:// (TLS) or unix:PATH (token: SGC_TOKEN), an SGLang server sglang+http://HOST:PORT, "
         "a model provider openai:MODEL, anthropic:MODEL or openai+http://HOST:PORT/v1#MODEL. "
         "Several engines of one model: URI,URI. Else one is started.")
@@ -89,48 +89,49 @@ _RUN_CODES = {
 @option("--adapter", metavar="NAME[=FOLDER]", help="Run on a LoRA adapter of the engine; with a "
         "folder, of the engine to start.")
 @option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@option("--stream", is_flag=True, help="Show the text as it appears. It is that of the main "
-        "stream; on stderr with --json.")
+@option("--stream", is_flag=True, help="Show the main stream's text as it appears. With --json, on "
+        "stderr.")
 @option("--seed", type=int, metavar="N", help="Makes sampling repeatable. Without it one is drawn "
         "and reported.")
 @option("-t", "--temperature", type=float, metavar="X", help="For generations that name none.")
 @option("--max-tokens", type=int, metavar="N", help="For generations that name none.")
-@option("--heal", is_flag=True, help="Default of generations that do not say: the prompt's last "
-        "tokens are decided anew where its text ends inside one.")
+@option("--heal", is_flag=True, help="Default of generations that do not say: where a prompt's "
+        "text ends inside a token, its last tokens are generated again.")
 @option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for all, "
-        "and take them in order; a run with a log needs it.")
-@option("--early-tools", is_flag=True, help="Call pure tools of an arm before it is known that it "
-        "comes; those of other arms are called in vain.")
+        "and take them in order; a run with a log needs this.")
+@option("--early-tools", is_flag=True, help="Call the pure tools of all branches before it is "
+        "known which branch is taken; the other branches' calls are wasted.")
 @option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
 @option("--full-graph", is_flag=True, help="Fail if a part of PROG.py cannot be compiled, instead "
         "of interpreting it.")
-@option("--source", metavar=_TARGET, help="What a .sgir was compiled from: a run goes on in it "
-        "where the program was not compiled to its end.")
+@option("--source", metavar=_TARGET, help="The source of a .sgir: a run continues in it where the "
+        "compiled part ends.")
 @option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @option("-O", "level", type=click.IntRange(0, 3), metavar="LEVEL", default=1, show_default=True,
         help="Optimization level, 0 to 3. It is for a PROG.py; at -O0 a .sgir asks for equal "
         "texts each time.")
 @option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE", help="Write "
         "the run's timeline in Chrome trace format.")
-@option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Whose @sgc.tool functions it "
-        "may call. That Python is run. Repeatable.")
-@option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Write all that is asked, "
-        "and what comes. It is a new log, and holds prompts and replies.")
-@option("--resume", type=click.Path(path_type=Path), metavar="FILE", help="Go on with a log, or "
-        "begin it. Nothing in it is asked again, no effect is repeated.")
-@option("--retry-effect", is_flag=True, help="With --resume: call a tool again of which the log "
-        "does not tell whether it was done.")
+@option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Whose @sgc.tool functions the "
+        "program may call. That Python is run. Repeatable.")
+@option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Write all requests and "
+        "replies to a new log. It holds prompts.")
+@option("--resume", type=click.Path(path_type=Path), metavar="FILE", help="Continue a log, or "
+        "begin it. No request and no effect in it is repeated.")
+@option("--retry-effect", is_flag=True, help="With --resume: repeat a tool's call if the log does "
+        "not say whether it was done.")
 @option("--skip-effect", is_flag=True, help="With --resume: count such a call as done.")
 @option("--cache-dir", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep replies of "
-        "deterministic requests. They are not asked for again. Else that of SGC_CACHE_DIR, if it "
-        "is set.")
-@option("--no-cache", is_flag=True, help="Keep none, whatever SGC_CACHE_DIR says.")
+        "deterministic requests. Equal requests are then not sent. Without it, the folder in "
+        "SGC_CACHE_DIR, if that is set.")
+@option("--no-cache", is_flag=True, help="Use no cache, whatever SGC_CACHE_DIR says.")
 @option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write every request "
         "and reply, for --replay. The file is a new one.")
 @option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Run on such a file: no "
         "engine, no key, no network.")
-@option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Ask a "
-        "provider nothing that might cost more. Of a job with --resume: in all its runs.")
+@option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Send a "
+        "provider no request that might make the cost exceed this. For a job with --resume: the "
+        "cost of all its runs.")
 @option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Of a provider: dollars "
         "a million tokens by model, as JSON, in place of the table's.")
 @option("--rpm", type=click.FloatRange(min=0, min_open=True), metavar="X", help="Of a provider: "

@@ -52,8 +52,8 @@ def _remember_no_config(ctx: click.Context, _: click.Parameter, value: bool) -> 
 
 _OPTIONS = (
     option("-v", "--verbose", is_flag=True, expose_value=False, is_eager=True,
-           callback=_remember_verbose, help="Say what is read and asked, and the time. On "
-           "stderr."),
+           callback=_remember_verbose, help="Tell which files are read, which engine is asked, and "
+           "times. On stderr."),
     option("--env-file", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
            expose_value=False, is_eager=True, callback=_take_env_files, help="Variables of a file, "
            "such as keys. NAME=VALUE a line, as in a .env, for what the environment lacks. None is "

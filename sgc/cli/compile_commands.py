@@ -19,11 +19,11 @@ KEEPS = (
     "all",
     "main",
     "returns",
-)  # as in `passes/facts/kept_results.py`, which is not imported here, for a fast start
+)  # as in `passes/facts/kept_results.py`, which is not imported here so that the start is fast
 
 for_option = option(
-    "--for", "model", metavar="PROVIDER:MODEL", help="A provider's model that it is to run on: "
-    "which beginnings of prompts are to be kept there is planned (docs/provider_caches.md)."
+    "--for", "model", metavar="PROVIDER:MODEL", help="A provider's model to plan for: which "
+    "prefixes of prompts its cache should keep (docs/provider_caches.md)."
 )  # fmt: skip
 rows_option = option(
     "--rows", type=click.IntRange(min=1), metavar="N", default=1, show_default=True,
@@ -80,8 +80,8 @@ _ESTIMATE_GROUPS = (
 @option("--keep", "kept", type=Choice(KEEPS), default="all", show_default=True,
         help="What a run returns beside the return value: all streams, the main one or "
         "none. Passes drop what nothing needs.")  # fmt: skip
-@option("--allow-no-request", is_flag=True, help="Write the file also where all that was "
-        "compiled ends in the interpreter before it asks a model for anything.")  # fmt: skip
+@option("--allow-no-request", is_flag=True, help="Write the file even if every compiled path ends "
+        "in the interpreter before any request.")  # fmt: skip
 @for_option
 @rows_option
 @common_options
@@ -145,8 +145,8 @@ def opt_command(**options: Any) -> None:
 @option("--rows", type=click.Path(path_type=Path), metavar="FILE",
         help="Predict all rows of a file together.")  # fmt: skip
 @columns_options
-@option("--after-run", type=click.Path(path_type=Path), metavar="LOG", help="The log of a "
-        "run: what was measured beside what its replies lead to expect.")  # fmt: skip
+@option("--after-run", type=click.Path(path_type=Path), metavar="LOG", help="The log of a run: "
+        "show what it measured beside what its replies predict.")  # fmt: skip
 @option("-e", "--engine", metavar="URI", help="Predict for a model provider: openai:MODEL, "
         "anthropic:MODEL. Without it for an engine of ours.")  # fmt: skip
 @option("-m", "--model", metavar="ID_OR_PATH", help="Model of an engine of ours.")

@@ -1,4 +1,4 @@
-"""Completion in shells: its scripts, which click writes, and what is offered for an argument."""
+"""Completion in shells: the scripts, which click writes, and the values offered for an argument."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem, get_completion_class, shell_c
 from sgc.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_SGC_COMPLETE"  # set by the script when it asks what may come
+VARIABLE = "_SGC_COMPLETE"  # set by the script when it asks for completions
 _RC = {
     "bash": ("~/.bashrc", 'eval "$(sgc completion bash)"'),
     "zsh": ("~/.zshrc", 'eval "$(sgc completion zsh)"'),

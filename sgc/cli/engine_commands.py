@@ -25,7 +25,7 @@ from sgc.runtime.engine.names import (
 
 
 def _size(_: click.Context, __: click.Parameter, value: str) -> int:
-    """Bytes, of such as 8GiB or 500MB."""
+    """The bytes of a size such as 8GiB or 500MB."""
     try:
         return size_of(value)
     except ValueError as error:
@@ -33,7 +33,7 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 
 
 def _tls_options(command: Any) -> Any:
-    """Of every command that listens."""
+    """Adds the TLS options, for every command that listens."""
     cert = option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE",
                   aliases=("--ssl-certfile",), help="PEM certificate chain.")  # fmt: skip
     key = option("--tls-key", type=click.Path(path_type=Path), metavar="FILE",
@@ -80,20 +80,20 @@ _SERVE_GROUPS = (
 @option("--max-waiting", type=click.IntRange(min=1), metavar="N", default=8192, show_default=True,
         aliases=("--max-queued-requests",), help="Most that wait; more are told to retry later.")
 @option("--policy", type=Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
-        aliases=("--schedule-policy",), help="Which request runs next: the longest cached prefix, "
-        "depth first, first come first served, random, or of the program with the least left.")
+        aliases=("--schedule-policy",), help="Which request runs next: by longest cached prefix, "
+        "depth first, first come first served, at random, or of the program with the least left.")
 @option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True, help="Compute a "
         "prefix that running requests share once.")
-@option("--lookup/--no-lookup", default=None, help="Guess next tokens: copy what followed the last "
-        "ones before, and let the next step verify it. Without either: on CPUs.")
+@option("--lookup/--no-lookup", default=None, help="Guess next tokens: copy those that followed "
+        "the last tokens earlier, and verify them in the next step. Without either: on CPUs.")
 @option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the model's "
         "computation.")
 @option("--dtype", type=Choice(DTYPES), default="auto", show_default=True, help="Type of numbers.")
 @option("--device", metavar="auto|cpu|cuda[:N]", default="auto", show_default=True, help="Where "
         "the model is computed. auto: on a GPU, if there is one.")
 @option("--attention", type=Choice(ATTENTION), default="auto", show_default=True,
-        aliases=("--attention-backend",), help="What attends on a GPU; auto: the fastest that is "
-        "installed.")
+        aliases=("--attention-backend",), help="The kernels for attention on a GPU; auto: the "
+        "fastest that are installed.")
 @option("--memory-fraction", type=click.FloatRange(0.05, 1.0), metavar="X",
         default=MEMORY_FRACTION, show_default=True,
         aliases=("--gpu-memory-utilization", "--mem-fraction-static"),
@@ -106,8 +106,8 @@ _SERVE_GROUPS = (
 @option("--kv", type=Choice(HELD_AS), default="auto", show_default=True, help="int8: K and V in "
         "eight bits. Twice as many tokens fit. Needs our own kernels.")
 @option("--kv-dir", metavar="DIR", type=click.Path(path_type=Path), help="Keeps prefixes on disk, "
-        "and starts with them. A folder for K and V that no longer fit in memory, and for what is "
-        "there when the engine ends: engines on it start warm.")
+        "and starts with them. A folder for K and V that no longer fit in memory, and for those in "
+        "memory when the engine ends: the next engine starts warm.")
 @option("--kv-dir-size", "kv_dir_bytes", metavar="SIZE", default="8GiB", callback=_size,
         show_default=True, help="How much that folder may hold.")
 @option("--deterministic", is_flag=True, aliases=("--enable-deterministic-inference",), help="A "
@@ -135,10 +135,10 @@ _SERVE_GROUPS = (
         "after SIGTERM.")
 @option("--log-format", type=Choice(FORMATS), default=PLAIN, show_default=True, help="What lines "
         "on stderr are. json: every line is an object.")
-@option("--access-log/--no-access-log", default=None, help="A line for each request. Without "
+@option("--access-log/--no-access-log", default=None, help="Write a line for each request. Without "
         "either: if lines are JSON.")
-@option("--log-prompts", is_flag=True, help="Prompts in the access log; without it, none of their "
-        "text.")
+@option("--log-prompts", is_flag=True, help="Write prompts to the access log; without it, none of "
+        "their text.")
 @option("--otlp", metavar="URL|env", help="Send spans of requests there, over OTLP; env: as "
         "OTEL_EXPORTER_OTLP_ENDPOINT says. Needs sgc[otel].")
 @option("--max-request-seconds", "max_request_s", metavar="SECONDS",
@@ -151,8 +151,9 @@ _SERVE_GROUPS = (
 @option("--max-programs", type=click.IntRange(min=1), metavar="N", default=256, show_default=True,
         help="Most programs that run at once; more are told to retry later.")
 @option("--check", is_flag=True, help="Check the engine's invariants after every step.")
-@option("--ray", metavar="N|FILE", help="So many engines, on actors of Ray. Behind the address of "
-        "--http; or a file that has the number, read again when it changes. Needs sgc[ray].")
+@option("--ray", metavar="N|FILE", help="Start so many engines, on actors of Ray. They are behind "
+        "the address of --http; FILE has the number, and is read again when it changes. Needs "
+        "sgc[ray].")
 @option("--ray-address", metavar="ADDR", help="Of a Ray cluster; auto: of one that runs here. "
         "Without it RAY_ADDRESS, else one is started here.")
 @option("--ray-cpus", type=click.FloatRange(0), metavar="X", help="CPUs that Ray sets aside for "
@@ -200,7 +201,7 @@ def route_command(**options: Any) -> None:
 def doctor_command(**options: Any) -> None:
     """Tells what this machine has for an engine.
 
-    Also what of it is used, and what would help.
+    Also which parts are used, and what would help.
     """
     from sgc.cli.running.doctor import doctor
 

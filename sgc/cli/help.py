@@ -26,7 +26,7 @@ EXIT_CODES = {0: "done", 1: "error", 2: "wrong usage", 130: "interrupted"}
 _GENERAL = "General"
 _COLUMN = 28  # most columns of an option's names
 _DEFAULT = re.compile(r"\[default: [^;\]]*")
-_PLAIN = ("[default: auto", "[default: off")  # what goes without saying in a short help
+_PLAIN = ("[default: auto", "[default: off")  # words that a short help leaves out
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,9 @@ class Choice(click.Choice[str]):
 
 
 class GroupedCommand(click.Command):
-    """A command with groups of options. codes: its exit codes that are its own; what follows a
-    comma is said by `--help-all`. configured: the parameters of which `sgc.toml` has defaults."""
+    """A command with groups of options. codes: the exit codes that only this command has; `--help`
+    leaves out what follows a comma. configured: the parameters whose defaults `sgc.toml` may
+    set."""
 
     context_class = ConfiguredContext
 
@@ -101,7 +102,7 @@ class GroupedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if {"-v", "--verbose"} & {*args}:
-            be_verbose(ctx)  # before what other options have to tell, which are in any order
+            be_verbose(ctx)  # before the errors of other options, which come in any order
         rest = super().parse_args(ctx, args)
         settle(ctx)
         return rest

@@ -21,7 +21,7 @@ from sgc.cli.output.colours import bad, wanted, warning
 from sgc.errors import SgcError, SgcWarning, UsageError, closest
 
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
-EXIT_UNREAD = 128 + signal.SIGPIPE  # as a shell has it of other tools
+EXIT_UNREAD = 128 + signal.SIGPIPE  # as shells report it of other tools
 EXIT_SOME_FAILED, EXIT_BUDGET = 100, 101  # of `sgc run --rows`
 
 

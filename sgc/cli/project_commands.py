@@ -52,16 +52,16 @@ def new_command(folder: Path) -> None:
         "this in their name.")
 @option("-n", "--limit", type=click.IntRange(min=1), metavar="N", aliases=("--filter-first-n",),
         help="Only the first N.")
-@option("--asserts", type=click.Path(path_type=Path), metavar="FILE.py", help="Python whose "
-        "functions `python` calls. It is run; a file of tests names no code.")
+@option("--asserts", type=click.Path(path_type=Path), metavar="FILE.py", help="A file of Python "
+        "functions, which `python` calls. It is run; a file of tests names no code.")
 @option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Whose @sgc.tool functions the "
         "program may call. That Python is run. Repeatable.")
 @option("-m", "--model", metavar="ID_OR_PATH", aliases=("--model-path",), help="A model to start: "
         "a folder, a Hugging Face id. Without it the demo model.")
 @option("-e", "--engine", metavar="URI", aliases=("--provider",), shell_complete=engines,
         help="Or who is asked: openai:MODEL, grpc://HOST:PORT. As for sgc run.")
-@option("--judge", metavar="URI|MODEL", aliases=("--grader",), help="Who answers for llm-rubric. "
-        "An engine's address or a model; else the one that is tested.")
+@option("--judge", metavar="URI|MODEL", aliases=("--grader",), help="Who judges for llm-rubric. An "
+        "engine's address or a model; else the tested model.")
 @option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
 @option("-t", "--temperature", type=float, metavar="X", help="For generations that name none.")
 @option("--max-tokens", type=int, metavar="N", help="For generations that name none.")
@@ -104,13 +104,13 @@ test_command.__test__ = False  # type: ignore[attr-defined]  # pytest takes it f
 @click.argument("target", metavar="PROG.py[:FUNCTION]", shell_complete=program_files)
 @option("-a", "--arg", "single_args", multiple=True, metavar="NAME=VALUE", help="One argument of "
         "the first run; the page has a form for them. Repeatable.")
-@option("--args", "json_args", metavar="JSON|@FILE", help="They as a JSON object.")
+@option("--args", "json_args", metavar="JSON|@FILE", help="Such arguments as a JSON object.")
 @option("-m", "--model", metavar="ID_OR_PATH", aliases=("--model-path",), help="A model to start: "
         "a folder, a Hugging Face id. Without it the demo model.")
 @option("-e", "--engine", metavar="URI", shell_complete=engines, help="Or who is asked: "
         "openai:MODEL, grpc://HOST:PORT. As for sgc run.")
-@option("--seed", type=int, default=1, show_default=True, help="Of every version, so that equal "
-        "requests have equal replies.")
+@option("--seed", type=int, default=1, show_default=True, help="The seed of every version, so that "
+        "equal requests have equal replies.")
 @option("-t", "--temperature", type=float, metavar="X", help="Default of generations that name "
         "none.")
 @option("-n", "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Likewise.")

@@ -1,6 +1,6 @@
-"""Building a program's nodes: the operands of Python values, and each node at the user's line.
+"""Builds a program's nodes from Python values, each at the user's line.
 
-What a node is for, and when it runs, is a session's (`core/session.py`).
+The session decides what a node is for and when it runs (`core/session.py`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Building(ABC):
         return _LITERAL_TYPES.get(type(value), types.JSON)
 
     def operands(self, value: Any) -> Operand:
-        """The operand of a field that takes several values: from one text, or from a sequence."""
+        """The operand of a field that takes several values, made from one text or a sequence."""
         if not isinstance(value, (str, list, tuple, set, frozenset)):
             raise UsageError(
                 f"expected a text or a list of them, found {value!r}", where=str(user_loc() or "")

@@ -14,8 +14,8 @@ from sgc.errors import UsageError
 
 @dataclass(slots=True)
 class _Call:
-    """path: its place among the calls. heal: None is the run's default. ahead: tokens that its
-    generations request at once from providers that bill each request; 0: only their own.
+    """path: its place among the calls. heal: None is the run's default. ahead: tokens that one
+    request asks for from providers that bill each request; 0: only those of its own generation.
     """
 
     path: str
@@ -40,7 +40,8 @@ class CallStack:
     ) -> Iterator[str]:
         """Enters a call of a function; yields its path, from which seeds are derived.
 
-        heal: None inherits the caller's. path: of a mapped call, which the caller does not count.
+        heal: None inherits the caller's. path: of a mapped call, which is not in the caller's
+        count.
         """
         self.refuse_other_threads(name)
         if not path and not self._calls:
@@ -62,7 +63,7 @@ class CallStack:
 
     @property
     def ahead(self) -> int:
-        """Tokens that the running function's generations request at once; 0: only their own."""
+        """Tokens that one request of the running function asks for; 0: only its generation's."""
         return self._calls[-1].ahead if self._calls else 0
 
     def next_map(self) -> tuple[str, int]:

@@ -1,6 +1,6 @@
 """A tool's failure as the program's handlers see it: an exception with the same classes.
 
-It has only a class and a message, because a log, and so a resumed run, has no more of it. Its
+The exception has only a class and a message, because a log, and so a resumed run, has no more. Its
 cause is the tool's own exception, if that was raised in this process.
 """
 
@@ -68,7 +68,7 @@ def made_told(
 
 
 def _solid(made: type, why: str) -> Any:
-    """An object of an exception's class, as the C code makes it that the class derives from."""
+    """An object of an exception's class, made by the C code of the class that it derives from."""
     of_pydantic = next((each for each in made.__mro__ if each.__module__ == _PYDANTIC), None)
     if of_pydantic is not None:
         return of_pydantic.__new__(made, why, [])  # type: ignore[call-overload]
@@ -94,11 +94,11 @@ def can_be_one(classes: tuple[type, ...]) -> bool:
     return not any(issubclass(each, BaseExceptionGroup) for each in classes)
 
 
-_TRIED = "__sgc_tried__"  # what classes have that only `can_be_one` makes
+_TRIED = "__sgc_tried__"  # attributes of classes that only `can_be_one` makes
 
 
 def are_one(classes: tuple[type, ...]) -> bool:
-    """Whether a class that there is derives from all of these: code of a graph makes no others."""
+    """Whether an existing class derives from all of these: code of a graph makes no new classes."""
     first, *others = classes
     left, seen = [first], {first}
     while left:

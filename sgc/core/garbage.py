@@ -14,8 +14,9 @@ _before = gc.get_threshold()
 
 @contextmanager
 def fewer_collections(n_objects: int) -> Iterator[None]:
-    """Inside, on any thread, a collection begins after `n_objects` new objects, not the 700 of
-    Python: for work that makes many objects which stay, and few cycles. The largest number holds.
+    """Within the block, on any thread, a collection begins after `n_objects` new objects, not after
+    Python's 700: for work that makes many objects which stay, and few cycles. Of several blocks,
+    the largest number holds.
     """
     _change(_asked.append, n_objects)
     try:

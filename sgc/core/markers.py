@@ -7,7 +7,7 @@ noncharacters, which no text contains; between them are digits.
 There are two styles, and a program is traced with both. Any operation that changes texts changes a
 long marker: it is longer than most cuts, begins and ends with white space, and holds both cases,
 punctuation and characters that normalization replaces. So an operation that no hook sees breaks the
-long marker or makes the two graphs differ; both are errors.
+long marker or makes the two graphs differ, and either is an error.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ class _OwnModules(dict[str, bool]):
 
 
 MAX_MODULES = 4096
-# Looked at for each call that a trace sees, before the frame's code: reading that is audited.
+# Read for each call that a trace sees, before the frame's code, whose reads are audited.
 IS_OWN = _OwnModules()
 F = TypeVar("F", bound=Callable[..., Any])
-_outermost: set[int] = set()  # ids of code objects: hashing one would read all of it
+_outermost: set[int] = set()  # ids of code objects, since hashing a code object reads all of it
 _runners: set[str] = set()  # their modules
 
 
@@ -91,8 +91,8 @@ def user_loc_of(frame: FrameType) -> Loc:
 
 
 def _loc(code: CodeType, line: int) -> Loc:
-    """A line with its function's name: some Pythons run a comprehension as a function of its own,
-    whose name is left out."""
+    """A line with its function's name. The name of a comprehension, which some Pythons run as a
+    function of its own, is left out."""
     names = code.co_qualname.split(".")
     while len(names) > 2 and names[-1] in COMPREHENSIONS:
         del names[-2:]  # with its `<locals>`
@@ -109,8 +109,8 @@ def innermost_user_loc(error: BaseException) -> Loc | None:
 
 
 def _is_generated(code: CodeType) -> bool:
-    """Whether `dataclasses` has made a function: no line of the user's is in it, but the one that
-    calls it is."""
+    """Whether `dataclasses` has made a function: it has no line of the user's, but its caller
+    has."""
     return code.co_filename == "<string>" and code.co_qualname.startswith("__create_fn__.")
 
 
@@ -151,7 +151,7 @@ def is_users(frame: FrameType) -> bool:
 def is_of_users(module: str, file: str) -> bool:
     """Whether a module is the user's code, by its name and its file."""
     root = module.partition(".")[0]
-    if root in _OURS or root.startswith("namedtuple_"):  # collections names its code so
+    if root in _OURS or root.startswith("namedtuple_"):  # the name that collections gives its code
         return False
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
 
@@ -178,7 +178,7 @@ MAX_OWN_TEXTS = 10_000
 
 
 def own_texts(python: FunctionType) -> Iterator[str]:
-    """The text objects of a function: first its constants, then those in the globals it reads."""
+    """The text objects of a function: its constants, then those in the globals that it reads."""
     seen: set[int] = set()
     found: deque[Any] = deque([python])
     for _ in range(MAX_OWN_TEXTS):
@@ -196,7 +196,7 @@ def _inside(item: Any) -> Iterator[Any]:
     """The objects to search next: a function's code and globals, or a container's items."""
     if isinstance(item, FunctionType):
         if not is_of_users(item.__globals__.get("__name__", ""), item.__code__.co_filename):
-            return  # `gen`, say: its texts are not the program's
+            return  # such as `gen`, whose texts are not the program's
         yield item.__code__
         yield from (item.__globals__.get(name) for name in item.__code__.co_names)
     elif isinstance(item, CodeType):

@@ -140,17 +140,17 @@ class Session(Building):
         return None
 
     def late(self, state: Stream, name: object, is_set: bool = False) -> Late | None:
-        """What knows a name that is known only at run time, or that may be one that is; None for
-        another. A choice's texts are known where it is read; is_set: where it is set, it is one
-        name."""
+        """The object for a name that is known only at run time, or that may equal such a name; None
+        for other names. A choice has several texts where it is read; is_set: where it is set, it is
+        one name."""
         return None
 
     def refuse_late(self, state: Stream, what: str) -> None:
-        """Stops a trace where all variables of a stream are needed, if it has such names."""
+        """Stops a trace that needs all variables of a stream, if the stream has such names."""
         return None
 
     def late_names(self, state: Stream) -> Operand | None:
-        """The operand for a stream's variables of such names; None if it has none."""
+        """The operand for a stream's variables with such names; None if the stream has none."""
         return None
 
     @abstractmethod
@@ -270,8 +270,8 @@ class Session(Building):
         raise NotImplementedError
 
     def large_fork(self, stream: Any, size: int) -> Any:
-        """A fork as one into a number of streams known only at run time; None if it is none. A
-        trace makes it so where exploring each of many children takes too long."""
+        """A fork treated as one into a number of streams known only at run time; None if it is not
+        treated so. A trace does this where exploring each of many children takes too long."""
         return None
 
     def note_size(self, size: Any) -> frozenset[str]:

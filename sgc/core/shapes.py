@@ -122,7 +122,7 @@ def _of_list(args: tuple[Any, ...], depth: int) -> Schema | None:
 
 def _of_tuple(args: tuple[Any, ...]) -> Schema | None:
     """The schema of a tuple of texts, numbers and bools, as an item or value of data; None for any
-    other. No keyword of JSON's schemas says as much."""
+    other tuple. JSON Schema has no keyword for tuples."""
     parts = [
         of_annotation(each, 1) if each in _SCALARS or typing.get_origin(each) is tuple else None
         for each in args
@@ -156,19 +156,19 @@ def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
 
 
 def is_model(kind: Any) -> bool:
-    """Whether a class is a model of pydantic's, which is not imported for that."""
+    """Whether a class is a model of pydantic's; does not import pydantic."""
     base: Any = getattr(sys.modules.get("pydantic"), "BaseModel", None)
     is_known = base is not None and hasattr(base, "model_validate_json")  # not of version 1
     return is_known and isinstance(kind, type) and issubclass(kind, base)
 
 
 def _fields(kind: Any) -> list[str] | None:
-    """The names of the fields of a dataclass or model; None of another class, and of one whose
-    objects have more."""
+    """The names of the fields of a dataclass or model; None for other classes, and for classes
+    whose objects have more than their fields."""
     if is_model(kind):
         return list(kind.model_fields)
     if not dataclasses.is_dataclass(kind) or kind.__eq__ is object.__eq__:
-        return None  # compared by its identity, as no copy is
+        return None  # compared by identity, which no copy has
     above: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
     if any("__slots__" in vars(each) for each in above[:-1]):
         return None
@@ -202,7 +202,7 @@ def classes_in(annotation: Any, depth: int = 0) -> Iterator[type]:
 
 
 def _is_required(annotation: Any, name: str, hint: Any) -> bool:
-    """Whether a key is required; if annotations are texts, the class itself does not know it."""
+    """Whether a key is required; a class whose annotations are texts does not know this itself."""
     if typing.get_origin(hint) in _PART_OF_TYPED_DICT:
         return typing.get_origin(hint) is typing.Required
     return name in annotation.__required_keys__

@@ -29,14 +29,14 @@ class TraceStop(BaseException):
 
 
 def stop(message: str, hint: str = INTERPRET, is_late: bool = False) -> NoReturn:
-    """Ends the trace with an error at the user's line. is_late: what was traced before may be wrong
-    already."""
+    """Ends the trace with an error at the user's line. is_late: what was traced before may already
+    be wrong."""
     raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint), is_late)
 
 
 @contextmanager
 def told_at(loc: Loc | None) -> Iterator[None]:
-    """What is found when the program has run is told at its own place, as no line of it runs."""
+    """Errors raised inside, after the program has run, name this place: no line of it runs."""
     try:
         yield
     except TraceStop as stopped:

@@ -52,13 +52,13 @@ class Namer:
 
 
 def symbol_in(value: Any) -> Symbol | None:
-    """The symbol that an abstract value stands for; None for all others, also for an object of the
-    user's that has an attribute of this name."""
+    """The symbol that an abstract value stands for; None for all other values, even for a user's
+    object that has an attribute of this name."""
     found = getattr(value, "symbol", None)
     return found if type(found) is Symbol else None
 
 
 def has_symbol(value: Any) -> bool:
-    """Whether a value is abstract, and no object of the user's with an attribute of this name."""
+    """Whether a value is abstract, not merely a user's object with an attribute of this name."""
     found = getattr(value, "symbol", value)
     return found is not value and (found is None or type(found) is Symbol)

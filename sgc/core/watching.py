@@ -32,9 +32,9 @@ def unwatched() -> Iterator[None]:
 
 
 def unhooked(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs a function of this package, which calls no code of the user's, without this thread's
-    trace and profile functions: these would be called for each of its calls, and see nothing.
-    Those of others, such as a debugger's and a profiler's, stay.
+    """Runs a function of this package, which calls no code of the user's, without this package's
+    trace and profile functions, which would be called for each of its calls and see nothing. Those
+    of others, such as a debugger's or a profiler's, stay.
     """
 
     @functools.wraps(function)

@@ -286,7 +286,7 @@ def _refuse_name() -> NoReturn:
     )
 
 
-# A marker in a `repr`, which may have escaped it.
+# A `repr` may have escaped a marker in it.
 _MARKER = re.compile(rf"(?:{OPEN}|\\ufdd0)[0-9]+(?:{CLOSE}|\\ufdd1)")
 
 

@@ -1,6 +1,6 @@
 """The methods by which a `select` takes a choice: the built-in ones, and a base class for others.
 
-Programs name a built-in method and the executor computes it; called directly, it does what
+Programs name a built-in method and the executor computes it; called directly, a method does what
 SGLang's does.
 """
 

@@ -74,12 +74,13 @@ class ProgramStateGroup(Generic[S]):
         does not have, becomes a list of their values, in order; a name that the trunk has keeps
         its value, with a warning. concate_and_append: their texts are appended in order. first
         and k_of_n: waits until one child, or k children, have ended and meet the predicate
-        `when(child)`; gathers only their names, and cuts off the others: their requests are
+        `when(child)`; gathers only their names, and cuts off the other children: their requests are
         cancelled, and using them is an error. If too few meet it, the run ends with JoinFailed.
 
-        kv: of concate_and_append. approximate: our engine takes the children's texts as each was
-        computed, beside the others, and computes nothing of them again (parallel context windows,
-        docs/joined_contexts.md): what follows sees all of them, and they do not see each other.
+        kv: of concate_and_append. approximate: our engine reuses the children's texts as each was
+        computed, beside the others, and computes none of them again (parallel context windows,
+        docs/joined_contexts.md): the text that follows attends to all of them, and they do not
+        attend to each other.
         """
         if kv not in ("exact", "approximate") or (kv != "exact" and mode != "concate_and_append"):
             raise UsageError(

@@ -69,7 +69,7 @@ def tested(state: Stream, when: When) -> Any:
 
 def refuse_test() -> NoReturn:
     raise UsageError(
-        "the predicate of a join gives something else than True or False",
+        "the predicate of a join returns something other than True or False",
         where=here(),
         hint='compare, as in when=lambda f: f["x"] == "yes"',
     )

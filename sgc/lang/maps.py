@@ -1,7 +1,7 @@
 """`sgc.map`: calls a program once for each item of a list, a bounded number at a time.
 
-When interpreted, each call is a run of its own, within the run that maps (`interpreter/maps.py`).
-`tracing/maps.py` says how maps are traced.
+In an interpreted program, each call is a run of its own, within the calling run
+(`interpreter/maps.py`). `tracing/maps.py` says how maps are traced.
 """
 
 from __future__ import annotations

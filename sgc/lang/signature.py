@@ -36,8 +36,8 @@ class Parameter:
     """One parameter.
 
     is_typed: its type is certain, not just assumed to be text. is_annotated: its type is from an
-    annotation, not from the default, so arguments must have it. is_static: its type is none that a
-    compiled program has, so its value must be known when compiling. schema: of its data, from its
+    annotation, not from the default, so arguments must have it. is_static: compiled programs have
+    no such type, so its value must be known when compiling. schema: of its data, from its
     annotation, as JSON text; compiled programs check it, interpreted ones do not. classes: of the
     objects in it.
     """
@@ -72,7 +72,7 @@ class Parameter:
 
     @property
     def has_data(self) -> bool:
-        """Whether the default is data that no operand is; its schema has it then."""
+        """Whether the default is data that no operand can hold; the schema then holds it."""
         is_empty = isinstance(self.default, list) and not self.default
         return bool(self.schema) and type(self.default) in (list, dict) and not is_empty
 
@@ -95,7 +95,7 @@ class Signature:
 
     @property
     def optional(self) -> frozenset[str]:
-        """The parameters of data whose default is None or data: its value may say more than its
+        """The parameters of data whose default is None or data: a value may say more than the
         type."""
         found = (each for each in self.parameters if each.schema and each.has_default)
         return frozenset(each.name for each in found if each.default is None or each.has_data)
@@ -163,7 +163,7 @@ class Signature:
     def types_of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Type]:
         """Types, from the rows, of parameters that have none from an annotation or a default.
 
-        Only of parameters whose values have one type in all rows. Text is left out, as it is
+        Only for parameters whose values have one type in all rows. Text is left out, as it is
         assumed anyway, unless the default is None.
         """
         rows, found = tuple(rows), {}
@@ -245,15 +245,15 @@ def type_of(value: Any) -> Type | None:
 
 
 def _has_others(parameter: Parameter, rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of its values, such as one from a JSON file, has lists in place of tuples, or
-    dicts in place of objects."""
+    """Whether a value of the parameter, for example from a JSON file, has lists in place of tuples,
+    or dicts in place of objects."""
     schema, name = json.loads(parameter.schema), parameter.name
     values = (lowered(row[name], schema, takes_data=False) for row in rows if name in row)
     return any(misfit(value, schema) is not None for value in values)
 
 
 def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of its values has no type that a parameter can have."""
+    """Whether a value of the parameter has no type that a parameter can have."""
     return any(type_of(row[name]) is None for row in rows if name in row)
 
 

@@ -37,7 +37,7 @@ def fork_error(size: Any) -> ForkError:
 class ProgramState(Stream):
     """A stream of prompt text, and the names set on it.
 
-    `s += x` appends text or an expression; `s["name"]` is what a generation gave. Made by
+    `s += x` appends text or an expression; `s["name"]` is the result of a generation. Made by
     running a function, by `fork` and by `copy`; not by hand. Reading waits for generations
     under way, and raises the error that ended the run if one did.
     """
@@ -140,8 +140,8 @@ class ProgramState(Stream):
         generated: Mapping[str | None, Symbol],
         unsure: Collection[str | None],
     ) -> None:
-        """Makes this a child of a stream that had these roles open, this generated, and these names
-        that may not be set."""
+        """Makes this a child of a stream with these open roles, this last generation, and these
+        names that may not be set."""
         self._unsure = set(unsure)
         self._is_child = True
         self.roles = list(roles)

@@ -101,7 +101,7 @@ class Tool:
         return session.read(symbol)
 
     def unfit(self, why: str) -> str:
-        """What is told of arguments that the tool does not take."""
+        """The error for arguments that the tool does not take."""
         return f"the tool {self.name!r} is {self.signature}: {why}"
 
     def _check_arguments(
@@ -153,7 +153,7 @@ class Tool:
             return canonical(checked(value, self.type))
         except (TypeError, ValueError) as error:
             raise UsageError(
-                f"on_error of the tool {self.name!r} is no {self.type}, as it gives: {error}",
+                f"on_error of the tool {self.name!r} is no {self.type}, which it returns: {error}",
                 where=self.where,
             ) from error
 

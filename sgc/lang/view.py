@@ -1,4 +1,4 @@
-"""SGLang's stream executor as outside code reads it, on top of our states."""
+"""SGLang's stream executor, as far as outside code reads it, on top of our states."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The order of a table's fields, row by row: greedy group recursion.
 
-After "Optimizing LLM Queries in Relational Data Analytics Workloads" (Liu et al., MLSys 2025): of
-all values take the one that rows should most begin with, by its length squared times the rows that
-have it, less one; those rows go on without that column, the others with all of them. Rows that
-share nothing more have the columns in one order for all, those that save most first. Counts are
-kept up to date instead of made anew, so a table takes about n log n for each pair of columns.
+After "Optimizing LLM Queries in Relational Data Analytics Workloads" (Liu et al., MLSys 2025):
+choose the value that gains most as the first field: the highest product of its squared length and
+the number of its rows less one. Its rows go on without that column, the other rows with all
+columns. Rows that share nothing more have the columns in one common order, those that save most
+first. Counts are kept up to date instead of made anew, so a table takes about n log n for each pair
+of columns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sgc.passes.changing.reorder_fields import Table
 from sgc.planning.tree import n_chars, saved_chars
 from sgc.runtime.executor.ops.handlers import as_text
 
-# Each is a program of its own; rows that would have a rarer order have the one for all.
+# Each order is a program of its own; rows with a rarer order get the fixed order.
 MAX_ORDERS = 64
 
 Order = tuple[int, ...]
@@ -30,8 +31,8 @@ Cells = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class FieldOrders:
-    """orders: for each row, numbers of its fields. Of all_chars of the table, so many are shared
-    by rows that stand side by side, as the fields were and as they are ordered."""
+    """orders: for each row, the numbers of its fields. all_chars: of the table; saved_before,
+    saved_after: those that adjacent rows share, before and after ordering."""
 
     fields: tuple[str, ...]
     orders: tuple[Order, ...]
@@ -40,7 +41,7 @@ class FieldOrders:
     saved_after: int
 
     def report(self, n_shown: int = 4) -> list[str]:
-        """What it gains, and the orders that most rows have."""
+        """A report of the gain, and of the orders that most rows have."""
         before, after = (
             saved / max(1, self.all_chars) for saved in (self.saved_before, self.saved_after)
         )
@@ -59,7 +60,7 @@ class FieldOrders:
 
 
 def order_fields(table: Table, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> FieldOrders:
-    """The best of three for these rows: as they are, one order for all, greedy group recursion."""
+    """The best of three orders: the given one, one for all rows, greedy group recursion."""
     cells = table_cells(table, graph, rows)
     n_columns = len(table.fields)
     given = [tuple(range(n_columns))] * len(rows)
@@ -95,7 +96,7 @@ def _literal(operand: Operand) -> Any:
 
 
 def fixed_order(cells: Cells, n_columns: int) -> Order:
-    """One order for all rows: columns by what rows of equal values save in them."""
+    """One order for all rows: columns by how much rows with equal values save in them."""
     saved = [
         sum((n - 1) * len(text) for text, n in Counter(row[column] for row in cells).items())
         for column in range(n_columns)
@@ -121,8 +122,8 @@ def group_recursion(cells: Cells, n_columns: int) -> list[Order]:
 
 
 def _groups(cells: Cells, left: dict[int, None], columns: Order) -> list[tuple[int, list[int]]]:
-    """Columns and the rows that have one value in it, what saves most first; takes them from the
-    rows that are left."""
+    """Pairs of a column and the rows that share a value in it, the largest saving first; removes
+    these rows from those left."""
     having: dict[tuple[int, str], list[int]] = defaultdict(list)
     for row in left:
         for column in columns:

@@ -19,7 +19,7 @@ from sgc.runtime.executor.ops.handlers import as_text
 
 Pieces = tuple[str, ...]
 
-# Of one row; what lies beyond is not looked at, which only makes the plan know less.
+# Of one row; what lies beyond is ignored, so that the plan only knows less.
 MAX_NODES = 2_000
 MAX_PROMPTS = 64
 MAX_CALLS = 256
@@ -31,8 +31,8 @@ UNKNOWN: Any = object()
 class Known:
     """What is known of a row: the beginning of each of its prompts, in the program's order.
 
-    later_chars: of constants and arguments that follow something generated; generated_tokens: at
-    most generated on the path that is known, a select's choices counted as such.
+    later_chars: characters of constants and arguments after something generated; generated_tokens:
+    the most tokens generated on the known path, a select's choices included.
     """
 
     prompts: tuple[Pieces, ...]
@@ -42,7 +42,7 @@ class Known:
 
 @dataclass(slots=True, eq=False)
 class _State:
-    """A stream state: a link to the one before and the piece since; closed behind the unknown."""
+    """A stream state: a link to the state before, and a piece; closed after unknown text."""
 
     before: _State | None
     piece: str = ""
@@ -101,10 +101,10 @@ class _Walk:
                 self._step(node, values)
             last = block.nodes[-1]
             if last.op == "return":
-                return  # what was never asked with is no prompt
+                return  # text that no request used is no prompt
             block = _next(blocks, last, values)
         for state in [value for value in values.values() if type(value) is _State]:
-            self._close(state)  # a decision: this much is common to all paths
+            self._close(state)  # a decision: all paths have this much in common
 
     def _step(self, node: Node, values: dict[str, Any]) -> None:
         if node.op in _EXTENDS:
@@ -138,7 +138,7 @@ class _Walk:
         values[node.results[0].name] = _State(None, is_closed=True)
 
     def _ask(self, node: Node, values: dict[str, Any]) -> None:
-        """A node whose results nobody knows: the prompt of its stream ends here."""
+        """A node whose results are unknown: the known prompt of its stream ends here."""
         stream = self.streams.get(id(node))
         if stream is not None:
             self._close(values[stream])
@@ -193,7 +193,7 @@ def _defaults(graph: Graph) -> dict[str, Any]:
 
 
 def _next(blocks: Mapping[str, Block], last: Node, values: dict[str, Any]) -> Block | None:
-    """The block that a terminator goes on with; None where that is not known."""
+    """The block that a terminator leads to; None if that is not known."""
     if last.op == "jump":
         block = blocks[last.text("target")]
         args = last.get("args")
@@ -226,7 +226,7 @@ def _value(operand: Operand, values: Mapping[str, Any]) -> Any:
 
 
 def _given(name: str, make: Callable[[Node, Any], Any]) -> Callable[[Node, Mapping[str, Any]], Any]:
-    """The value of an op of one operand, unknown where that is, or where the op fails."""
+    """The value of an op of one operand; unknown if the operand is, or if the op fails."""
 
     def value(node: Node, values: Mapping[str, Any]) -> Any:
         found = _value(node.get(name), values)
@@ -234,7 +234,7 @@ def _given(name: str, make: Callable[[Node, Any], Any]) -> Callable[[Node, Mappi
             return UNKNOWN
         try:
             return make(node, found)
-        except Exception:  # the run fails there too, and tells it with the user's line
+        except Exception:  # the run fails there too, with an error that names the user's line
             return UNKNOWN
 
     return value
@@ -263,7 +263,7 @@ _VALUES: Mapping[str, Callable[[Node, Mapping[str, Any]], Any]] = {
     "record": _record,
 }
 
-# What a template puts around a role is left to the model; that it is there is what counts.
+# The template's text around a role depends on the model; here it only matters that it is there.
 _EXTENDS: Mapping[str, Callable[[Node, Mapping[str, Any]], Any]] = {
     "const": lambda node, _: node.text("text"),
     "append": _given("value", lambda _, value: as_text(value)),

@@ -18,9 +18,9 @@ from sgc.planning.known import Known, Reader
 from sgc.planning.tree import Key, common_chars, depth_first, n_chars, saved_chars
 from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
 
-# Where an order saves less a row, no more than a token or two, rows stay as they are given.
+# If an order saves less per row than this, a token or two, rows keep the given order.
 MIN_SAVED_CHARS = 8
-_END = "\0"  # of a prompt, where a row's key goes on with the next
+_END = "\0"  # of a prompt; the row's key then continues with its next prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _size(row: Known, shared: int) -> RowSize:
 
 
 def _keys(rows: Sequence[Known]) -> list[Key]:
-    """Each row's prompts in one key, those first that rows share most of."""
+    """Each row's prompts as one key, the prompts that rows share most first."""
     n_most = max((len(row.prompts) for row in rows), default=0)
     columns = sorted(range(n_most), key=lambda column: -_saved_in(rows, column))
     return [
@@ -118,6 +118,6 @@ def _saved_in(rows: Sequence[Known], column: int) -> int:
 
 
 def _saved_by_order(keys: Sequence[Key]) -> int:
-    """What rows that stand side by side save, beyond what all of them have in common."""
+    """What adjacent rows save, beyond what all rows have in common."""
     in_all = common_chars(min(keys), max(keys))
     return saved_chars(keys) - (len(keys) - 1) * in_all

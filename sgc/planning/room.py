@@ -1,9 +1,9 @@
 """How many rows of a planned batch may be under way: as many as fit the engine's pool at once.
 
 A row that is under way keeps what it has computed only while there is room: between two of its
-requests nothing holds it. So rows start while what all of them need fits most of the pool; the
-rest is for what rows that are over have left, which goes first. How many tokens a row takes is
-estimated from its text, and then from what rows that are over have taken.
+requests nothing holds it. So rows start while all of them together fit most of the pool; the rest
+holds what finished rows have left in the cache, which is evicted first. The number of tokens of a
+row is estimated from its text, and later from the tokens of finished rows.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from sgc.runtime.executor.run.record import RunResult
 if TYPE_CHECKING:
     from sgc.planning.plan import RowSize  # makes plans; a batch without one needs none
 
-# Until a row is over: few characters for a token, so that too few rows start, not too many.
+# Until a row has finished: few characters per token, so that too few rows start, not too many.
 FIRST_CHARS_PER_TOKEN = 2.0
 PART_OF_POOL = 0.75
-_SPARE = 1024  # rows that are over, in the heap of paths
+_SPARE = 1024  # finished rows that are still in the heap of paths
 
 
 Sizes = Sequence["RowSize"] | Mapping[int, "RowSize"]
 
 
 class Room:
-    """Rows under way; lives on one loop. sizes: by row, of those that may enter; None without a
-    plan. pool_tokens: None where the backend tells of no pool."""
+    """Rows under way; lives on one loop. sizes: of the rows that may enter; None without a plan.
+    pool_tokens: None if the backend reports no pool."""
 
     def __init__(self, max_rows: int, sizes: Sizes | None, pool_tokens: int | None) -> None:
         self._max_rows = max_rows
         self._sizes = sizes
         self._limit = PART_OF_POOL * pool_tokens if pool_tokens and sizes is not None else None
         self._inside: set[int] = set()
-        self._paths: list[tuple[int, int]] = []  # a heap; who has left is found at its top
+        self._paths: list[tuple[int, int]] = []  # a heap; rows that left go at its top
         self._own_chars = self._generated = 0  # of the rows inside
-        self._n_chars = self._n_tokens = 0  # of prompts of rows that are over
+        self._n_chars = self._n_tokens = 0  # of prompts of finished rows
         self._n_may, self._n_generated = 0, 0  # tokens they could generate, and did
         self._changed = asyncio.Event()
 
@@ -57,7 +57,7 @@ class Room:
                 heapq.heapify(self._paths)
 
     def leave(self, row: int) -> None:
-        """A row is over; what a dict says of its size is removed."""
+        """A row has finished; removes its size if sizes are in a dict."""
         self._inside.remove(row)
         self._count(row, -1)
         if isinstance(self._sizes, dict):
@@ -65,8 +65,8 @@ class Room:
         self._changed.set()
 
     def learn(self, row: int, result: RunResult) -> None:
-        """What a row that is over has taken. Of prompts whose text is a backend's own matter
-        (media), the characters are too few: the estimate is then too careful."""
+        """Learns from a finished row's tokens. Prompts with media have fewer characters than their
+        tokens suggest: the estimate is then too cautious."""
         if self._limit is None:
             return
         for request in result.requests:
@@ -90,7 +90,7 @@ class Room:
         return self._tokens(n_chars) + self._share_generated * n_generated <= self._limit
 
     def _longest_path(self) -> int:
-        """Of the rows inside: what they share with rows before them, which may be over."""
+        """The longest prefix that a row inside shares with the one before, maybe a finished one."""
         while self._paths and self._paths[0][1] not in self._inside:
             heapq.heappop(self._paths)
         return -self._paths[0][0] if self._paths else 0
@@ -102,8 +102,8 @@ class Room:
 
     @property
     def _share_generated(self) -> float:
-        """Of the tokens that rows may generate, those that they do; more than one where the way
-        that is known leaves generations out."""
+        """The share of the tokens rows may generate that they do generate; above 1 if the known
+        path leaves generations out."""
         return self._n_generated / self._n_may if self._n_may else 1.0
 
     def _count(self, row: int, sign: int) -> None:

@@ -1,6 +1,6 @@
 """A row's prompts as one short text: rows sorted by it are in depth-first order of their prompts.
 
-It is for rows that no process holds all of, which a distributed sort puts in order. The whole plan
+It is for rows that no single process holds, which a distributed sort puts in order. The whole plan
 (`plan.py`) compares all rows; here a row is read alone, so its prompts stay in the program's order.
 """
 
@@ -14,7 +14,7 @@ from sgc.ir.graph import Graph
 from sgc.planning.known import Reader
 from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
 
-MAX_CHARS = 2048  # of a key: what comes later in a row's prompts does not move it
+MAX_CHARS = 2048  # of a key: later text of a row's prompts does not affect the order
 _SHOWN = 64  # characters of a piece that are in the key as they are
 _DIGEST_BYTES = 8
 _PIECE_END, _PROMPT_END = "\x01", "\x00"

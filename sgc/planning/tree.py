@@ -2,8 +2,8 @@
 
 A key is a row's text as a tuple of pieces. Pieces that rows share are mostly the same objects, so
 sorting keys costs far less than their characters; the tree is then read off the sorted keys and
-what neighbours have in common, in linear time. Where equal text was cut differently, less is seen
-to be shared than is.
+what neighbours have in common, in linear time. If equal texts were cut differently, the tree
+underestimates what is shared.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def n_chars(key: Key) -> int:
 
 
 def saved_chars(keys: Sequence[Key]) -> int:
-    """What is computed once instead of again and again: characters of all keys less the tree's."""
+    """The characters that are not computed again: those of all keys less those of the tree."""
     return sum(common_chars(a, b) for a, b in pairwise(sorted(keys)))
 
 
@@ -71,7 +71,7 @@ def depth_first(keys: Sequence[Key]) -> list[int]:
 
 
 def _tree(rows: Sequence[int], depths: Sequence[int]) -> _Node:
-    """rows: sorted by key; depths: what each has in common with the one before, from the second."""
+    """rows: sorted by key; depths: what each, from the second on, shares with the one before."""
     stack = [_Node(0, rows[0], [rows[0]])]
     for row, depth in zip(rows[1:], depths, strict=True):
         top = stack[-1]

@@ -1,4 +1,4 @@
-"""A function traced, checked and optimized: a program of it."""
+"""Makes a program of a function: traces, checks and optimizes it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def fixed_note(program: str, name: str, value: Any) -> str:
 
 
 class How(NamedTuple):
-    """How a program is traced. leaves: what cannot be traced is left to the interpreter; in_python:
-    pieces of it run in Python; no_code_at: nothing of these lines becomes code."""
+    """How a program is traced. leaves: code that cannot be traced is left to the interpreter;
+    in_python: pieces of the program run in Python; no_code_at: these lines do not become code."""
 
     leaves: bool
     in_python: PiecesInPython | None
@@ -109,14 +109,14 @@ def _with_python(
     leaves: bool,
     noting: PiecesInPython | None,
 ) -> Traced:
-    """The graph with pieces that run in Python, if there may be some, and else with what cannot be
-    traced left to the interpreter; raises the error if nothing of it asks a model."""
+    """The graph with pieces that run in Python, if those are allowed, else with code that cannot be
+    traced left to the interpreter; raises the error if no path of it asks a model."""
     from sgc.tracing.pieces.in_python import PiecesInPython
 
-    # A value that tracing needs is not known in Python either before the run.
+    # A value that tracing needs is not known in Python before the run either.
     is_noted = noting is not None and noting.noted and not error.needs
     if is_noted:
-        with suppress(TraceError):  # the first error, which needs no such pieces, is told
+        with suppress(TraceError):  # the first error, without such pieces, is raised
             found = traced(bind, How(False, PiecesInPython(is_sure=not leaves)))
             if _asks(found) or not leaves:
                 return found
@@ -133,8 +133,8 @@ MAX_LINES = 4  # each takes a trace
 
 
 def _leaving(traced: Traces, bind: Mapping[str, Any]) -> Traced:
-    """The graph with what cannot be traced left to the interpreter, and lines whose code would only
-    end a run: it changes what others hold, say."""
+    """The graph with code that cannot be traced left to the interpreter, and so are lines whose
+    code would only end a run, for example by changing shared objects."""
     lines: frozenset[str] = frozenset()
     while True:
         try:
@@ -148,8 +148,8 @@ def _leaving(traced: Traces, bind: Mapping[str, Any]) -> Traced:
 def _with_less(
     traced: Traces, bind: Mapping[str, Any], found: Traced, noting: PiecesInPython | None
 ) -> Traced:
-    """The graph, in whose place one that leaves more to the interpreter may ask a model: the budget
-    was spent on paths around a line that cannot be traced."""
+    """The graph, or one that leaves more to the interpreter, if only that one asks a model: the
+    budget may have been spent on paths around a line that cannot be traced."""
     with suppress(TraceError):
         return _with_python(traced, bind, TraceError("no path asks"), leaves=True, noting=noting)
     return found
@@ -185,7 +185,7 @@ def compile_function(
 
     values: of arguments that are fixed to them if tracing needs them, such as a number of forks.
     may_be_in_python: pieces of the program that cannot be traced run in Python, if it is certain
-    that what they give is data; with `leaves`, also if not.
+    that their results are data; with `leaves`, also if not.
     types_of, schemas: types of arguments known from their values (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: which streams are results, one of `sgc.passes.facts.kept_results.KEEPS`.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     class FunctionOf(Function, Generic[P]):
         """A program as type checkers see it: called with the arguments of its Python function.
 
-        They do not see a run's options here, which `run` takes, and the stubs of `sgc stubs` have.
+        Type checkers do not see a run's options here; `run` takes them, and the stubs of `sgc
+        stubs` list them.
         """
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...

@@ -53,8 +53,8 @@ _WORD_ADVICE = "if that is not a whole word or number, generate with heal=True"
 
 _URL = re.compile(r"(?:\b(?:https?|ftp|wss?):/?|://)\Z")
 _WORD = re.compile(r"[\w'’]+\Z")
-# Words that a prompt may end with: its next token begins with a space. Of other words, only the
-# writer knows whether they are whole.
+# Words that a prompt may end with, since the next token begins with a space. Only the writer knows
+# whether other words are whole.
 _SMALL_WORDS = """
 a about above after again against all also although always am an and another answer any are as
 ask at be because been before being below between both but by called can could did do does done
@@ -138,7 +138,7 @@ def left_advice(graph: Graph) -> Iterator[Finding]:
 
 
 def piece_advice(graph: Graph) -> Iterator[Finding]:
-    """Pieces of the source that run in Python: without it, a run of the file ends there."""
+    """Pieces of the source that run in Python: a run of the file without the source ends there."""
     for node in pieces_in_python(graph):
         advice = "run the file with --source PROG.py; --full-graph says what to write instead"
         yield Finding(node.loc, f"{shown_piece(node)} runs in Python", advice)

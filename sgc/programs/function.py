@@ -91,8 +91,8 @@ class Function(Definition, Batched):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside another program, a stream of the same run; else a run, compiled if it can be.
 
-        A run continues in the background: the call returns its `RunState` at once. It takes what
-        `run` takes. `f.explain()` says which calls were compiled, which were not, and why.
+        A run continues in the background: the call returns its `RunState` at once. The call takes
+        what `run` takes. `f.explain()` says which calls were compiled, which were not, and why.
         """
         session = current_session()
         if session is not None:

@@ -112,8 +112,8 @@ class Program(Batched):
         return make_batch(made, how, backend, chosen.max_tokens)
 
     def sharing(self, backend: Backend) -> Backend:
-        """The backend for one run or the rows of one batch: makes equal requests that draw nothing
-        only once, except at -O0.
+        """The backend for one run or the rows of one batch: sends equal deterministic requests only
+        once, except at -O0.
         """
         return SingleFlight(backend) if self.level and of_run(backend) is None else backend
 

@@ -1,6 +1,6 @@
-"""A model as proposer of code movement: it orders a prompt's pieces, and judges what came out.
+"""A model as proposer of code movement: it orders a prompt's pieces, and judges the result.
 
-What it says is a proposal like any other: only what `movement/move.py` finds legal is done. The
+Its order is a proposal like any other: only moves that `movement/move.py` finds legal are made. The
 paper (section 4.3.2) asked GPT-4; here it is any endpoint that programs run on.
 """
 

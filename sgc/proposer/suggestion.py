@@ -1,7 +1,7 @@
 """Code movement as advice: a diff of the program's own lines, which its author can take.
 
 The lines are those that append the prompt: `s += …` with literals, f-strings and `+`, also inside a
-call such as `sgc.user(…)`. A prompt that is not found like that is a diff of its text.
+call such as `sgc.user(…)`. For a prompt that is not found this way, the diff is of its text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPECIAL = re.compile(f"[{{}}{SLOT}]")  # in an f-string
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """loc: of the prompt; n_chars: that every row would share then; diff: unified."""
+    """loc: of the prompt; n_chars: how many more characters all rows would share; diff: unified."""
 
     loc: Loc | None
     n_chars: int
@@ -68,8 +68,8 @@ def _changed(source: str, proposal: Proposal, line: int) -> str | None:
 
 
 def _rows(tree: ast.Module, line: int) -> Iterator[list[ast.expr]]:
-    """Expressions that append to one text, from a line on: those of `s += …` in a row, and the
-    first argument of a call in one.
+    """Expressions that append to one text, from a line on: those of consecutive `s += …`, and the
+    first argument of a call in one of them.
     """
     for node in ast.walk(tree):
         for _, body in ast.iter_fields(node):
@@ -106,7 +106,7 @@ def _text(row: Sequence[ast.expr]) -> tuple[str, list[str]]:
 
 
 def _rewritten(source: str, row: Sequence[ast.expr], new: str, values: list[str]) -> str | None:
-    """The source with expressions made one; None where that is no Python."""
+    """The source with the expressions merged into one; None if the result is not valid Python."""
     first, last = row[0], row[-1]
     lines = source.encode().splitlines(keepends=True)  # `ast` counts bytes
     given, end = lines[first.lineno - 1], last.end_lineno or 0

@@ -17,7 +17,7 @@ from sgc.runtime.executor.run.record import RunResult
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a row gave before and after; name: the variable, or what else differs."""
+    """What a row returned before and after; name: the variable, or what else differs."""
 
     key: str
     name: str
@@ -50,7 +50,7 @@ def greedy(graph: Graph) -> Graph:
 
 
 def _given(result: RunResult) -> dict[str, Any]:
-    """Variables by stream and name, and what was returned."""
+    """A run's variables by stream and name, and its return value."""
     found = {
         f"{stream.path or stream.name}[{number}].{name}": value
         for number, stream in enumerate(result.streams)

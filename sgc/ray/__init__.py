@@ -1,6 +1,6 @@
 """Programs and engines on Ray: `map_batches` for Ray Data, `Fleet` for engines (docs/ray.md).
 
-Restarts, retries and autoscaling are Ray's. `import sgc` does not import this, nor Ray.
+Ray does restarts, retries and autoscaling. `import sgc` imports neither this package nor Ray.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from sgc.runs.endpoint import require
 
 require(("ray",), "sgc.ray", "ray")
-# Ray sends reports of its use to its makers unless this is set before it is started.
+# Ray sends usage reports to its makers unless this is set before Ray starts.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 from sgc.ray.datasets import map_batches  # noqa: E402

@@ -1,4 +1,4 @@
-"""What actors are told: plain data, for neither programs nor tools travel as code."""
+"""What actors are sent: plain data, since neither programs nor tools are sent as code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class EngineAsked:
-    """The engine of an actor: one that runs at `uri`, else one of its own. settings: the options of
-    `sgc serve`, with underscores. The token is in no text of it."""
+    """The engine of an actor: the running one at `uri`, else one of its own. settings: the options
+    of `sgc serve`, with underscores. `repr` does not show the token."""
 
     uri: str | None = None
     token: str | None = field(default=None, repr=False)
@@ -26,7 +26,7 @@ def settings_of(settings: Mapping[str, Any], num_cpus: float) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
     """The rows of a program. program: its `.sgir` file; options: of the runs, with a seed; key: the
-    column of keys; keep: columns that results have too; tools: modules, and `module:name`."""
+    column of keys; keep: columns that results keep; tools: modules, and `module:name`."""
 
     program: bytes = field(repr=False)
     options: Mapping[str, Any]

@@ -1,7 +1,8 @@
 """`map_batches`: a program on the rows of a Ray dataset.
 
-By the plan, the dataset is sorted by what rows' prompts begin with (`planning/sort_key.py`), so
-that a batch, which goes to one actor as a whole, has rows that begin alike.
+With order="plan", the dataset is sorted by the beginnings of the rows' prompts
+(`planning/sort_key.py`), so that the rows of a batch, which goes to one actor, have common
+prefixes.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from sgc.runs.rows.parquet import arguments_of, require_pyarrow
 
 ORDERS = ("plan", "batch", "given")
 KEY, NUMBER, ORDER = "custom_id", "__sgc_number", "__sgc_order"
-# A batch is what an actor is given at once, and what is run again if it is lost.
+# The rows that an actor gets at once, and that run again if the actor is lost.
 BATCH_SIZE = 256
-IN_FLIGHT = 2  # batches at an actor: one runs, and the next is there when it ends
-_NOT_HERE = ("allow_tools", "log", "row")  # options that are no data
+IN_FLIGHT = 2  # batches at an actor: one runs, and the next is ready when that ends
+_NOT_HERE = ("allow_tools", "log", "row")  # options that are not plain data
 
 
 def map_batches(
@@ -64,11 +65,11 @@ def map_batches(
     `model`, and `serve`, the options of `sgc serve` with underscores. concurrency: actors, or the
     least and the most of them. batch_size: rows that an actor gets at once. order: "plan" sorts
     rows by how their prompts begin, "batch" does so within each batch only, and "given" not at all.
-    key: the column of keys, by which rows sample; without such a column, rows are numbered, for
-    which the dataset is computed first. tools: modules with the program's tools. max_errors: more
-    failed rows end the dataset's run. num_cpus, num_gpus: of an actor, by default one CPU, or half
-    of one where actors would leave none to reading and sorting, or none; ray_options: others.
-    Other options are those of a run: seed, temperature, max_tokens.
+    key: the column of keys, by which rows sample; without such a column, rows are numbered, which
+    requires computing the dataset first. tools: modules with the program's tools. max_errors: more
+    failed rows end the dataset's run. num_cpus, num_gpus: of an actor; by default one CPU, or half
+    of one if actors would leave none for reading and sorting (a single actor: none); ray_options:
+    others. Other options are those of a run: seed, temperature, max_tokens.
     """
     data = bytes_of(program)
     loaded = program_of(data, tuple(tools))
@@ -139,7 +140,7 @@ def _options(program: Program, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _columns(dataset: Dataset) -> list[str]:
-    """The columns of a dataset. Raises UsageError if it has none, as one without rows does."""
+    """The columns of a dataset. Raises UsageError if it has none, or no rows."""
     schema = dataset.schema()
     if schema is None or not schema.names:
         raise UsageError("the dataset has no rows, or no columns")
@@ -165,11 +166,11 @@ def _check_columns(program: Program, columns: Sequence[str], wanted: Sequence[st
 
 
 def _cpus(n_actors: int, asked: float | None) -> float:
-    """The CPUs of an actor. Warns if all actors take what the cluster has now: reading, sorting and
-    writing need one too, and wait for ever unless the cluster grows."""
+    """The CPUs of an actor. Warns if the actors take all CPUs that the cluster has now: reading,
+    sorting and writing need one too, and would wait until the cluster grows."""
     left = ray.cluster_resources().get("CPU", 0.0) - 1
     choices: tuple[float, ...] = (1.0, 0.5) if asked is None else (asked,)
-    if asked is None and n_actors == 1:  # several of none might all come to one machine
+    if asked is None and n_actors == 1:  # several of none might share a machine
         choices += (0.0,)
     for each in choices:
         if each * n_actors <= left:
@@ -188,7 +189,7 @@ def _counter(max_errors: int) -> Any:
 
 
 def with_order(table: Any, program: bytes, needed: Sequence[str]) -> Any:
-    """A table's needed columns, and one to sort by: how a row's prompts begin."""
+    """A table's needed columns, and a column to sort by: how a row's prompts begin."""
     arrow, _ = require_pyarrow()
     graph = program_of(program).graph
     keys, params = SortKeys(graph), {param.value.name for param in graph.params}
@@ -202,12 +203,12 @@ def _order(keys: SortKeys, cells: Mapping[str, Any]) -> str:
     try:
         text = keys.of(arguments_of(cells))
     except TypeError:
-        return ""  # its run says what is wrong with it
+        return ""  # the row's run reports what is wrong with it
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def numbered(dataset: Dataset) -> Dataset:
-    """The dataset with the numbers of its rows, from 0 in its order, for which it is computed."""
+    """The dataset with its rows numbered from 0, in its order; computes the dataset."""
     how = dataset.context.execution_options
     before, how.preserve_order = how.preserve_order, True
     try:

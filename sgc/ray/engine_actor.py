@@ -1,6 +1,6 @@
 """An engine on an actor: a child process as `sgc serve` starts, which ends with the actor.
 
-If the engine ends, the actor ends with it, so that Ray starts both anew, maybe elsewhere.
+If the engine ends, the actor ends too, so that Ray restarts both, perhaps on another node.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ STOP_MARGIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FleetAsked:
-    """What the engines of a fleet are. home: the node that they are reached from without a token;
-    tokens: the text of a token file, and the name that says its form; is_open: whether an engine on
-    that node needs none; arguments: of `sgc serve`.
+    """The settings of a fleet's engines. home: the node of the process that uses them; tokens: the
+    text of a token file, and a name that tells its format; is_open: whether an engine on the home
+    node needs no token; arguments: of `sgc serve`.
     """
 
     model: str | None
@@ -35,8 +35,8 @@ class FleetAsked:
 
 
 class EngineActor:
-    """The actor. A start that fails is told by `served`: an actor that fails while it is made says
-    little of why."""
+    """The actor. `served` reports a failed start, since Ray says little about an actor whose
+    constructor fails."""
 
     def __init__(self, asked: FleetAsked) -> None:
         self._asked = asked
@@ -45,23 +45,23 @@ class EngineActor:
         self._error: BaseException | None = None
         try:
             self._engine = self._started()
-        except Exception as error:  # told to who asks
+        except Exception as error:  # raised by `served`
             self._error = error
             return
         threading.Thread(target=self._watch, daemon=True).start()
 
     def served(self) -> dict[str, str]:
-        """Where the engine listens. Raises what it ended with when it started."""
+        """Where the engine listens. Raises the error that ended its start."""
         if self._error is not None:
             raise self._error
         return {"grpc": self._engine.uri, "http": self._engine.http_url}
 
     def pids(self) -> dict[str, int]:
-        """The processes, for who looks after them."""
+        """The ids of the processes, for tests and monitoring."""
         return {"actor": os.getpid(), "engine": self._engine.pid or 0}
 
     def stop(self, drain_s: float) -> None:
-        """Ends the engine once what is under way has ended, for at most so long."""
+        """Ends the engine once its requests have ended, or after `drain_s` seconds."""
         self._is_stopping = True
         if self._error is None:
             self._engine.drain(drain_s + STOP_MARGIN_S)

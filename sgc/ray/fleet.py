@@ -1,4 +1,4 @@
-"""Engines on Ray: an actor each, started and restarted by Ray; their addresses as they are now."""
+"""Engines on Ray: an actor each, which Ray starts and restarts; and their current addresses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sgc.ray.engine_actor import STOP_MARGIN_S, EngineActor, FleetAsked
 from sgc.runs.endpoints import require_engine, serve_arguments
 
 MAX_ENGINES = 1024
-START_TIMEOUT_S = 600.0  # of one engine: it may have to fetch its model
+START_TIMEOUT_S = 600.0  # of one engine, which may have to fetch its model
 CONNECT_S = 5.0
 LOOK_S = 1.0  # how long actors may take to say where their engines are
-NO_ROOM_S = 15.0  # after which it is told that Ray has not started an actor
+NO_ROOM_S = 15.0  # after this, a line says that Ray has not started an actor
 # An engine that failed to start is tried again after this long, then twice as long, and so on.
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 DRAIN_S = 20.0  # as `sgc serve` has it
-OBJECT_STORE_BYTES = 128 << 20  # of a Ray that is started for engines alone: they store nothing
+OBJECT_STORE_BYTES = 128 << 20  # of a Ray that is started for engines only, which store nothing
 Tell = Callable[[str], None]
 
 
@@ -42,13 +42,13 @@ class Served:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """An engine of the fleet. asked: the call under way that says where it listens."""
+    """An engine of the fleet. asked: the pending call that returns where it listens."""
 
     actor: Any = None
     asked: Any = None
     asked_since: float = 0.0
     served: Served | None = None
-    wait_s: float = FIRST_WAIT_S  # after the next failure
+    wait_s: float = FIRST_WAIT_S  # the wait after the next failure
     starts_at: float = 0.0
     is_told: bool = False
     error: SgcError | None = None
@@ -62,13 +62,14 @@ class _Leaving:
 
 
 class Fleet:
-    """So many engines of one model; a context manager. For one thread at a time.
+    """`n` engines of one model; a context manager. Used by one thread at a time.
 
     model: as for `sgc serve --model`; settings: other options of `sgc serve`, with underscores.
-    address: of a Ray cluster, "auto" for a running one; without it the one that this process is
-    connected to, or $RAY_ADDRESS, else one of this machine's own. num_cpus, num_gpus: what Ray sets
-    aside for an engine; ray_options: others of its actors. Engines on this machine listen on
-    loopback; others need a token, which is made here, and `token_file` adds those of clients.
+    address: of a Ray cluster, "auto" for a running one; without it, the cluster that this process
+    is connected to, or $RAY_ADDRESS, else a new cluster on this machine. num_cpus, num_gpus: what
+    Ray sets aside for an engine; ray_options: others of its actors. Engines on this machine listen
+    on loopback; other engines need a token, which is made here; `token_file` adds the tokens of
+    clients.
     """
 
     def __init__(
@@ -103,8 +104,8 @@ class Fleet:
         self.scale(n)
 
     def scale(self, n: int) -> None:
-        """Has so many engines from now on. Those that are left out end once what is under way has
-        ended, for as long as `drain_seconds` says."""
+        """Changes the number of engines. Surplus engines end once their requests have ended, or
+        after `drain_seconds`."""
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_ENGINES:
             raise UsageError(f"a fleet has 1 to {MAX_ENGINES} engines, found {n!r}")
         while len(self._slots) > n:
@@ -113,7 +114,7 @@ class Fleet:
         self._start()
 
     def look(self) -> list[Served]:
-        """The engines that run, where they listen now; takes a second at most."""
+        """Where the running engines listen now; takes a second at most."""
         self._start()
         asked = [slot.asked for slot in self._slots if slot.asked is not None]
         ready = ray.wait(asked, num_returns=len(asked), timeout=LOOK_S)[0] if asked else []
@@ -126,7 +127,7 @@ class Fleet:
         return [slot.served for slot in self._slots if slot.served is not None]
 
     def wait(self, n: int = 1, timeout_s: float = START_TIMEOUT_S) -> list[Served]:
-        """Waits until n engines run. Raises the error of one if none of the fleet starts."""
+        """Waits until n engines run. Raises an engine's error if no engine of the fleet starts."""
         until = time.monotonic() + timeout_s
         while len(found := self.look()) < n:
             errors = [slot.error for slot in self._slots if slot.error is not None]
@@ -146,7 +147,7 @@ class Fleet:
         return [slot.actor for slot in self._slots if slot.actor is not None]
 
     def close(self) -> None:
-        """Ends all engines, and the Ray that was started for them."""
+        """Ends all engines, and the Ray cluster that was started for them."""
         if not ray.is_initialized():
             return
         while self._slots:
@@ -170,7 +171,7 @@ class Fleet:
         self.close()
 
     def _start(self) -> None:
-        """Makes the actors that there should be, and asks those that are there."""
+        """Makes missing actors, and asks the others where their engines listen."""
         now = time.monotonic()
         for slot in self._slots:
             if slot.actor is None and now >= slot.starts_at:
@@ -180,7 +181,7 @@ class Fleet:
                 slot.asked, slot.asked_since = slot.actor.served.remote(), now
 
     def _take(self, slot: _Slot) -> None:
-        """Takes the answer of an actor; without one, another actor is made after a while."""
+        """Takes the answer of an actor; if there is none, another actor is made after a while."""
         asked, slot.asked = slot.asked, None
         try:
             found = ray.get(asked)
@@ -217,11 +218,11 @@ class Fleet:
         if slot.actor is not None:
             until = time.monotonic() + self._drain_s + 2 * STOP_MARGIN_S
             if slot.served is None:
-                until = 0.0  # it has not started: nothing is under way
+                until = 0.0  # it has not started, so it has no requests
             self._leaving.append(_Leaving(slot.actor, slot.actor.stop.remote(self._drain_s), until))
 
     def _reap(self) -> None:
-        """Ends the actors whose engines have ended, or had the time to."""
+        """Ends the actors whose engines have ended, or have had the time to end."""
         left = []
         for each in self._leaving:
             is_over = bool(ray.wait([each.stopped], timeout=0)[0])

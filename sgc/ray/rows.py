@@ -1,8 +1,8 @@
 """Runs a program's rows on one actor of Ray Data: a table of rows in, a table of results out.
 
-Rows sample by their keys, so a row's result depends neither on the actor nor on what runs beside
-it, and a batch that Ray sends again gives the same. An engine of the actor's own that ends is
-started again; if the actor ends, Ray starts another and sends it the batch.
+Rows sample by their keys, so a row's result depends neither on the actor nor on other rows, and a
+batch that Ray sends again has the same results. If the actor's own engine ends, the actor starts it
+again; if the actor ends, Ray starts another and sends the batch to it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sgc.runtime.executor.interface.argument_shapes import with_tuples
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.run.record import RunResult
 
-# Engines that may end under a batch: a row that is under way each time may be what ends them.
+# How often an engine may end during a batch: a row that is running each time may be the cause.
 MAX_LOST = 3
 Outcome = RunResult | BaseException
 
 
 class ProgramRows:
-    """What Ray Data makes once an actor. errors: the actor that counts failed rows, if they are
-    limited."""
+    """The callable that Ray Data makes once per actor. errors: the actor that counts failed rows,
+    if they are limited."""
 
     def __init__(self, asked: RowsAsked, errors: Any = None) -> None:
         self._asked, self._errors = asked, errors
@@ -87,8 +87,8 @@ class ProgramRows:
     def _answered(
         self, rows: Sequence[InputRow], arguments: dict[int, dict[str, Any]]
     ) -> dict[int, Outcome]:
-        """What becomes of rows. Those that an engine of our own has lost run again on a new one.
-        Raises EngineUnavailable if none was answered: that is no result of theirs."""
+        """The outcomes of rows. Rows that are lost because our own engine ended run again on a new
+        one. Raises EngineUnavailable if no row was answered, as that is no result of a row."""
         found: dict[int, Outcome] = {}
         left = [*arguments]
         for _ in range(MAX_LOST):
@@ -156,7 +156,7 @@ def _record(row: InputRow, outcome: Outcome) -> Record:
     record = record_of(row, outcome)
     try:
         flat(record)
-    except SgcError as error:  # a result that has no JSON
+    except SgcError as error:  # a result that cannot be written as JSON
         record = record_of(row, error)
     return record
 

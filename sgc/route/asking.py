@@ -1,6 +1,6 @@
-"""One request over gRPC: it goes to an engine, and to another one if that fails.
+"""One request over gRPC: it goes to an engine, and to another one if that engine fails.
 
-Text that its client has seen is not sent twice: what comes of another engine must go on with it.
+Text that its client has seen is not sent twice: the text of another engine must begin with it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 
 
 class Asking:
-    """Asks for one client. domain: of its token."""
+    """Sends requests of one client. domain: of its token."""
 
     def __init__(self, engines: Engines, face: GrpcFace, lines: Lines, domain: bytes) -> None:
         self._engines, self._face, self._lines = engines, face, lines
         self._domain = domain
 
     async def reply_to(self, request: pb.Request, on_delta: OnDelta) -> pb.Reply:
-        """The final reply, within the time that the request may take. Its `id` is of no meaning."""
-        if request.generate.sampling.logprobs.stream:  # an engine that fails has told some already
+        """The final reply, within the time that the request may take. Its `id` has no meaning."""
+        if request.generate.sampling.logprobs.stream:  # a failed engine may have sent some
             told = (
                 "log-probabilities are not streamed through a router: leave out logprobs.stream, "
                 "and the final reply has all of them"
@@ -73,11 +73,11 @@ class Asking:
             except EngineUnavailable as lost:
                 n_lost += was_up
                 self._engines.failed(ticket)
-                if n_lost == MAX_LOST:  # it may be what ends them
+                if n_lost == MAX_LOST:  # the request may be what ends engines
                     return error(pb.ERROR_CODE_UNAVAILABLE, lost.message)
                 continue
             except UsageError as other:
-                log.warning("%s", other)  # it is tried again, as one that does not answer
+                log.warning("%s", other)  # this engine is tried again later
                 self._engines.failed(ticket)
                 continue
             except BackendError as failed:

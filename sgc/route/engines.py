@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 BLOCK = 128  # characters
 ASK_S = 5.0
-MEAN_OUT = 128.0  # tokens, before replies have told
+MEAN_OUT = 128.0  # tokens, until replies have been measured
 
 
 class Face(Protocol):
-    """A way to reach engines: it knows which of them are of one model. kind: of addresses;
-    model: of the engines, once one was asked."""
+    """A protocol to reach engines, which checks that they serve one model. kind: of addresses;
+    model: of the engines, once one has answered."""
 
     kind: str
     model: str
 
     async def check(self, place: Place) -> None:
-        """Makes sure that an engine is of the others' model, once. Raises EngineUnavailable, and
-        UsageError if it is of another."""
+        """Checks once that an engine serves the same model as the others. Raises EngineUnavailable,
+        and UsageError if it serves another."""
         ...
 
     def lost(self, names: Iterable[str]) -> None:
-        """These engines did not answer: they are asked again."""
+        """These engines did not answer: they are checked again."""
         ...
 
     def gone(self, names: Iterable[str]) -> None:
@@ -45,7 +45,7 @@ class Face(Protocol):
 
 
 class Engines:
-    """Engines by their names, each of the same model, and what routes to them by any face."""
+    """Engines by their names, all of the same model, with one router for all faces."""
 
     def __init__(self) -> None:
         self.router = Router(BLOCK / CHARACTERS)
@@ -93,23 +93,23 @@ class Engines:
             )
 
     def failed(self, ticket: Ticket) -> None:
-        """An engine did not answer. When it is back, it is asked for its model again."""
+        """Records that an engine did not answer. When it is back, its model is checked again."""
         self.router.failed(ticket)
         for face in self.faces:
             face.lost([ticket.member.name])
 
     def fit(self, name: str, pool_tokens: int) -> None:
-        """An engine says how large its pool is; what it holds is bounded by this."""
+        """Records the size of an engine's pool, which bounds what it is assumed to hold."""
         member = self._members.get(name)
         if member is not None and pool_tokens:
             self.router.fit(member, min(MOST_HELD, pool_tokens * CHARACTERS // BLOCK))
 
     def learn(self, n_out: int) -> None:
-        """How long a reply was."""
+        """Records the length of a reply."""
         self.mean_out += 0.05 * (n_out - self.mean_out)
 
     def has(self, kind: str) -> bool:
-        """Whether engines are reached in this way; all are, or none."""
+        """Whether engines are reached by this protocol; all are, or none."""
         return any(getattr(each, kind) for each in [*self.places.values()][:1])
 
     def is_any_up(self) -> bool:
@@ -131,8 +131,8 @@ class Engines:
 
 
 class HttpFace:
-    """Engines over HTTP. token: the router's own, for what it asks itself and for requests that
-    come without one."""
+    """Engines over HTTP. token: the router's own, for its own requests and for clients' requests
+    without a token."""
 
     kind = "http"
 

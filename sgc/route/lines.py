@@ -1,7 +1,7 @@
-"""Engines over gRPC: what the router asks them itself, and the lines of its clients to them.
+"""Engines over gRPC: the router's own requests to them, and the connections of its clients.
 
-A client has a stream of its own to each engine that answers it, with its own token, so an engine
-sees its clients apart as if they came themselves. Streams share connections.
+A client has a stream of its own, with its own token, to each engine that answers it, so an engine
+tells clients apart as if they connected themselves. Streams share connections.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sgc.route.places import Place
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.backends.engine.wire import identity
 
-MAX_STREAMS = 48  # of a connection; older engines take 64, and refuse some before
+MAX_STREAMS = 48  # of a connection; older engines take 64, and may refuse some before that
 
 
 class GrpcFace:
-    """token: the router's own, for what it asks itself and for clients that have none. infos: what
-    engines say of themselves, by their names."""
+    """token: the router's own, for its own requests and for clients without a token. infos: the
+    engines' descriptions, by their names."""
 
     kind = "grpc"
 
@@ -52,7 +52,7 @@ class GrpcFace:
         if place.name in self.infos:
             return
         checking = self._checking.get(place.name)
-        if checking is None:  # all requests that wait for it ask once
+        if checking is None:  # requests that wait for it share one call
             checking = self._checking[place.name] = asyncio.create_task(self._check(place))
             checking.add_done_callback(lambda done: self._checked(place.name, done))
         await asyncio.shield(checking)
@@ -75,7 +75,7 @@ class GrpcFace:
     def _checked(self, name: str, done: asyncio.Task[None]) -> None:
         del self._checking[name]
         if not done.cancelled():
-            done.exception()  # those who wait get it; there may be none
+            done.exception()  # waiting requests get it; there may be none
 
     def own(self, place: Place) -> EngineBackend:
         """An engine with the router's own token."""
@@ -106,8 +106,8 @@ class GrpcFace:
 
 
 class Line:
-    """A client's own connection to an engine. number: of the connection that it shares. metadata:
-    with its token, for calls on the connection."""
+    """A client's stream to an engine. number: of the connection that it shares. metadata: with the
+    client's token, for calls on the connection."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What several engines are and did, as one engine says it."""
+"""Merges the descriptions and statistics of several engines into those of one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _LARGEST = 2**32 - 1
 
 
 def common_info(told: pb.Info, infos: Sequence[pb.Info], most: int) -> pb.Info:
-    """What all engines are and can do; pools and requests at once are added up. told: what one of
-    them says to a client, to which it may allow less. most: requests at once."""
+    """The common description of all engines; pools and numbers of concurrent requests are added up.
+    told: what one engine told a client, which may be allowed less. most: concurrent requests."""
     infos = infos or [told]
     found = pb.Info()
     found.CopyFrom(told)
@@ -28,7 +28,7 @@ def common_info(told: pb.Info, infos: Sequence[pb.Info], most: int) -> pb.Info:
 
 
 def sum_of(stats: Sequence[pb.Stats]) -> pb.Stats:
-    """Counts added up; the runs of programs of each engine one after another."""
+    """The sums of all counts, and the program runs of all engines, engine by engine."""
     found = pb.Stats()
     for each in stats:
         for field, value in each.ListFields():

@@ -1,4 +1,4 @@
-"""What a request of our engine's service says, as far as it decides where it goes; its errors."""
+"""The parts of a request over gRPC that decide which engine gets it; and its errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def salt_of(request: pb.Request, domain: bytes) -> str:
 
 
 def n_out_of(request: pb.Request, expected: float) -> float:
-    """How many tokens it generates: as expected, or as many as it allows."""
+    """How many tokens the request generates: as expected, but at most as many as it allows."""
     kind = request.WhichOneof("kind")
     if kind == "generate":
         return min(expected, request.generate.sampling.max_tokens)
@@ -41,7 +41,7 @@ def n_out_of(request: pb.Request, expected: float) -> float:
 
 
 def found_of(reply: pb.Reply, n_blocks: int) -> int | None:
-    """How many of a prompt's blocks were cached; None if it does not say."""
+    """How many of a prompt's blocks were cached; None if the reply does not say."""
     kind = reply.WhichOneof("kind")
     if kind not in ("generated", "scored", "committed") or reply.committed.gave_way:
         return None

@@ -1,9 +1,9 @@
-"""Programs that engines run, over gRPC: a whole run goes to one engine.
+"""Programs that engines run, over gRPC: each run goes to one engine as a whole.
 
-If that engine is lost, the run goes to another one as long as nothing of it came back: what came of
-a stream was shown to somebody, and a second run may say something else. Only an engine knows a
-program's tools, so it is asked not to run one that has effects; such a one is then sent again to be
-run once, and is not repeated when it may have begun.
+If that engine is lost, the run goes to another engine unless some of its text came back: the client
+has seen that text, and a second run may generate another. Only an engine knows a program's tools,
+so it is first asked to refuse a program with effects; a refused program is sent again, to be run
+once, and is not repeated if the run may have begun.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NOBODY = (_Status.UNAVAILABLE, "no engine answers")
 
 
 class _Failed(Exception):
-    """A run that an engine did not end. may_move: to another one; is_lost: the engine does not
-    answer; is_again: the same one is asked again, to run what has effects."""
+    """A run that an engine did not finish. may_move: another engine may run it; is_lost: the engine
+    does not answer; is_again: the same engine is asked again, now to run a program with effects."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class _Failed(Exception):
 
 
 class Servicer(programs_pb2_grpc.ProgramsServicer):
-    """lines_of: a client's lines to engines, by its metadata; domain_of: what parts clients."""
+    """lines_of: a client's lines to engines, from its metadata; domain_of: its domain."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
     async def ListPrograms(
         self, request: pb.ListProgramsRequest, context: grpc.aio.ServicerContext
     ) -> pb.ListProgramsReply:
-        """Those of the engine that answers first."""
+        """The programs of the engine that answers first."""
         async for reply in self._passed_on("ListPrograms", request, (), context):
             found: pb.ListProgramsReply = reply
         return found
@@ -83,7 +83,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
     async def _passed_on(
         self, method: str, request: Any, blocks: Sequence[int], context: grpc.aio.ServicerContext
     ) -> AsyncGenerator[Any]:
-        """What an engine replies; another one, where the first fails and that is safe."""
+        """An engine's replies; another engine's, if the first fails and a second run is safe."""
         lines = self._lines_of(context.invocation_metadata() or ())
         router, tried, n_lost = self._engines.router, set[str](), 0
         refused: tuple[grpc.StatusCode, str, Metadata] = (*_NOBODY, ())
@@ -108,7 +108,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
                     if failed.is_again:
                         tried.discard(ticket.member.name)
                     refused = failed.code, failed.told, failed.trailing
-                    if not failed.may_move or n_lost == MAX_LOST:  # it may be what ends them
+                    if not failed.may_move or n_lost == MAX_LOST:  # the run may end engines
                         await context.abort(*refused)
                     continue
                 except BaseException:
@@ -135,7 +135,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
             channel = await line.engine.channel()
         except SgcError as error:
             if not isinstance(error, EngineUnavailable):
-                log.warning("%s", error)  # it is tried again, as one that does not answer
+                log.warning("%s", error)  # this engine is tried again later
             gone = _Failed(_Status.UNAVAILABLE, error.message, may_move=True, is_lost=True)
             raise gone from error
         stub = programs_pb2_grpc.ProgramsStub(channel)  # type: ignore[no-untyped-call]
@@ -144,7 +144,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
             yield await _whole(stub.ListPrograms(request, metadata=line.metadata, timeout=left_s))
             return
         refuse = (EFFECTS, "refuse")
-        is_asked = refuse in (context.invocation_metadata() or ())  # by another router
+        is_asked = refuse in (context.invocation_metadata() or ())  # from another router
         is_once = request.program in self._have_effects and not is_asked
         metadata = line.metadata if is_once else (*line.metadata, refuse)
         call, has_come = stub.RunProgram(request, metadata=metadata, timeout=left_s), False
@@ -152,7 +152,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
             async for event in call:
                 has_come = True
                 yield event
-                if event.HasField("result"):  # whatever becomes of the engine
+                if event.HasField("result"):  # even if the engine is lost
                     return
         except grpc.aio.AioRpcError as error:
             if error.code() is _Status.FAILED_PRECONDITION and not is_once and not is_asked:

@@ -1,4 +1,4 @@
-"""What a body says of its prompt, as far as it decides where a request goes."""
+"""The parts of an HTTP request's body that decide which engine gets it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-# In the order in which a chat template writes them. A text that goes on keeps its beginning.
+# In the order in which a chat template writes them, so that a longer conversation keeps its prefix.
 _PROMPT = ("tools", "instructions", "system", "messages", "prompt", "text", "input_ids", "input")
 _LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -28,7 +28,7 @@ def salt_of(body: Mapping[str, Any], domain: bytes) -> str:
 
 
 def n_out_of(body: Mapping[str, Any], expected: float) -> float:
-    """How many tokens it generates: as expected, or as many as it allows."""
+    """How many tokens the request generates: as expected, but at most as many as it allows."""
     own = body.get("sampling_params")
     limits = [body.get(name) for name in _LENGTHS]
     limits.append(own.get("max_new_tokens") if isinstance(own, dict) else None)
@@ -37,7 +37,7 @@ def n_out_of(body: Mapping[str, Any], expected: float) -> float:
 
 
 def cached_share_of(reply: Any) -> float | None:
-    """The share of a reply's prompt that was cached; None if it does not say."""
+    """The share of a reply's prompt that was cached; None if the reply does not say."""
     usage = reply.get("usage") or reply.get("meta_info") if isinstance(reply, dict) else None
     if not isinstance(usage, dict):
         return None

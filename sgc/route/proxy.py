@@ -1,7 +1,7 @@
-"""Sends each HTTP request to one engine and its answer back; to another engine, if that one fails.
+"""Sends each HTTP request to one engine, or to another if that one fails, and its answer back.
 
-A request is sent again as long as nothing of its answer was passed on. Programs with tools may have
-done something by then: they are sent again only if they were not sent at all.
+A request is sent to another engine only if nothing of its answer was passed on. A program may have
+called tools by then, so it is sent again only if the first engine did not receive it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from sgc.runtime.executor.routing.blocks import blocks_of
 from sgc.runtime.executor.routing.router import NobodyAnswers, Ticket
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
-# Of one connection, and so not passed on (RFC 9110, 7.6.1); lengths are those of what is sent.
+# Headers of one connection are not passed on (RFC 9110, 7.6.1); lengths are computed anew.
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
      "transfer-encoding", "upgrade", "host", "content-length", "server", "date", "expect"}
 )  # fmt: skip
-_ADDED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")  # by the library
+_ADDED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")  # the library adds them
 _REFUSED = (429, 503)
 
 
 class _Failed(Exception):
-    """The engine did not answer, or not to the end. was_sent: it may have begun."""
+    """The engine did not answer, or not to the end. was_sent: it may have begun the request."""
 
     def __init__(self, why: str, was_sent: bool) -> None:
         super().__init__(why)
@@ -87,7 +87,7 @@ class Proxy:
                 await self._face.check(place)
                 answer = await self._answered(request, data, place.http, ticket, len(blocks))
             except UsageError as error:
-                log.warning("%s", error)  # it is tried again, as one that does not answer
+                log.warning("%s", error)  # this engine is tried again later
                 self._engines.failed(ticket)
                 continue
             except (_Failed, EngineUnavailable) as error:
@@ -106,7 +106,7 @@ class Proxy:
     async def _answered(
         self, request: web.Request, data: bytes, url: str, ticket: Ticket, n_blocks: int
     ) -> web.StreamResponse:
-        """The engine's answer, whose ticket is done. Raises _Failed if it failed before anything
+        """The engine's answer; ends the ticket. Raises _Failed if the engine failed before anything
         was passed on."""
         async with await self._opened(request, data, url) as response:
             if response.content_type == "text/event-stream":
@@ -131,7 +131,7 @@ class Proxy:
             raise _Failed(str(error), was_sent=True) from error
 
     def _headers(self, request: web.Request) -> list[tuple[str, str]]:
-        """The client's own; the router's token, if the client has none."""
+        """The client's own headers, with the router's token if the client has none."""
         passed = _passed(request.headers)
         if hdrs.AUTHORIZATION not in request.headers:
             passed += self._face.own_headers.items()
@@ -155,7 +155,7 @@ class Proxy:
             self._engines.failed(ticket)
             lost = _unavailable("the engine was lost in the middle of its answer")
             chunk = b"data: " + json.dumps(lost.body).encode() + b"\n\n"
-        except ConnectionResetError:  # the client has hung up
+        except ConnectionResetError:  # the client has disconnected
             self._engines.router.left(ticket)
             return answer
         else:
@@ -166,7 +166,7 @@ class Proxy:
         return answer
 
     def _learned(self, reply: bytes) -> float | None:
-        """The share of the prompt that was cached, by the reply; how long replies are."""
+        """Records the share of the prompt that was cached, and the reply's length."""
         try:
             found = json.loads(reply)
         except (ValueError, RecursionError):
@@ -190,7 +190,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _next(response: aiohttp.ClientResponse) -> bytes:
-    """What comes next of a body; b"" at its end. Raises _Failed if the engine is lost."""
+    """The next chunk of a body; b"" at its end. Raises _Failed if the engine is lost."""
     try:
         return await response.content.readany()
     except (aiohttp.ClientError, TimeoutError) as error:

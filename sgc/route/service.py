@@ -1,5 +1,5 @@
-"""The engine's gRPC service for clients of several engines: `--engine` of a program names it as it
-would name one engine."""
+"""The engine's gRPC service, in front of several engines: clients use its address as they would use
+that of one engine."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Servicer(engine_pb2_grpc.EngineServicer):
             await context.abort(grpc.StatusCode.ABORTED, ended_because)
 
     def lines_of(self, metadata: Sequence[tuple[str, str | bytes]]) -> Lines:
-        """A client's lines to engines, with its own token where it has one."""
+        """A client's lines to engines, with its own token if it has one."""
         given = {key: value for key, value in metadata if isinstance(value, str)}
         authorization = given.get("authorization", "")
         token = self._face.token
@@ -76,7 +76,7 @@ class Servicer(engine_pb2_grpc.EngineServicer):
         return (self._tokens.caller_given(metadata) or Caller()).domain
 
     async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
-        """What an engine says to this client, with what all of them can do."""
+        """An engine's description for this client, with the capacity of all engines."""
         lines = self.lines_of(context.invocation_metadata() or ())
         tried: set[str] = set()
         why = "no engine answers"
@@ -119,7 +119,7 @@ class Servicer(engine_pb2_grpc.EngineServicer):
         return pb.FlushCacheReply(freed_tokens=sum(each or 0 for each in freed))
 
     async def _each(self, what: Any) -> list[Any]:
-        """What every engine that is up says; None of those that do not answer."""
+        """The answers of all engines that are up; None for those that do not answer."""
         up = [each.name for each in self._engines.router.members if not each.n_failed]
 
         async def one(name: str) -> Any:
@@ -130,7 +130,7 @@ class Servicer(engine_pb2_grpc.EngineServicer):
 
 
 def _code_of_refusal(error: SgcError) -> grpc.StatusCode | None:
-    """Of an engine that refuses this client, as any other would."""
+    """The code by which an engine refuses this client, as any other engine would."""
     cause = error.__cause__
     code = cause.code() if isinstance(cause, grpc.aio.AioRpcError) else None
     return code if code is grpc.StatusCode.UNAUTHENTICATED else None

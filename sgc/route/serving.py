@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from sgc.route.lines import GrpcFace
 
 OPEN_PATHS = frozenset({"/health"})
-LOOK_S = 1.0  # how often it is asked which engines there are
+LOOK_S = 1.0  # how often the source is asked for the engines
 CONNECT_S = 5.0
-MAX_FILES = 16_384  # connections of clients and, several each, to engines
+MAX_FILES = 16_384  # connections of clients, and several to each engine
 
 
 class Source(Protocol):
-    """Says which engines there are. `look` blocks, and may be called again and again; it raises
-    UsageError for what cannot be read."""
+    """Lists the engines. `look` blocks, and is called again and again; it raises UsageError if the
+    list cannot be read."""
 
     def look(self) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Engines by their addresses, and those of a file, one a line, which is read each time."""
+    """Engines by their addresses, and those in a file, one a line, which is read each time."""
 
     engines: tuple[str, ...]
     file: Path | None = None
@@ -62,8 +62,8 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
-    """source: of the engines, which is asked again and again. listen: for HTTP; grpc: for gRPC, ""
-    for nowhere. token: the router's own, for engines that want one."""
+    """source: of the engines, asked again and again. listen: the address for HTTP; grpc: for gRPC,
+    "" for none. token: the router's own, for engines that require one."""
 
     source: Source
     listen: str
@@ -140,7 +140,7 @@ async def _serve(checked: _Checked, names: Sequence[str], tell: Callable[[str], 
 
 
 def _session() -> aiohttp.ClientSession:
-    """For requests to engines; SGC_TLS_CA names the certificates to trust."""
+    """The HTTP session for requests to engines; SGC_TLS_CA names the certificates to trust."""
     roots = authorities()
     connector = aiohttp.TCPConnector(limit=0, ssl=True if roots is None else trusting(roots))
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
@@ -154,7 +154,7 @@ def _grpc_face(checked: _Checked) -> GrpcFace:
 
 
 async def _watch(config: RouteConfig, engines: Engines, tell: Callable[[str], None]) -> None:
-    """Takes the engines that the source names from now on, whenever they are others."""
+    """Updates the engines whenever the source's list changes."""
     seen, wrong = engines.names, ""
     while True:
         await asyncio.sleep(LOOK_S)

@@ -1,7 +1,7 @@
 """One client's stream over gRPC: requests in, the engines' replies out, many of each in a frame.
 
-Reading pauses while the client does not read its replies, or too much of what was sent waits for
-them: a request is kept until it is answered, since another engine may be asked.
+Reading pauses while the client does not read its replies, or while too many bytes of requests are
+unanswered: a request is kept until it is answered, since it may be sent to another engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ALL_BYTES = 256 * 1024 * 1024
 
 @dataclass(slots=True)
 class Sessions:
-    """What all sessions share: their number, and what they hold."""
+    """The state that all sessions share: their number, and the bytes that they hold."""
 
     open: set[Session] = field(default_factory=set)
     n_active: int = 0
@@ -99,7 +99,7 @@ class Session(FrameStream):
         self._has_room.set()
 
     async def _answer(self, request_id: int, request: pb.Request) -> None:
-        """request: gets an id of its engine's stream."""
+        """request: its id is replaced by one of its engine's stream."""
         task = asyncio.current_task()
 
         def show(text: str) -> None:
@@ -112,7 +112,7 @@ class Session(FrameStream):
         except Exception:
             log.exception("a request failed")
             reply = error(pb.ERROR_CODE_INTERNAL, "the router failed; its log says why")
-        del self._active[request_id]  # a task that is cancelled does not come here
+        del self._active[request_id]  # a cancelled task does not get here
         self._reply(request_id, reply)
 
     def _reply(self, request_id: int, reply: pb.Reply) -> None:

@@ -1,7 +1,7 @@
-"""Runs rows as there is room: compiled ones on the event loop, interpreted ones on threads.
+"""Runs rows when there is room: compiled rows on the event loop, interpreted rows on threads.
 
-It knows neither where rows come from nor what becomes of them: a batch (`batch.py`) holds all of
-its rows, a job (`jobs/`) reads them as they start.
+It knows neither the source of rows nor the use of results: a batch (`batch.py`) holds all of its
+rows, a job (`jobs/`) reads them as they start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.record import RunResult
 
 # A batch keeps the results of its rows, and each full collection of garbage scans all of them: with
-# Python's thresholds that was half the time of 10,000 small rows. This is above what rows under way
-# hold, about a hundred objects each; else every wave of rows would be scanned. Rows leave nearly no
-# cycles behind.
+# Python's thresholds that was half the time of 10,000 small rows. This number is above the objects
+# of rows under way, about a hundred each; else every wave of rows would be scanned. Rows leave
+# nearly no cycles behind.
 NEW_OBJECTS = 200_000
 
 
@@ -102,7 +102,7 @@ class Crew:
         try:
             with fewer_collections(NEW_OBJECTS):
                 await asyncio.wait({feeding, self._failed}, return_when=asyncio.FIRST_COMPLETED)
-            # Of an error and an end, the error: it was there first.
+            # If there is both an error and an end, the error counts: it came first.
             (self._failed if self._failed.done() else feeding).result()
         finally:
             feeding.cancel()

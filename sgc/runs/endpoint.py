@@ -111,9 +111,11 @@ class Endpoint:
         shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
 
     def embed(self, texts: Sequence[str], normalize: bool = True) -> list[list[float]]:
-        """Returns a vector of each text, of length one if `normalize`. Of our own engine only."""
+        """Returns a vector for each text, of length one if `normalize`; for our own engine only."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise UsageError("embed takes a list of texts", hint="embed([text])[0] is that of one")
+            raise UsageError(
+                "embed takes a list of texts", hint="embed([text])[0] is the vector of one text"
+            )
         ask = getattr(self.backend, "embed", None)
         if ask is None:
             model = self.get_model_name()

@@ -37,8 +37,8 @@ class RemoteEngine(Endpoint):
         request_timeout_s: float | None = None,
         reconnect_s: float = RECONNECT_S,
     ) -> None:
-        """request_timeout_s: how long the engine may take for one request. reconnect_s: how long an
-        engine that is gone is waited for; what it did not answer is then asked again."""
+        """request_timeout_s: how long the engine may take for one request. reconnect_s: how long to
+        wait for an engine that is gone; unanswered requests are then sent again."""
         if not uri.startswith(SCHEMES):
             raise UsageError(
                 f"unknown engine address {uri!r}{_meant(uri)}",
@@ -103,8 +103,8 @@ class Engines(Endpoint):
         request_timeout_s: float | None = None,
         reconnect_s: float = RECONNECT_S,
     ) -> None:
-        """request_timeout_s: how long an engine may take for one request. reconnect_s: how long
-        engines are waited for when all are gone."""
+        """request_timeout_s: how long an engine may take for one request. reconnect_s: how long to
+        wait for engines when all are gone."""
         if len(set(uris)) < len(uris):
             raise UsageError(f"an engine is named twice: {', '.join(uris)}")
         for uri in uris:
@@ -125,7 +125,7 @@ def _shared_engine(uri: str, token: str | None, request_timeout_s: float | None)
     return _connect(uri, token, request_timeout_s=request_timeout_s)
 
 
-# Between the addresses of several engines: a path of a socket may have a comma of its own.
+# The comma between addresses; a socket's path may contain another comma.
 _BETWEEN = re.compile(r",(?=grpcs?://|unix:|sglang\+https?://)")
 
 

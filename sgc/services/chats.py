@@ -1,7 +1,7 @@
-"""A program as a model of OpenAI's chat completions: what it returns, else its text.
+"""A program as a model of OpenAI's chat completions: the reply is its return value, else its text.
 
-The reply is streamed as it comes where the graph tells which texts it will be; else as one text, at
-the run's end.
+The reply is streamed as it is generated if the graph tells which texts it consists of; else it is
+sent as one text at the run's end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def texts_of_reply(graph: Graph) -> Shows:
 
 
 def _comes_again(block: Block, graph: Graph) -> bool:
-    """Whether a run may come from a block back to it."""
+    """Whether a run may reach a block again."""
     blocks, seen = {each.name: each for each in graph.blocks}, set[str]()
     ahead = [*successors(block.nodes[-1])]
     while ahead:
@@ -94,7 +94,7 @@ def _content(result: RunResult) -> str:
 
 
 def _rest(result: RunResult, shown: str) -> str:
-    """What of the reply is still to come. Raises SgcError if what came is not its beginning."""
+    """The unsent part of the reply. Raises SgcError if the sent text is not its beginning."""
     content = _content(result)
     if not content.startswith(shown):
         raise SgcError("the program's reply does not begin with what was streamed of it")

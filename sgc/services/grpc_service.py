@@ -91,8 +91,8 @@ def add_programs(programs: Programs, server: grpc.aio.Server) -> str:
 
 
 def _trailing(error: SgcError) -> tuple[tuple[str, str], ...]:
-    """Tells a client whether, and when, it may ask again. A run that has begun may have had
-    effects, so no retry policy repeats it."""
+    """The trailing metadata that tells a client whether, and when, it may ask again. A run that has
+    begun may have had effects, so no retry policy repeats it."""
     if not isinstance(error, NOT_BEGUN):
         return ((PUSHBACK, "-1"),)
     if isinstance(error, Overloaded) and error.retry_after_s:
@@ -108,7 +108,7 @@ def _token(context: grpc.aio.ServicerContext) -> str:
 
 
 def _object(text: str, name: str) -> Json:
-    """A JSON object, bounded as an HTTP body is; empty if the text is."""
+    """A JSON object, with the bounds of an HTTP body; {} for an empty text."""
     if not text:
         return {}
     try:

@@ -1,8 +1,8 @@
 """Compiled programs that a server runs for its clients, beside the engine.
 
-A client asks for a whole program in one message, so a program of many dependent requests costs the
-network's delay once. The engine never sees a program: its requests come over a socket of the
-server's own, with the token of the client that asked.
+A client asks for a whole program in one message, so a program of many dependent requests pays the
+network's delay once. The engine never sees a program: the program's requests come over a private
+socket of the server, with the client's token.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text that a stream has got. stream: its place in the run."""
+    """Text that was appended to a stream. stream: its place in the run."""
 
     stream: str
     text: str
     is_generated: bool
 
 
-Shows = Callable[[Node, str], bool]  # whether texts of a node, in the stream of a path, are shown
+Shows = Callable[[Node, str], bool]  # (node, path) -> whether its texts are shown
 
 
 def shows_all(node: Node, path: str) -> bool:
@@ -59,7 +59,7 @@ def shows_all(node: Node, path: str) -> bool:
 
 
 class Full(Overloaded):
-    """As many programs run as may; this one has not begun."""
+    """The most programs that may run are running; this one has not begun."""
 
 
 class Leaving(EngineUnavailable):
@@ -70,7 +70,7 @@ NOT_BEGUN = (Full, Leaving)
 
 
 def no_program(name: str, known: Iterable[str]) -> str:
-    """The error for a name that no program has: it tells those there are, the likest first."""
+    """The error for a name that no program has; it lists the programs, the most similar first."""
     given = name[:200]
     ranked = sorted(known, key=lambda each: -SequenceMatcher(None, given, each).ratio())
     more = f" and {len(ranked) - MAX_TOLD} more" if len(ranked) > MAX_TOLD else ""
@@ -80,8 +80,8 @@ def no_program(name: str, known: Iterable[str]) -> str:
 class Texts:
     """Texts of a run on their way to a client: from the thread that runs it to the event loop.
 
-    What the client has not read is one text for each stretch of a stream, so a slow client holds
-    no more than the texts themselves.
+    Unread texts are merged into one for each stretch of a stream, so a slow client needs no more
+    memory than the texts themselves.
     """
 
     def __init__(self, shows: Shows = shows_all) -> None:
@@ -105,7 +105,7 @@ class Texts:
             self._loop.call_soon_threadsafe(self._there.set)
 
     async def take(self) -> list[Text]:
-        """Waits for texts; returns those that are unread."""
+        """Waits for texts; returns the unread ones."""
         await self._there.wait()
         return self.unread()
 
@@ -120,7 +120,8 @@ class Texts:
 class Programs:
     """targets: `[NAME=]FILE.sgir`; tools: that they may call. Opened before it runs anything.
 
-    max_runs: at once; more are told to try again. programs: by the name that clients use.
+    max_runs: the most runs at once; further clients are told to try again. programs: by the name
+    that clients use.
     """
 
     targets: Sequence[str]
@@ -139,8 +140,8 @@ class Programs:
         self.programs = load_programs(self.targets, self.tools)
 
     def open(self, uri: str, has_tokens: bool, max_run_s: float = math.inf) -> None:
-        """has_tokens: whether clients have tokens, which were checked; else all are one. max_run_s:
-        how long a run may take."""
+        """has_tokens: whether clients have tokens, which were checked; else all count as one
+        client. max_run_s: how long a run may take."""
         self._uri, self._has_tokens, self.max_run_s = uri, has_tokens, max_run_s
 
     async def close(self) -> None:
@@ -158,8 +159,8 @@ class Programs:
         on_text: Callable[[Node, str, str], None] | None = None,
         deadline: float = math.inf,
     ) -> RunResult:
-        """One run, with a client's token; cancelling it cancels its requests. deadline: when it is
-        ended, on the monotonic clock."""
+        """One run, with a client's token; cancelling it cancels its requests. deadline: when the
+        run is ended, on the monotonic clock."""
         program = self.programs[name]
         values = checked_arguments(program, arguments)
         if self.is_leaving:
@@ -191,8 +192,8 @@ class Programs:
         deadline: float = math.inf,
         shows: Shows = shows_all,
     ) -> AsyncGenerator[Text | RunResult]:
-        """The texts of a run as they come, and then its result; closing it ends the run. shows:
-        which texts."""
+        """Yields the texts of a run as they are generated, and then its result; closing the
+        iterator ends the run. shows: which texts."""
         texts = Texts(shows)
         running = asyncio.ensure_future(
             self.run(name, arguments, options, token, texts.add, deadline)
@@ -235,7 +236,7 @@ def checked_arguments(program: Program, given: Mapping[str, Any]) -> dict[str, A
 
 
 def load_programs(targets: Iterable[str], tools: Sequence[Any]) -> dict[str, Program]:
-    """The programs of `[NAME=]FILE.sgir`, each checked as far as it can be before it runs."""
+    """Loads programs of `[NAME=]FILE.sgir`, and checks each as far as possible before it runs."""
     programs: dict[str, Program] = {}
     for target in targets:
         name, equals, path = target.partition("=")
@@ -252,7 +253,7 @@ def load_programs(targets: Iterable[str], tools: Sequence[Any]) -> dict[str, Pro
                 hint="--program NAME=FILE.sgir gives it another",
             )
         program = load(file, allow_tools=tools)
-        program.check_tools(RunOptions())  # those that it was loaded with
+        program.check_tools(RunOptions())  # the tools that it was loaded with
         if program.graph.params and any(p.value.type.is_stream for p in program.graph.params):
             raise LoadError(f"{file}: a program that takes a stream runs only inside another")
         programs[name] = program

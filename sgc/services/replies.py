@@ -1,4 +1,4 @@
-"""What clients are told of programs and of their runs, over HTTP and gRPC."""
+"""Descriptions of programs, and results of their runs, as clients get them over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = (
 
 
 def options_of(given: Mapping[str, Any]) -> RunOptions:
-    """The options among a client's fields; raises UsageError for a value out of range."""
+    """Reads the options from a client's fields; raises UsageError for a value out of range."""
     return make_options({name: given[name] for name in OPTIONS if given.get(name) is not None})
 
 

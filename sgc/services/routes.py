@@ -50,7 +50,7 @@ _CHAT = frozenset({
     *OPTIONS,
 })  # fmt: skip
 _STATUS = (
-    (UsageError, 400, "invalid_value"),  # arguments among them
+    (UsageError, 400, "invalid_value"),  # the program's arguments among them
     (ContextExceeded, 400, "context_length_exceeded"),
     (Overloaded, 429, "overloaded"),
     (EngineUnavailable, 503, "unavailable"),
@@ -153,7 +153,7 @@ class ProgramRoutes:
         options: RunOptions,
         shows: Shows = shows_all,
     ) -> AsyncGenerator[Text | RunResult]:
-        """Texts as they come, and then the result. shows: which of them."""
+        """Yields texts as they are generated, and then the result. shows: which texts."""
         token, deadline = _token(request), request[CALLER].deadline
         running = self._programs.stream(name, arguments, options, token, deadline, shows)
         try:
@@ -166,7 +166,7 @@ class ProgramRoutes:
     async def _events(
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> AsyncGenerator[str]:
-        """Each text as it comes, and then the whole result."""
+        """Yields each text as it is generated, and then the whole result."""
         async with aclosing(self._stream(request, name, arguments, options)) as events:
             async for event in events:
                 if isinstance(event, RunResult):
@@ -223,7 +223,7 @@ def _http_error(error: SgcError) -> HttpError:
 
 
 def chat_parameter(name: str, program: Program) -> str:
-    """The one text that the program has to be given."""
+    """The name of the one text argument that the program needs."""
     needed = [param.value for param in program.graph.params if param.default is None]
     if len(needed) == 1 and needed[0].type.kind is Kind.TEXT:
         return needed[0].name

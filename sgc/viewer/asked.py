@@ -19,12 +19,12 @@ from sgc.runtime.executor.log.records import (
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import Request, RunResult, ToolCall
 
-KINDS = (*REQUESTS, "tool")  # of the records that are shown
+KINDS = (*REQUESTS, "tool")  # records with requests or calls to show
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. Times in seconds since any moment that is the same for all.
+    """One request. Times are in seconds since a moment that is the same for all requests.
 
     path: of the stream; line: `file:line` of the program; text: what it added to the prompt, None
     where that is not known; choices: of a `select`; is_cut: the prompt lacks its beginning.
@@ -47,7 +47,7 @@ class Asked:
 
     @property
     def is_spent(self) -> bool:
-        """Whether its tokens were spent on it, not on an equal request."""
+        """Whether tokens were spent on this request, and not on an equal one."""
         return not (self.usage.from_cache or self.usage.from_shared)
 
 
@@ -136,11 +136,11 @@ Span = tuple[int, int]
 def generated_spans(requests: Iterable[Asked]) -> list[tuple[Asked, tuple[Span, ...]]]:
     """The requests of one row by start, each with the parts of its prompt that models wrote.
 
-    A part is known if the prompt continues that of an earlier request and its reply. A choice is
-    the one that a later prompt continues with.
+    A part is known if the prompt continues the prompt and reply of an earlier request. A choice is
+    known from a later prompt that continues with it.
     """
     found: list[tuple[Asked, tuple[Span, ...]]] = []
-    ends: list[tuple[str, tuple[Span, ...]]] = []  # what later prompts may continue
+    ends: list[tuple[str, tuple[Span, ...]]] = []  # texts that later prompts may continue
     for asked in sorted(requests, key=lambda each: each.start_s):
         spans = _spans_of(asked.prompt, ends)
         found.append((asked, spans))

@@ -16,7 +16,7 @@ from typing import Any
 
 from sgc.viewer.texts import cut, script_json
 
-GENERATOR = '<meta name="generator" content="sgc view">'  # by which a page is known as ours
+GENERATOR = '<meta name="generator" content="sgc view">'  # identifies a page of `sgc view`
 _ASSETS = Path(__file__).parent / "assets"
 _MAX_TITLE = 200
 _LIBRARIES = ("vendor/tabulator.min.js", "vendor/dagre.min.js")

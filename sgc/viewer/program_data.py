@@ -34,8 +34,8 @@ def program_data(
     sources: Mapping[str, Path] | None = None,
     steps: Iterable[tuple[Pass, Graph, Graph]] = (),
 ) -> dict[str, Any]:
-    """sources: the files of the lines that nodes are from, by the names that they have there;
-    steps: each pass that ran, with the graph before and after it.
+    """sources: the source files of nodes, by the names in their locations; steps: each pass that
+    ran, with the graph before and after it.
     """
     changes = {row.name: (before, after) for row, before, after in steps if after is not before}
     return {
@@ -96,7 +96,7 @@ def _targets(block: Block) -> Iterator[tuple[str, str]]:
         yield target, cases.get(target) or words.get(target, "")
 
 
-# Of the fields that name a block, those whose test the drawing tells.
+# The fields that name a block and whose test is drawn.
 _WORDS = {"default": "else", "orelse": "if not", "then": "if"}
 
 
@@ -141,8 +141,8 @@ def _sources(graph: Graph, files: Mapping[str, Path]) -> Iterator[tuple[str, lis
 
 
 def files_beside(source: Path) -> dict[str, Path]:
-    """A program's file and the modules it has loaded from its folder, by name; of two files with
-    one name neither, since a line says only that.
+    """A program's file and the modules it has loaded from its folder, by name. Files with the same
+    name are left out, since locations have only names.
     """
     found: dict[str, Path | None] = {source.name: source}
     folder = source.resolve().parent

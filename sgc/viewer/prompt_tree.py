@@ -1,7 +1,7 @@
-"""The tree of the prompts of many requests: what they share, and what of it was computed.
+"""The tree of the prompts of many requests: what they share, and how much of it was computed.
 
 The radix tree of the engine is the same tree in tokens. Here it is in characters, since only the
-engine has tokens: a part's tokens are its prompt's, in proportion to its characters.
+engine has tokens: a part is assigned its prompt's tokens in proportion to its characters.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _MAX_CELL = 20_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """rows: as the page shows them; n_all, n_failed: of all, also those that are left out."""
+    """rows: as the page shows them; n_all, n_failed: including rows that are left out."""
 
     rows: tuple[dict[str, Any], ...]
     n_all: int

@@ -14,7 +14,7 @@ from sgc.viewer.prompt_tree import Part, prompt_tree
 from sgc.viewer.texts import cut, plain
 
 MAX_REQUESTS = 50_000
-MAX_CHARS = 32 << 20  # of all prompts' parts and replies
+MAX_CHARS = 32 << 20  # characters of all prompts' parts and replies
 _MAX_PART = 20_000
 
 
@@ -27,7 +27,7 @@ class Collected:
     n_left_out: int = 0
 
     def add(self, found: Iterable[Asked | Called], n_all: int) -> None:
-        """n_all: how many `found` has; those that do not fit are not read."""
+        """n_all: the length of `found`; items that do not fit are not read."""
         before = len(self.requests) + len(self.calls)
         for each in islice(found, MAX_REQUESTS - before):
             if isinstance(each, Asked):
@@ -38,7 +38,7 @@ class Collected:
 
 
 def run_data(found: Collected, about: Mapping[str, Any]) -> dict[str, Any]:
-    """about: what is told of the whole run: its program, model, seed, options."""
+    """about: facts of the whole run: its program, model, seed, options."""
     requests, spans = _with_spans(found.requests)
     starts = [each.start_s for each in requests] + [each.start_s for each in found.calls]
     begin_s = min(starts, default=0.0)
@@ -122,7 +122,7 @@ def _request(
 
 
 class _Settings:
-    """The parameters of requests but their seeds, as JSON: few differ."""
+    """The parameters of requests without seeds, as JSON; most are the same."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -134,7 +134,7 @@ class _Settings:
 
 
 def _from(asked: Asked) -> str:
-    """Where a reply is from that did not cost its tokens."""
+    """The source of a reply that did not cost its tokens."""
     usage = asked.usage
     if usage.from_shared:
         return "an equal request"

@@ -12,7 +12,7 @@ _HEAD = 60_000
 
 
 def cut(text: str, most: int = MAX_TEXT) -> str:
-    """The text, or its beginning and its end with a note between them of what is left out."""
+    """The text, or its beginning and its end with a note between them on what is left out."""
     if len(text) <= most:
         return text
     head = min(_HEAD, most * 3 // 5)
@@ -21,14 +21,14 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: what it cannot hold is its `repr`, and what is long is cut."""
+    """A value as JSON: parts that JSON cannot hold become their `repr`, and long parts are cut."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
         return cut(value)
     try:
         text = json.dumps(value, default=repr)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, or no end
+    except (TypeError, ValueError, RecursionError):  # keys that are not texts, or endless
         return cut(repr(value))
     return json.loads(text) if len(text) <= MAX_TEXT else cut(text)
 
@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 def script_json(data: Any) -> str:
     """JSON that may stand in a `<script>` element: nothing in it can end the element.
 
-    Numbers that JavaScript has not, or would round, are texts.
+    Numbers that JavaScript does not have, or would round, become texts.
     """
     text = json.dumps(data, separators=(",", ":"))
     if _ODD.search(text):
@@ -44,7 +44,7 @@ def script_json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-_ODD = re.compile(r"NaN|Infinity|[:,\[]-?\d{16}")  # a text may look so too: then all are looked at
+_ODD = re.compile(r"NaN|Infinity|[:,\[]-?\d{16}")  # or a text that looks so: then all are checked
 _MAX_INT = 2**53 - 1
 
 

@@ -45,10 +45,11 @@ class View:
         return page(self.data, self.title)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the page, in place of what is there once it is written whole. It holds prompts and
-        replies, so only its owner may read it. Raises UsageError for what is there and no file.
+        """Writes the page, and then replaces an existing file at once. It holds prompts and
+        replies, so only its owner may read it. Raises UsageError if something other than a file is
+        there.
         """
-        target = Path(path).resolve()  # a link stays one
+        target = Path(path).resolve()  # a link stays a link
         if target.exists() and not target.is_file():
             raise UsageError(f"{path}: expected the name of a file")
         data = self.html().encode("utf-8")
@@ -158,7 +159,7 @@ class PageMaker:
         header = log.header
         if header is None:
             raise UsageError(f"{log.path}: no run was begun in it")
-        if self.n_rows:  # its rows' keys are others' too, and its clock is another
+        if self.n_rows:  # its rows may have the same keys as others, and its clock is another
             raise UsageError(f"{log.path}: a page shows one log, and no runs beside it")
         self.has_log = True
         options = {name: plain(value) for name, value in header.options.items()}
@@ -208,7 +209,7 @@ class PageMaker:
         return View(f"sgc: {name}", data)
 
     def _rows(self) -> dict[str, Any]:
-        """The rows of the results, with what only the log has of rows that are not done."""
+        """The rows of the results, and those rows of the log that are not done."""
         if self.rows is None:
             return {"rows": self.own_rows, "all": self.n_rows, "failed": self.n_failed}
         done = {row["key"] for row in self.rows.rows}
@@ -252,7 +253,7 @@ def _row(key: str, result: RunResult) -> dict[str, Any]:
 
 
 def _pieces(pieces: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Empty if the text is cut: then its pieces would not be its own."""
+    """Empty if the text is cut: its pieces would not match it then."""
     found = [[kind, text] for kind, text in pieces]
     return found if sum(len(text) for _, text in found) <= 100_000 else []
 

@@ -1,8 +1,8 @@
 """The kernel that attends: one work item and one KV head a program.
 
-An item is some tokens of one or more rows, and a range of keys that lies in the pages of each. The
-kernel knows nothing of decode, extend or shared prefixes: `items.py` makes items of all three. What
-a token sees follows from its context's length alone. Softmax is online, in float32 and base 2
+An item is some tokens of one or more rows, and a range of keys in the pages of each row. The kernel
+knows nothing of decode, extend or shared prefixes: `items.py` makes items of all three. The keys
+that a token sees follow from its context's length alone. Softmax is online, in float32 and base 2
 (FlashAttention-2, section 3.1; Flash-Decoding for the split along keys).
 """
 
@@ -52,9 +52,9 @@ def attend_keys(
 ):  # fmt: skip
     """Attends to keys start … stop - 1. Past `end`, the last key is read again, and masked.
 
-    inner, outer: what scores are multiplied by inside the soft cap, and last (greater than 0).
+    inner, outer: the factors of scores inside the soft cap, and at the end (greater than 0).
 
-    Pages are known a round before they are read, so that all stages of the pipeline hold K and V.
+    Page numbers are loaded a round before K and V, so that all stages of the pipeline hold K and V.
     """
     dim, v_dim = tl.arange(0, BLOCK_D), tl.arange(0, BLOCK_V)
     next_key = tl.minimum(start + tl.arange(0, BLOCK_N), end - 1)
@@ -69,7 +69,7 @@ def attend_keys(
                 sees = sees & (key[None, :] >= context[:, None] - window)
             s = tl.where(sees, s, float("-inf"))
         new_top = tl.maximum(top, tl.max(s, 1) * outer)
-        # Of what sees no key yet, the top is -inf: it must not be subtracted from itself.
+        # If a token sees no key yet, its top is -inf, which must not be subtracted from itself.
         pivot = tl.where(new_top == float("-inf"), 0.0, new_top) if MASKED else new_top
         p = tl.exp2(s * outer - pivot[:, None])
         shrink = tl.exp2(top - pivot)
@@ -158,7 +158,7 @@ def attend_items(
         at = (token.to(tl.int64) * n_heads + head) * V_HEAD_DIM
         tl.store(out + at[:, None] + v_dim[None, :], done.to(out.dtype.element_ty), mask=is_stored)
     else:
-        # Of what sees no key the total is 0, and the log-sum-exp -inf, for the top is.
+        # If a token sees no key, its total is 0, and its log-sum-exp is -inf, like the top.
         total = tl.where(total == 0.0, 1.0, total)
         part = (tl.load(part_starts + token, mask=is_used, other=0) + ordinal).to(tl.int64)
         at = part * n_heads + head

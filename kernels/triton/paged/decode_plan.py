@@ -37,8 +37,8 @@ class _Capacity:
 
 
 def _capacity(n_rows: int, max_pages: int, shape: Shape, shares: bool) -> _Capacity:
-    """A batch has one tile a row, and those of shared prefixes, of which each row has one at most;
-    how many items those give, `items._splits` says."""
+    """A batch has one tile for each row, and tiles of shared prefixes, at most one for each row;
+    `items._splits` says how many items these become."""
     n_few, n_many = few_rows(shape) // shape.group, many_rows(shape) // shape.group
     few_splits = min(most_splits(False, shape), max_pages // MIN_SPLIT)
     if not shares:
@@ -102,7 +102,7 @@ class _Static:
 class DecodePlan:
     """See `TritonAttention.decode_plan`. Before it is filled, all rows are empty.
 
-    pages: where a batch's are written. sharing: when rows attend together to shared prefixes; None
+    pages: memory for a batch's pages. sharing: when rows attend together to shared prefixes; None
     for never.
     """
 
@@ -122,10 +122,10 @@ class DecodePlan:
         self._host_pages = np.zeros(0, np.int64)
 
     def fill(self, ragged: Ragged) -> bool:
-        """Takes a batch of decode rows; the rows that it lacks are empty. False, and no change, if
-        it does not fit: more rows or pages than there is place for, or a row of several tokens.
+        """Takes a batch of decode rows; missing rows are empty. Returns False, without a change, if
+        the batch does not fit: too many rows or pages, or a row of several tokens.
 
-        Not to be captured: what is captured reads what was last filled in, in the stream's order.
+        Not to be captured: captured kernels read the last batch filled in, in the stream's order.
         """
         n_rows, n_pages = ragged.n_rows, len(ragged.pages)
         is_decode = len(ragged.row_starts) - 1 == int(ragged.row_starts[-1])

@@ -2,8 +2,8 @@
 
 An item is some tokens and a range of keys. Each row's new tokens are cut into tiles, and a shared
 prefix makes tiles of the tokens of all its rows (`kernels/shared.py`); a tile's keys are split so
-that all of the device has work, and no part of it far more than others. What items make of a token
-is merged afterwards, unless there is one for it only. Pure functions, no device.
+that the whole device has work, evenly distributed. If several items have one token, their outputs
+for it are merged afterwards. Pure functions, no device.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ Ints32 = npt.NDArray[np.int32]
 ITEM_WIDTH = 6
 WHOLE = -1  # the ordinal of an item that makes the whole output of its tokens
 
-# A split of keys has at least so many, and as many more of `KEY_STEP`.
+# A split has at least so many keys, in multiples of `KEY_STEP`.
 MIN_SPLIT = 256
 KEY_STEP = 64
-# Programs per multiprocessor, to which keys are split if tiles are fewer: as many as run at once.
+# If there are fewer tiles, keys are split into so many programs per multiprocessor, which run at
+# once.
 FEW_PER_PROCESSOR = 3
 MANY_PER_PROCESSOR = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """From how many shared pages, and how many reads of a page saved, rows attend together to what
-    they begin with: from about there it is worth another launch and a merge in each layer."""
+    """The least numbers of shared pages, and of saved page reads, for rows to attend together to a
+    shared prefix: about where that is worth another launch and a merge in each layer."""
 
     min_pages: int = 256
     min_saved: int = 8192
@@ -102,7 +103,7 @@ def plan_items(
     n_tokens = int(row_starts[-1])
     trunks: list[SharedPrefix] = []
     if shares and window is None:
-        # A row whose tokens fill tiles by themselves reads what it begins with no less often.
+        # Sharing saves no reads for a row whose own tokens fill tiles.
         has_room = 2 * n_new * shape.group <= many_rows(shape)
         trunks = _trunks(pages, page_starts, n_before * has_room, sharing)
     shared = np.zeros_like(n_new)
@@ -121,7 +122,7 @@ def plan_items(
     n_keys = tiles.hi - tiles.lo
     n_splits, per_split = _splits(n_keys, tiles.is_many, shape)
     counts = np.repeat(n_splits[:n_own], tiles.n_tokens[:n_own])
-    before = np.zeros_like(n_splits)  # parts that come before a tile's own: its trunk's
+    before = np.zeros_like(n_splits)  # the trunk's parts, which come before a tile's own
     if trunks:
         trunk_parts = np.repeat(n_splits[n_own:], tiles.n_tokens[n_own:])
         under = np.concatenate(listed)
@@ -146,7 +147,7 @@ def plan_items(
 
 
 def _trunks(pages: Ints, page_starts: Ints, n_before: Ints, sharing: Sharing) -> list[SharedPrefix]:
-    """Most batches share nothing, which is soon told."""
+    """The shared prefixes; quick for batches that share nothing, as most do."""
     long = n_before >= sharing.min_pages
     if long.sum() < 2:
         return []
@@ -167,7 +168,7 @@ def _own_tiles(
     window: int | None,
     shape: Shape,
 ) -> tuple[_Tiles, Ints]:
-    """Each row's new tokens against what keys of its own they see; and the row of each tile."""
+    """Tiles of each row's new tokens and the row's own keys that they see; and each tile's row."""
     n_few, n_many = few_rows(shape) // shape.group, many_rows(shape) // shape.group
     is_many = n_new > n_few
     size = np.where(is_many, n_many, n_few)
@@ -221,13 +222,13 @@ def _joined(a: _Tiles, b: _Tiles) -> _Tiles:
 
 
 def most_splits(is_many: bool, shape: Shape) -> int:
-    """To how many items of one kind keys are split, beyond one a tile."""
+    """The most items of one kind into which keys are split, beyond one for each tile."""
     per_processor = MANY_PER_PROCESSOR if is_many else FEW_PER_PROCESSOR
     return max(1, per_processor * shape.n_processors // shape.n_kv_heads)
 
 
 def _splits(n_keys: Ints, is_many: npt.NDArray[np.bool_], shape: Shape) -> tuple[Ints, Ints]:
-    """Into how many each tile's keys are split, and how many keys a split has.
+    """The number of splits of each tile's keys, and the number of keys in a split.
 
     Of n tiles with k keys come at most n + k / `MIN_SPLIT` and n + `most_splits` items.
     """
@@ -251,8 +252,8 @@ def _items(
     before: Ints,
     is_whole: npt.NDArray[np.bool_],
 ) -> tuple[Ints32, Ints32]:
-    """Items of tiles with few rows and with many, each longest first, so that none is left at the
-    end alone."""
+    """Items of tiles with few rows and with many, each longest first, so that no long item runs
+    last."""
     of = np.repeat(np.arange(len(n_splits)), n_splits)
     split = np.arange(len(of)) - np.repeat(n_splits.cumsum() - n_splits, n_splits)
     items = np.empty((len(of), ITEM_WIDTH), np.int32)

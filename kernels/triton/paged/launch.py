@@ -45,8 +45,8 @@ def attend(
     heads: Heads,
     shape: Shape,
 ) -> Tensor:
-    """Shapes as in `interface.PagedAttention.attend`. Waits for nothing on the device, and what it
-    launches depends on the lengths of `items` alone."""
+    """Shapes as in `interface.PagedAttention.attend`. Waits for nothing on the device; its launches
+    depend only on the lengths of `items`."""
     assert heads.scale > 0
     n_tokens, n_heads, v_head_dim = len(q), shape.n_heads, shape.v_head_dim
     out = q.new_empty(n_tokens, n_heads, v_head_dim)

@@ -1,4 +1,4 @@
-"""Host arrays on a device, many in one copy that the host does not wait for."""
+"""Copies host arrays to a device, many in one copy, for which the host does not wait."""
 
 from __future__ import annotations
 

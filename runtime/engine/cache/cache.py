@@ -14,7 +14,7 @@ from sgc.runtime.engine.ints import Ints
 
 
 class PrefixCache:
-    """states: of a model's recurrent layers, if it has any."""
+    """states: the slots of recurrent layers, if the model has any."""
 
     def __init__(self, pool_tokens: int, tree: RadixTree | None = None) -> None:
         self.tree = RadixTree() if tree is None else tree
@@ -29,7 +29,7 @@ class PrefixCache:
         self.tree.on_cut = self.states.drop
 
     def match(self, tokens: Ints, namespace: bytes) -> Match:
-        """The longest cached prefix of `tokens` that can be gone on from. Changes nothing."""
+        """The longest cached prefix of `tokens` that a request can continue. Changes nothing."""
         match = self.tree.match(tokens, self.tree.root(namespace))
         return match if self.states is None else self.states.cut(match)
 
@@ -47,7 +47,7 @@ class PrefixCache:
         return self.pool.reserve(n)
 
     def make_available(self, n: int) -> bool:
-        """Whether `reserve` can return `n` pages, now that as few as possible are kept."""
+        """Drops kept prefixes as needed; returns whether `reserve` can return `n` pages."""
         while n > self.n_available and self.kept:
             self.kept.let_go_first()
         return n <= self.n_available
@@ -76,8 +76,8 @@ class PrefixCache:
         self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
-        """Drops every cached prefix that is not locked, and keeps none of them elsewhere; returns
-        the number of tokens."""
+        """Drops every cached prefix that is not locked, without writing it to disk; returns the
+        number of tokens."""
         self.kept.clear()
         return self._release(self.tree.evict(self.tree.n_evictable, tells=False))
 

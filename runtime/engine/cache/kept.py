@@ -1,7 +1,7 @@
-"""Prefixes that a program's run comes back to, locked for a while after a request has ended.
+"""Prefixes that a program's run will use again, locked for a while after a request has ended.
 
-They are evicted last: when nothing else can make room, the one that was kept longest ago goes
-first. Together they are at most half of the pool.
+They are evicted last: when nothing else can make room, the prefix that was kept longest ago goes
+first. Together they take at most half of the pool.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ KEPT_S = 30.0
 
 
 class Kept:
-    """most_tokens: of all that is kept; what prefixes share counts for each. 0: nothing is kept."""
+    """most_tokens: of all kept prefixes; shared tokens count for each. 0: nothing is kept."""
 
     def __init__(self, tree: RadixTree, most_tokens: int) -> None:
         self._tree, self._most = tree, most_tokens
-        self._until: OrderedDict[Node, tuple[float, int]] = OrderedDict()  # and its length
+        self._until: OrderedDict[Node, tuple[float, int]] = OrderedDict()  # expiry, and length
         self._n_tokens = 0
 
     def __len__(self) -> int:
         return len(self._until)
 
     def keep(self, node: Node, now: float) -> None:
-        """Keeps the path to a node's end; what lies on it need not be kept for itself."""
+        """Keeps the path to a node's end; nodes on that path need not be kept separately."""
         if self._most == 0:
             return
         step: Node | None = node
@@ -42,7 +42,7 @@ class Kept:
             self.let_go_first()
 
     def let_go(self, node: Node, n_reusable: int) -> None:
-        """Stops keeping what is on the path to a node, after its first `n_reusable` tokens."""
+        """Stops keeping nodes on the path to `node` that end after `n_reusable` tokens."""
         if not self._until:
             return
         end, step = self._tree.length(node), node

@@ -1,5 +1,5 @@
-"""The pages of a model's KV cache, and what its layers need to know of the batch. What a page holds
-is said in `kernels/pages.py`."""
+"""The pages of a model's KV cache, and the batch as the model's layers see it. `kernels/pages.py`
+says what a page holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.kernels.pages import PageFormat
 class KVPool:
     """Each layer's pages of K and of V, made when the layer first runs.
 
-    formats: of the layers, by index. windows: those that its layers attend with.
+    formats: of the layers, by index. windows: the attention windows of the layers.
     """
 
     n_pages: int

@@ -16,7 +16,7 @@ from sgc.runtime.engine.ints import Bytes, Ints
 
 
 class HostPages:
-    """Makes the layers of a pool whose formats are known: pages may come before the model runs."""
+    """Makes a pool's layers from their known formats: pages may come before the model runs."""
 
     def __init__(self, pool: KVPool) -> None:
         self._parts: list[npt.NDArray[Any]] = []  # [n_pages], an item a page
@@ -37,7 +37,7 @@ class HostPages:
             part[pages] = there[len(there) - len(pages) :]
 
     def _beside(self, data: Bytes) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Each part of the pool, and its share of the data."""
+        """Pairs of each part of the pool and its share of the data."""
         at, n = 0, len(data) // self.token_bytes
         for part in self._parts:
             end = at + n * part.itemsize

@@ -72,7 +72,7 @@ class Path:
 @dataclass(frozen=True, slots=True)
 class Match:
     """The longest cached prefix: `length` tokens; it ends `used` tokens into `node`. n_found: the
-    tokens that are cached in all, where a request cannot go on from all of them (`states.py`)."""
+    number of cached tokens, if a request cannot continue from all of them (`states.py`)."""
 
     node: Node
     used: int
@@ -97,8 +97,8 @@ class Inserted:
 class RadixTree:
     """Longest-prefix match, insertion, locks, and eviction of the least recently used leaves.
 
-    before_evicting: is told of the last tokens of a node, how many, that are about to go. on_cut:
-    is told of a node that loses its last tokens.
+    before_evicting: called with a node and the number of its last tokens that are about to be
+    evicted. on_cut: called with a node that loses its last tokens.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class RadixTree:
         return Match(node, len(node.tokens), length)
 
     def following(self, tokens: Ints, under: Node, n: int) -> Ints:
-        """Up to `n` tokens that a path below `under` has after `tokens`; where paths part, those of
+        """Up to `n` tokens that follow `tokens` on a path below `under`; where paths part, those of
         the newest. Changes nothing."""
         match = self.match(tokens, under)
         if match.length < len(tokens):
@@ -224,7 +224,7 @@ class RadixTree:
         return np.concatenate([step.pages for step in _from_root(node)])
 
     def path(self, node: Node) -> Path:
-        """All that is known of the sequence to the node's end."""
+        """The path from the root to the node's end."""
         steps = _from_root(node)
         root = steps[0]
         assert isinstance(root, _Root)
@@ -240,7 +240,7 @@ class RadixTree:
         """Removes up to `n` unlocked tokens from the ends of leaves, least recently used first.
 
         Returns their pages. A leaf is shortened when not all of its tokens are needed. until:
-        nothing used after this clock value is removed. tells: whether `before_evicting` is told.
+        nothing used after this clock value is removed. tells: whether `before_evicting` is called.
         """
         taken = [NO_INTS]
         while n > 0 and self._heap:

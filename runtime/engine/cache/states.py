@@ -3,9 +3,9 @@ nodes of the radix tree carry. It owns slot numbers, not tensors (`model/recurre
 
 A recurrent layer keeps a state of fixed size in place of K and V, and can go on from it only after
 exactly the tokens that made it. So a node may carry a snapshot of the states after its last token,
-and a cached prefix is of use up to the deepest node that has one. Snapshots are evicted by
-themselves, the least recently used first; those at the ends of chunks, which nobody may ever need,
-before all others.
+and a cached prefix is usable up to the deepest node with a snapshot. Snapshots are evicted
+separately, the least recently used first; before all others, those at the ends of chunks, which may
+never be needed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterable
 
 from sgc.runtime.engine.cache.radix import NO_STATE, Match, Node
 
-EMPTY = 0  # of a sequence without tokens: nothing is written there
-SCRAP = 1  # what is written there is not read
+EMPTY = 0  # the states of a sequence without tokens; never written
+SCRAP = 1  # what is written there is never read
 FIRST = 2
-LEAST_SLOTS = 2  # one that a request writes, and one that it may go on from
+LEAST_SLOTS = 2  # one that a request writes, and one that it may continue from
 
 
 class StateSlots:
-    """n_slots: beside `EMPTY` and `SCRAP`. n_evicted: snapshots that made room for others."""
+    """n_slots: without `EMPTY` and `SCRAP`. n_evicted: snapshots that made room for others."""
 
     def __init__(self, n_slots: int) -> None:
         assert n_slots >= LEAST_SLOTS
@@ -38,7 +38,7 @@ class StateSlots:
         return len(self._weak) + len(self._kept)
 
     def cut(self, match: Match) -> Match:
-        """The part of a match that a request can go on from."""
+        """The part of a match that a request can continue from."""
         node, length = match.node, match.length
         if not match.at_end and node.parent is not None:
             node, length = node.parent, length - match.used
@@ -65,7 +65,7 @@ class StateSlots:
         (self._weak if is_weak else self._kept)[slot] = node
 
     def touch(self, node: Node) -> None:
-        """Records that a request goes on from the node's snapshot."""
+        """Records that a request continues from the node's snapshot."""
         if node.state == NO_STATE:
             return
         self._weak.pop(node.state, None)
@@ -83,7 +83,7 @@ class StateSlots:
             self._held[slot] -= 1
 
     def drop(self, node: Node) -> None:
-        """The node's end, or its last tokens, are no longer in the tree."""
+        """Drops the snapshot of a node that loses its last tokens."""
         if node.state != NO_STATE:
             assert not self._held[node.state], "a state that is read was dropped"
             self._take_from(node)

@@ -1,7 +1,7 @@
-"""What is in a chunk's file: safetensors, with the bytes of its pages, its key and a checksum.
+"""The content of a chunk's file: safetensors with the bytes of its pages, its key and a checksum.
 
-All files of a model begin with the same header, so it is made once, and none is parsed: a file is
-what it should be, byte by byte, or `Damaged`.
+All files of a model begin with the same header. So the header is made once and never parsed: a file
+has exactly the expected bytes, or it is `Damaged`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _N_HASH = hashlib.sha256().digest_size
 
 
 class ChunkFile:
-    """Of chunks whose pages have `n_bytes`. n_file_bytes: its size."""
+    """Writes and reads files of chunks whose pages have `n_bytes`. n_file_bytes: a file's size."""
 
     def __init__(self, n_bytes: int) -> None:
-        # The library puts them in this order: by name, as all are bytes.
+        # The library's order: by name, as all tensors are of bytes.
         marks = {name: np.zeros(_N_HASH, np.uint8) for name in ("checksum", "key")}
         whole = save({**marks, "pages": np.zeros(n_bytes, np.uint8)}, _FORMAT)
         self._header = whole[: len(whole) - n_bytes - 2 * _N_HASH]

@@ -1,7 +1,8 @@
-"""What it costs to load a prefix, and to compute it, as measured: seconds by number of tokens.
+"""The measured cost of loading a prefix, and of computing it: seconds by number of tokens.
 
-Both are means of what was measured lately, in classes of lengths (powers of two), for neither is in
-proportion: a load has a delay, and a step reads the model's weights for few tokens or many.
+Both are means of recent measurements, by class of length (powers of two), since neither is
+proportional to length: a load has a delay, and a step reads the model's weights for few tokens or
+many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 _NEW = 0.25  # the weight of the newest measurement
 _FADE = 0.95
-_LOAD_DELAY_S = 0.001  # until it is measured
+_LOAD_DELAY_S = 0.001  # assumed until one is measured
 _LOAD_BYTES_PER_S = 1e9
 
 
@@ -21,7 +22,7 @@ class _Point:
 
 
 class Curve:
-    """Means of seconds, by number of tokens."""
+    """Mean seconds, by number of tokens."""
 
     def __init__(self) -> None:
         self._points: dict[int, _Point] = {}  # by class
@@ -32,8 +33,8 @@ class Curve:
         found.seconds += _NEW * (seconds - found.seconds)
 
     def seconds(self, n: int) -> float | None:
-        """On a line between the points around it, else in proportion to the nearest: where that is
-        too little, it is tried and so measured. None if nothing was."""
+        """Interpolated between the points around `n`, else proportional to the nearest point; if
+        that is too low, the length is tried, and so measured. None without measurements."""
         if not self._points:
             return None
         below, above = self._around(n)
@@ -43,12 +44,12 @@ class Curve:
         return below.seconds + share * (above.seconds - below.seconds)
 
     def fade(self, n: int) -> None:
-        """Makes it a little less, so that what was too dear is tried again some day."""
+        """Lowers the estimate a little, so that a length that was too costly is tried again."""
         for point in self._around(n) if self._points else ():
             point.seconds *= _FADE
 
     def _around(self, n: int) -> tuple[_Point, _Point]:
-        """The points next to `n`; twice the same, if there is one only on one side."""
+        """The points next to `n`; the same point twice if there are points only on one side."""
         points = sorted(self._points.values(), key=lambda point: point.n)
         below = [point for point in points if point.n <= n]
         above = [point for point in points if point.n > n]
@@ -63,8 +64,8 @@ class Costs:
         self.steps, self.loads = Curve(), Curve()
 
     def is_worth_loading(self, n_loaded: int, n_without: int, n_with: int) -> bool:
-        """Whether to load `n_loaded` tokens, so that of `n_without` that are to be computed only
-        `n_with` are left. While nothing was computed yet, it is."""
+        """Whether to load `n_loaded` tokens, so that only `n_with` of `n_without` tokens need to be
+        computed. True while nothing was computed yet."""
         without, left = self._computing(n_without), self._computing(n_with)
         if without is None or left is None:
             return True

@@ -1,8 +1,8 @@
 """A folder of chunks: files named by their keys, for their owner alone, bounded in bytes. Several
-engines may share it: files appear whole, by renaming, and each engine looks now and then what the
-others wrote. What was used longest ago goes first.
+engines may share it: files appear whole, by renaming, and each engine checks now and then for files
+that others wrote. The least recently used files are removed first.
 
-It knows nothing of what is in the files, and imports no library: `sgc kv` uses it too.
+This module knows nothing of the files' contents, and imports no library: `sgc kv` uses it too.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sgc.errors import UsageError
 _SUFFIX = ".kv.safetensors"
 _NAME = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.kv\.tmp")
-_STALE_S = 3600.0  # a temporary file this old is of an engine that was killed
+_STALE_S = 3600.0  # a temporary file this old was left by an engine that was killed
 _TICK_NS = 10**8
-KEPT_SHARE = 0.95  # of the bound, once files are removed: not one by one
+KEPT_SHARE = 0.95  # of the bound: files are removed down to this, not one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class Damaged(Exception):
 
 
 class KVFolder:
-    """max_bytes: of all files, whatever model they are of. Threads may share it."""
+    """max_bytes: of all files, of whatever model. Threads may share an object."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.path, self.max_bytes = path, max_bytes
         self._files: dict[bytes, _File] = {}
         self._lock = threading.Lock()
-        self._seen_ns = -1  # when the folder was last changed, as it was last read
+        self._seen_ns = -1  # the folder's time of change when it was last read
         self.n_bytes = 0
         self.refresh()
 
@@ -64,7 +64,7 @@ class KVFolder:
         return key in self._files
 
     def read(self, key: bytes, n_bytes: int) -> bytes | None:
-        """Its content; None if it is gone. Raises OSError, and `Damaged` if it has another size."""
+        """A file's content; None if it is gone. Raises OSError, and `Damaged` for a wrong size."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(self._path(key), flags)
@@ -97,11 +97,11 @@ class KVFolder:
         self._note(key, _File(n_bytes, time.time_ns()))
 
     def touch(self, keys: Sequence[bytes]) -> None:
-        """Marks files as used now: each before the next, so that it outlives what needs it."""
+        """Marks files as used now, in order: a chunk outlives the chunks that continue it."""
         now_ns = time.time_ns()
         for i, key in enumerate(keys):
             used_ns = now_ns - 1000 * i
-            with contextlib.suppress(OSError):  # it was removed, which costs a computation
+            with contextlib.suppress(OSError):  # it was removed: its pages are computed again
                 os.utime(self._path(key), ns=(used_ns, used_ns), follow_symlinks=False)
                 with self._lock:
                     if key in self._files:
@@ -113,7 +113,7 @@ class KVFolder:
         self._forget(key)
 
     def refresh(self) -> None:
-        """Looks what others wrote and removed, if they did; raises OSError."""
+        """Reads what other engines wrote and removed, if the folder changed; raises OSError."""
         changed_ns = self.path.stat().st_mtime_ns
         if changed_ns == self._seen_ns:
             return
@@ -128,7 +128,7 @@ class KVFolder:
         for key in found - self._files.keys():
             with contextlib.suppress(FileNotFoundError):
                 self._note(key, _file(self._path(key)))
-        # A change in the same tick of the system's clock would look the same.
+        # A later change in the same tick of the system's clock would go unnoticed.
         self._seen_ns = changed_ns if time.time_ns() - changed_ns > _TICK_NS else -1
 
     def _make_room(self, n_bytes: int) -> None:
@@ -141,7 +141,7 @@ class KVFolder:
         self._remove_oldest(self.max_bytes - n_bytes, keeps_touched=False)
 
     def _remove_oldest(self, most_bytes: int, keeps_touched: bool) -> None:
-        """keeps_touched: whether to leave files that another engine has used since."""
+        """keeps_touched: whether to keep files that another engine has used since."""
         for key, file in sorted(self._files.items(), key=lambda item: item[1].used_ns):
             if self.n_bytes <= most_bytes:
                 return
@@ -179,7 +179,7 @@ def _file(path: Path) -> _File:
 
 
 def own_folder(path: Path) -> Path:
-    """A folder for its owner alone, which is made if it does not exist; raises `UsageError`."""
+    """Makes a folder that only its owner can use, unless it exists; raises `UsageError`."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(path)
@@ -191,7 +191,7 @@ def own_folder(path: Path) -> Path:
 
 
 def check_own(path: Path) -> None:
-    """Raises `UsageError` unless it is a folder for its owner alone."""
+    """Raises `UsageError` unless the path is a folder that only its owner can use."""
     if not path.is_dir():
         _refuse(
             f"{path} is no folder", "name a folder of K and V, as given to `sgc serve --kv-dir`"

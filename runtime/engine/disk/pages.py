@@ -17,5 +17,5 @@ class PageBytes(Protocol):
         ...
 
     def write(self, pages: Ints, data: Bytes) -> None:
-        """Fills the pages with the last of those that `data` is a copy of."""
+        """Fills the pages with the last len(pages) pages in `data`."""
         ...

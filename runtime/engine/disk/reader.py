@@ -1,5 +1,6 @@
-"""Reads chunks, on a thread of its own, one load after another. What was read and not yet taken is
-bounded. A chunk that is not there, or is damaged, ends its load: what follows it is of no use."""
+"""Reads chunks on a thread of its own, one load after another. The memory of chunks that were read
+and not yet taken is bounded. A missing or damaged chunk ends its load, since later chunks are
+useless without it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ MAX_READ_BYTES = 128 << 20
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """Chunks that follow one another. began: on the clock of `perf_counter`. read: those that
-    nobody has taken yet; is_read: no more come. is_dropped: nobody wants them any more."""
+    """Consecutive chunks. began: on the clock of `perf_counter`. read: chunks that were read and
+    not yet taken; is_read: no more chunks come. is_dropped: the load is no longer wanted."""
 
     keys: Sequence[bytes]
     began: float = field(default_factory=time.perf_counter)
@@ -31,7 +32,7 @@ class Load:
 
 
 class Reader:
-    """n_damaged: files that were removed for it."""
+    """n_damaged: damaged files that were removed."""
 
     def __init__(self, folder: KVFolder, writer: Writer, file: ChunkFile) -> None:
         self._folder, self._writer, self._file = folder, writer, file
@@ -45,7 +46,7 @@ class Reader:
         self._loads.put(load)
 
     def take(self, load: Load) -> Bytes | None:
-        """The next of its chunks, if it was read."""
+        """The load's next chunk, if it was read."""
         try:
             data = load.read.popleft()
         except IndexError:
@@ -54,7 +55,7 @@ class Reader:
         return data
 
     def drop(self, load: Load) -> None:
-        """Ends a load; what was read of it is forgotten."""
+        """Ends a load, and forgets chunks that were read."""
         load.is_dropped = True
         while self.take(load) is not None:
             pass
@@ -65,7 +66,7 @@ class Reader:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is still with a load that nobody wants any more."""
+        """Whether the thread is still reading a load that is no longer wanted."""
         return self._reading is not None and self._reading.is_dropped
 
     def _read(self, load: Load) -> None:

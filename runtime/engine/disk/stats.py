@@ -1,4 +1,4 @@
-"""What an engine tells of its disk."""
+"""An engine's statistics of its disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DiskStats:
-    """Counts since the start; disk_bytes: those that the folder holds now."""
+    """Counts since the start; disk_bytes: the bytes that the folder holds now."""
 
     disk_loads: int = 0
     disk_loaded_tokens: int = 0

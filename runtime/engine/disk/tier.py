@@ -1,9 +1,9 @@
-"""The disk behind the prefix cache: what the tree evicts is written, and what a request needs of it
-is loaded. The step process has one, with `--kv-dir`.
+"""The disk tier of the prefix cache: evicted prefixes are written, and loaded when a request needs
+them. The step process has one if `--kv-dir` is set.
 
 A prefix is kept in chunks of 64 tokens, from its beginning. Threads write (`writer.py`) and read
-(`reader.py`); the step loop only copies pages. Losing what is on disk costs time and nothing else,
-so whatever is wrong with it is a miss.
+(`reader.py`); the step loop only copies pages. Losing data on disk only costs time, so every error
+of the disk is a cache miss.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sgc.runtime.engine.names import KV_CLOSING_S
 
 
 class DiskTier:
-    """model: its fingerprint (`keys.py`). pages: the model's."""
+    """model: the model's fingerprint (`keys.py`). pages: the model's pages."""
 
     def __init__(self, folder: KVFolder, model: bytes, pages: PageBytes, costs: Costs) -> None:
         self.costs, self.pages = costs, pages
@@ -40,9 +40,9 @@ class DiskTier:
     # Writing.
 
     def save(self, tree: RadixTree, node: Node, n: int) -> None:
-        """Takes copies of the chunks that end when the last `n` tokens of a node are evicted."""
+        """Queues copies of the chunks that end when the last `n` tokens of a node are evicted."""
         if node.stamp == EVICT_FIRST or not self._writer.is_on:
-            return  # the compiler says that nobody asks for it again
+            return  # the compiler says that no request needs it again
         end = tree.length(node)
         first = (end - n) // CHUNK_TOKENS
         if first == end // CHUNK_TOKENS:
@@ -63,7 +63,7 @@ class DiskTier:
             self._writer.put(batch)
 
     def close(self, tree: RadixTree, limit_s: float = KV_CLOSING_S) -> None:
-        """Writes what the tree holds, latest used first, and what waits to be written."""
+        """Writes the tree's prefixes, latest used first, and the chunks that wait to be written."""
         until = time.monotonic() + limit_s
         kept: dict[bytes, None] = {}
         nodes = (node for node in tree.nodes() if node.parent is not None)
@@ -76,8 +76,8 @@ class DiskTier:
     def _write_node(
         self, tree: RadixTree, node: Node, kept: dict[bytes, None], until: float
     ) -> bool:
-        """Queues the chunks that end in a node; False if time is over, or the folder is full of
-        what was used later. kept: the keys met so far."""
+        """Queues the chunks that end in a node; returns False if time is over, or if chunks used
+        later fill the folder. kept: the keys so far."""
         path = tree.path(node)
         first = (len(path.tokens) - len(node)) // CHUNK_TOKENS
         for chunk, key in enumerate(self._keys(path.tokens, path.namespace)):
@@ -87,7 +87,7 @@ class DiskTier:
                 return False
             kept[key] = None
             if self._has(key):
-                self._folder.touch([key])  # before others are written in its place
+                self._folder.touch([key])  # before other chunks can displace it
                 continue
             is_time = self._writer.wait(self.chunk_bytes, until)
             data = self._copied(path.pages, chunk) if is_time else None
@@ -99,14 +99,14 @@ class DiskTier:
     # Loading.
 
     def following(self, tokens: Ints, namespace: bytes, n_matched: int) -> list[bytes]:
-        """The keys of the chunks, one after another, that are on disk: from that in which a match
-        of `n_matched` tokens ends. Nothing is read."""
+        """The keys of consecutive chunks that are on disk, from the chunk in which a match of
+        `n_matched` tokens ends. Reads nothing."""
         keys = itertools.islice(self._keys(tokens, namespace), n_matched // CHUNK_TOKENS, None)
         return list(itertools.takewhile(self._has, keys))
 
     @property
     def is_behind(self) -> bool:
-        """Whether the disk does not come to an end with what nobody waits for any more."""
+        """Whether the disk is still busy with a load that is no longer wanted."""
         return self._reader.is_behind
 
     def begin(self, keys: list[bytes]) -> Load:
@@ -115,7 +115,7 @@ class DiskTier:
         return load
 
     def take(self, load: Load) -> Bytes | None:
-        """The pages of the load's next chunk, once they are there."""
+        """The pages of the load's next chunk, if they were read."""
         return self._reader.take(load)
 
     def end(self, load: Load, n_tokens: int) -> None:
@@ -144,7 +144,7 @@ class DiskTier:
         return key in self._folder or self._writer.pending(key) is not None
 
     def _copied(self, pages: Ints, chunk: int) -> Bytes | None:
-        """None: there is no memory for a copy."""
+        """A copy of a chunk's pages; None if there is no memory for it."""
         try:
             return self.pages.read(pages[chunk * CHUNK_TOKENS : (chunk + 1) * CHUNK_TOKENS])
         except MemoryError:

@@ -1,6 +1,6 @@
-"""Writes chunks to the folder, and sees what others wrote there, on a thread of its own. Nobody
-waits for it: what does not fit in its queue is not kept. Until a chunk is written, whoever asks for
-it gets it from here.
+"""Writes chunks to the folder, and notices chunks that other engines wrote, on a thread of its own.
+The step loop never waits for it: chunks that do not fit in its queue are not kept. Until a chunk is
+written, readers get it from the queue.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sgc.runtime.engine.disk.folder import KVFolder
 from sgc.runtime.engine.ints import Bytes
 
 MAX_QUEUED_BYTES = 256 << 20
-REFRESH_S = 2.0  # how soon to see what other engines wrote
-MAX_REFRESH_SHARE = 0.02  # of the time, where a folder is large
+REFRESH_S = 2.0  # how often to look for chunks that other engines wrote
+MAX_REFRESH_SHARE = 0.02  # the share of time this may take, if a folder is large
 _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """n_bytes: of the files written; n_dropped: chunks that were not. An error of the disk turns
-    writing off."""
+    """n_bytes: of the files written; n_dropped: chunks that were not written. An error of the disk
+    turns writing off."""
 
     def __init__(self, folder: KVFolder, file: ChunkFile) -> None:
         self._folder, self._file = folder, file
@@ -40,7 +40,7 @@ class Writer:
         return self.is_on and self._queued_bytes + n_bytes <= MAX_QUEUED_BYTES
 
     def put(self, batch: Sequence[tuple[bytes, Bytes]]) -> None:
-        """Takes chunks to write; the first of them is to be kept longest."""
+        """Queues chunks to write; the first of them is to be kept longest."""
         with self._changed:
             self._pending.update(batch)
             self._queued_bytes += sum(len(data) for _, data in batch)
@@ -48,13 +48,13 @@ class Writer:
             self._changed.notify_all()
 
     def touch(self, keys: Sequence[bytes]) -> None:
-        """Marks chunks as used, as `put` does; later on."""
+        """Queues chunks to be marked as used."""
         with self._changed:
             self._batches.append(keys)
             self._changed.notify_all()
 
     def pending(self, key: bytes) -> Bytes | None:
-        """A chunk that is still to be written."""
+        """The chunk with this key, if it is still to be written."""
         return self._pending.get(key)
 
     def wait(self, n_bytes: int, until: float) -> bool:
@@ -80,14 +80,14 @@ class Writer:
                 self._write(key)
             self._folder.touch(keys)
             if (begun := time.monotonic()) >= refresh_at:
-                with contextlib.suppress(OSError):  # nothing new is seen of a disk that fails
+                with contextlib.suppress(OSError):  # a failing disk shows nothing new
                     self._folder.refresh()
                 took_s = time.monotonic() - begun
                 refresh_at = begun + max(REFRESH_S, took_s / MAX_REFRESH_SHARE)
 
     def _write(self, key: bytes) -> None:
         data = self._pending.get(key)
-        if data is None:  # it is to be touched alone
+        if data is None:  # it is only to be touched
             return
         try:
             if self.is_on:

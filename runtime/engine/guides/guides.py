@@ -25,7 +25,7 @@ from sgc.runtime.engine.text.token_bytes import token_bytes
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 Mask = npt.NDArray[np.int32]
-MAX_MASK_S = 1.0  # computing a mask delays the whole batch; usual masks take about 10 us
+MAX_MASK_S = 1.0  # computing a mask delays the whole batch; most masks take about 10 us
 
 
 class Vocabulary:

@@ -69,14 +69,14 @@ async def serving_http(
     beside: Beside | None = None,
     observing: Observing = NOT_OBSERVING,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the block ends; yields the URL. beside: what else has
-    routes on this site."""
+    """Serves in the running event loop until the block ends; yields the URL. beside: another part
+    of the system with routes on this site."""
     runs, connections = Runs(shared), Connections()
     most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
     if not isinstance(shared.limits.images, str):
         most = None  # a string may hold an image
     if most is not None:
-        most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
+        most = max(most, MAX_SCHEMA_BYTES)  # strings other than prompts may be longer
     bodies = BodyReader(connections, max_string_bytes=most)
     apis = (
         OpenAIApi(facts, runs, bodies, beside),
@@ -98,7 +98,7 @@ async def serving_http(
 
 
 def observers_of(observing: Observing) -> list[Any]:
-    """The middlewares of what watches requests."""
+    """The middlewares that observe requests."""
     found = []
     if observing.access is not None:
         found.append(logging_to(observing.access))

@@ -1,4 +1,4 @@
-"""What another part of the system serves on the engine's HTTP site: programs (`sgc/services/`)."""
+"""The interface of another part of the system on the HTTP site: programs (`sgc/services/`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sgc.runtime.engine.http.errors import Json
 
 
 class Beside(Protocol):
-    """models: names of its own, beside the engine's model, in OpenAI's API; all of them, and what
-    is taken for one that is misspelt, begin with `prefix`. n_running: what it has under way."""
+    """models: its model names in OpenAI's API, beside the engine's model. All begin with `prefix`;
+    an unknown name with `prefix` is taken for a misspelt one. n_running: its running programs."""
 
     @property
     def prefix(self) -> str: ...
@@ -25,24 +25,24 @@ class Beside(Protocol):
     def n_running(self) -> int: ...
 
     def refuse_new(self) -> None:
-        """From now on it begins nothing: the server is about to stop."""
+        """Refuses new work from now on, as the server is about to stop."""
         ...
 
     def load_again(self) -> Callable[[], None]:
-        """Reads its files again, on any thread; returns what puts them to use. Raises `SgcError`,
-        and changes nothing, if one cannot be read."""
+        """Reads its files again, on any thread; returns a function that puts them to use. Raises
+        `SgcError`, and changes nothing, if one cannot be read."""
         ...
 
     async def open(self, uri: str, has_tokens: bool, max_run_s: float) -> None:
-        """Called once the engine listens there, for this process alone. has_tokens: whether clients
-        present a token, which has been checked; what others send as one means nothing.
+        """Called once the engine listens at `uri`, for this process only. has_tokens: whether
+        clients present a token, which has been checked; if not, a token that they send is ignored.
         max_run_s: how long one run may take."""
         ...
 
     async def close(self) -> None: ...
 
     def routes(self, bodies: BodyReader) -> list[Any]:
-        """Routes of aiohttp; `guard.py` has let their requests in."""
+        """Its routes for aiohttp; `guard.py` checks their requests first."""
         ...
 
     def add_to(self, server: Any) -> str:
@@ -50,6 +50,6 @@ class Beside(Protocol):
         ...
 
     async def chat(self, request: web.Request, body: Json) -> web.StreamResponse:
-        """Answers a chat with one of its models, as OpenAI's API does. Raises HttpError for a name
-        that none of them has."""
+        """Answers a chat request to one of its models, as OpenAI's API does. Raises HttpError for
+        an unknown model."""
         ...

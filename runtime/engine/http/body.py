@@ -1,4 +1,4 @@
-"""A request's body as JSON: bounded in bytes, time, depth and values, and nothing but text inside.
+"""Reads a request's body as JSON, bounded in bytes, time, depth and values.
 
 A slow client cannot use up what others need: a body must arrive at a minimum rate, and the memory
 of all unfinished bodies is bounded by giving up the oldest one.
@@ -40,7 +40,7 @@ class _Reading:
 
     chunks: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
-    n_unquoted: int = 0  # bytes since the last quote: at most those of the string being read
+    n_unquoted: int = 0  # bytes since the last quote: an upper bound on the string being read
     deadline: asyncio.Timeout | None = None
     is_given_up: bool = False
 

@@ -31,7 +31,7 @@ class Connections:
         self._idle_s = idle_s
         self._most = max_connections() if most is None else most
         self._server: web.Server | None = None
-        self._waiting: dict[Any, float] = {}  # waits for a client since; oldest first
+        self._waiting: dict[Any, float] = {}  # since when it waits for the client; oldest first
         self._closing: set[Any] = set()
 
     def attach(self, server: web.Server) -> None:

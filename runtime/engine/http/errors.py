@@ -11,9 +11,9 @@ from sgc.proto import engine_pb2 as pb
 Json = dict[str, Any]
 
 RETRY_AFTER_S = 1
-# Marks of a program's call, for who may send it to several servers: headers, or gRPC's metadata.
+# Marks of a program's call, for routers: headers, or gRPC's metadata.
 BEGUN = "sgc-begun"  # of an error: "no" if the run has not begun
-EFFECTS = "sgc-effects"  # of a call, over gRPC: "refuse" not to run a program that has effects
+EFFECTS = "sgc-effects"  # of a call, over gRPC: "refuse" means to refuse a program that has effects
 # gRPC's own, of an error: when a client's retry policy asks again, in ms; -1: it does not.
 PUSHBACK = "grpc-retry-pushback-ms"
 log = logging.getLogger("sgc.http")
@@ -34,9 +34,9 @@ _CODES = {
 
 
 class HttpError(Exception):
-    """param: the field at fault, if any; code: a short name for programs. request_id: of the
-    engine's request that it is about, if any. retry_after_s: of one that may be tried again.
-    has_begun: whether a program that was asked for may have begun."""
+    """param: the field at fault, if any; code: a short name for programs. request_id: of the engine
+    request that failed, if any. retry_after_s: of a request that may be tried again. has_begun:
+    whether the requested program may have begun."""
 
     request_id: int | None = None
     has_begun = True
@@ -59,7 +59,7 @@ class HttpError(Exception):
     def headers(self) -> dict[str, str]:
         if self.status == 401:
             return {"WWW-Authenticate": "Bearer"}
-        if self.status == 504:  # OpenAI's client would ask again, for as long
+        if self.status == 504:  # OpenAI's client would ask again, which takes as long
             return {"x-should-retry": "false"}
         if self.status not in (429, 503):
             return {}

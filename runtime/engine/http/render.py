@@ -1,4 +1,4 @@
-"""Writes replies as JSON. Large ones are written on a thread, so that others are served.
+"""Writes replies as JSON; large replies are written on a thread, so that other clients are served.
 
 Only log-probabilities make a reply large: 200,000 of them take about a second.
 """

@@ -1,7 +1,7 @@
 """Runs the requests of one HTTP request as one session of the engine, like a gRPC client's.
 
 So the engine's admission, limits, salts and fairness apply. When the reader stops (a client that
-hangs up cancels its handler), unfinished requests are cancelled and their pages freed at once.
+disconnects cancels its handler), unfinished requests are cancelled and their pages freed at once.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Runs:
         follow: Follow | None = None,
         blame: Callable[[HttpError], None] | None = None,
     ) -> AsyncGenerator[pb.Reply]:
-        """Deltas and final replies as they come. caller: who asks. follow: gives the request that
-        goes on after a reply, if one does, with the id of the one that ended. blame: completes an
-        error of the engine's.
+        """Deltas and final replies as they come. caller: who asks. follow: returns the request, if
+        any, that continues a reply, under the id of the request that ended. blame: adds details to
+        an error of the engine.
 
         Raises HttpError at the first error, and if all replies together have more log-probabilities
         than one request may have.
@@ -89,10 +89,10 @@ class Runs:
         return [reply.generated for reply in await self._last(requests, caller)]
 
     async def embedded(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Embedded]:
-        """As `finals`, of requests for embeddings; there may be more than a session has at once."""
+        """As `finals`, for embeddings; there may be more requests than a session can have."""
         n = self._shared.limits.max_in_flight
         parts = [requests[at : at + n] for at in range(0, len(requests), n)]
-        with _counted(caller):  # once: a later part must not be refused for want of a place
+        with _counted(caller):  # counted once: a later part must not be refused for lack of a place
             return [reply.embedded for part in parts for reply in await self._last(part, caller)]
 
     async def _last(self, requests: Sequence[pb.Request], caller: Caller) -> list[pb.Reply]:
@@ -106,7 +106,7 @@ class Runs:
 
 @contextmanager
 def _counted(caller: Caller) -> Iterator[None]:
-    """Counts an HTTP request for its client's account while it runs: one that was let in is not
+    """Counts an HTTP request in its client's account while it runs; an admitted request is not
     refused later. Raises HttpError if the account refuses it."""
     account = caller.account
     if account is None or caller.is_running:

@@ -113,8 +113,9 @@ def _url(server: asyncio.Server, address: Address, tls: ssl.SSLContext | None) -
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Sends every error in OpenAI's form; an internal error is logged, and its text is not sent.
 
-    An error's traceback holds this frame, and so all that the request had. It is dropped, and no
-    name is left for the error: else only the collector of cycles, which seldom runs, would free it.
+    An error's traceback refers to this frame, and so to all of the request's objects. The traceback
+    is dropped, and no name refers to the error: else only the cyclic collector, which seldom runs,
+    would free these objects.
     """
     try:
         return await handler(request)
@@ -146,8 +147,8 @@ def _answer(error: HttpError) -> web.Response:
 
 
 async def _headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Adds the request's id and what is left of its token's limits, and replaces the Server header,
-    which would tell the library's version."""
+    """Adds the request's id and the rest of its token's limits, and replaces the Server header,
+    which would reveal the library's version."""
     response.headers[HEADER] = id_of(request)
     caller: Caller | None = request.get(CALLER)
     if caller is not None and caller.account is not None:

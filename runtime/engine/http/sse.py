@@ -2,9 +2,9 @@
 
 The Responses API names its events and has no last line: there an event's first field is its type.
 
-The status is sent with the first event, so that an earlier error can have its own status. A client
-that does not read is waited for up to WRITE_TIMEOUT_S; meanwhile the session (`outbox.py`) merges
-its unread deltas, so that their memory is bounded.
+The status is sent with the first event, so that an earlier error can have its own status. The
+server waits up to WRITE_TIMEOUT_S for a client that does not read; meanwhile the session
+(`outbox.py`) merges its unread deltas, so that their memory is bounded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ async def respond(
     events: AsyncGenerator[str],
     failed_event: Callable[[HttpError], str] | None = None,
 ) -> web.StreamResponse:
-    """Sends the events, which are JSON texts; an error is sent as the last event. failed_event: of
-    the Responses API, its event of an error."""
+    """Sends the events, which are JSON texts; an error is sent as the last event. failed_event:
+    makes the Responses API's event of an error."""
     send = _send if failed_event is None else _send_named
     told = failed_event or (lambda error: dumps(error.body))
     first = await anext(events)
@@ -50,7 +50,7 @@ async def respond(
             await send(response, told(failed()))
         if failed_event is None:
             await _write(response, b"data: [DONE]\n\n")
-    except (ConnectionError, TimeoutError):  # it hung up or did not read for too long
+    except (ConnectionError, TimeoutError):  # the client disconnected, or did not read for too long
         if request.transport is not None:
             request.transport.abort()
     return response

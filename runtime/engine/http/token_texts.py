@@ -31,7 +31,7 @@ class TokenTexts:
         return self.offsets_from(start)(ids)
 
     def offsets_from(self, start: int) -> Callable[[Iterable[int]], list[int]]:
-        """The same of tokens that come one after another."""
+        """The same for tokens that come one after another."""
         detokenizer = IncrementalDetokenizer(self._tokenizer)
 
         def of(ids: Iterable[int]) -> list[int]:

@@ -1,5 +1,5 @@
-"""The bytes of an image file as pixels. Files are hostile: their size is read before anything is
-decoded, and every error of the library is one of ours."""
+"""The bytes of an image file as pixels. Files may be hostile: an image's size is read before
+anything is decoded, and every error of the library becomes one of ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def decoded(data: bytes) -> Any:
     import PIL.Image
     import PIL.ImageOps
 
-    # It would warn of images that are refused below.
+    # The library would warn of images that are refused below.
     warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as image:

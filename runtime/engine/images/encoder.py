@@ -1,8 +1,8 @@
-"""The vision encoder of a model of transformers, and what it gave for the last images.
+"""The vision encoder of a model of transformers, and its outputs for the last images.
 
 Its outputs take the place of the embeddings of the tokens that stand for an image. They are kept by
-the image's digest, up to a number of bytes, so that an image that comes again is not encoded again,
-whatever became of its K and V.
+the image's digest, up to a number of bytes, so that a repeated image is not encoded again, even if
+its K and V were evicted.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class Encoder:
         self._outputs: list[Tensor] = []
 
     def forget_seen(self) -> None:
-        """The next batch has none of the images before it."""
+        """Forgets the current images: the next batch has none of them."""
         self._ids.clear()
         self._outputs.clear()
 
     def clear(self) -> None:
-        """Keeps nothing."""
+        """Drops all outputs."""
         self.forget_seen()
         self._kept.clear()
         self.n_bytes = 0
 
     def see(self, image: Image) -> bool:
-        """Has the image's outputs ready for `embeddings`; returns whether it had to be encoded.
+        """Makes the image's outputs ready for `embeddings`; returns whether it had to be encoded.
         Raises ValueError if the encoder gives another number of outputs than there are tokens."""
         found = self._kept.get(image.digest)
         if found is not None:
@@ -56,7 +56,7 @@ class Encoder:
 
     @torch.inference_mode()
     def embeddings(self, tokens: Tensor) -> Tensor:
-        """[n_tokens, hidden], of tokens below zero those of images."""
+        """[n_tokens, hidden]; tokens below zero are those of images."""
         is_image = tokens < 0
         found: Tensor = self._table(tokens.clamp(min=0))
         if bool(is_image.any()):

@@ -25,7 +25,8 @@ class Family:
     """text: what a prompt holds for an image, {} being the image token. shown: the text of one
     processed image, from its arrays, its settings and the image token. keeps: arrays that the
     vision encoder takes. grid: the array of the image's patches, by which its tokens get positions
-    in time, height and width. is_nested: whether the processor takes a list of images a prompt."""
+    in time, height and width. is_nested: whether the processor takes a list of images for each
+    prompt."""
 
     text: str
     shown: Callable[[Arrays, Json, str], str]

@@ -1,9 +1,8 @@
 """Images in a prompt, as the step process has them: their token ids, and their positions.
 
 An image is a run of tokens, or several, whose ids are drawn from the hash of what the vision
-encoder gets. They are negative, so they are no ids of the vocabulary: what keys on tokens (the
-tree, files on disk) tells images apart by them, and the model takes the encoder's outputs in their
-place.
+encoder gets. They are negative, so they are no ids of the vocabulary: keys made of tokens (in the
+tree, on disk) distinguish images by them, and the model takes the encoder's outputs in their place.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from sgc.runtime.engine.ints import Ints
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Image:
-    """arrays: what the vision encoder gets. digest: of these. n_tokens: of the prompt that stand
-    for its outputs. grid: their times, heights and widths, where positions follow them."""
+    """arrays: the input of the vision encoder. digest: of the arrays. n_tokens: the tokens of the
+    prompt that stand for its outputs. grid: their times, heights and widths, if positions depend on
+    these."""
 
     digest: bytes
     arrays: Mapping[str, npt.NDArray[Any]]

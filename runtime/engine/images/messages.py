@@ -24,7 +24,7 @@ def add_image(message: wpb.WorkerRequest, placed: Placed) -> None:
 
 
 def placed_of(message: wpb.PlacedImage) -> Placed:
-    """The image of a message. Equal images that are in use are one."""
+    """The image of a message. Equal images in use share one object."""
     if (known := _in_use.get(message.digest)) is not None:
         return Placed(known, tuple(zip(message.starts, message.lengths, strict=True)))
     arrays = {

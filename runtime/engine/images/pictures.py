@@ -31,7 +31,7 @@ class Pictures:
 
 
 def pictures(images: Sequence[Read], text: str, reader: ImageReader) -> Pictures:
-    """text: what stands for each, with the image token once. Raises `ImageError`."""
+    """text: the text for each image, with the image token once. Raises `ImageError`."""
     if not text:
         return Pictures(tuple(images))
     before, token, after = text.partition(reader.token)
@@ -41,7 +41,7 @@ def pictures(images: Sequence[Read], text: str, reader: ImageReader) -> Pictures
 
 
 def as_texts(segments: Iterable[Any]) -> list[Any]:
-    """The segments with images as texts; texts that then follow each other are one."""
+    """The segments with images as texts; adjacent texts are then joined."""
     found: list[Any] = []
     joins = False
     for segment in segments:

@@ -1,8 +1,8 @@
-"""Turns image files into what the vision encoder gets, and the text that stands for it.
+"""Turns image files into the vision encoder's input, and the text that stands for each image.
 
-The arrays are made by transformers' own image processor of the model's folder, in its form that
-needs no torchvision. What was made of the last files is kept, so that an image that comes again is
-not decoded again.
+The arrays are made by transformers' own image processor of the model's folder, in its variant that
+needs no torchvision. The results of the last files are kept, so that a repeated image is not
+decoded again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sgc.runtime.engine.images.families import FAMILIES, MAX_BYTES, MAX_IMAGES, 
 from sgc.runtime.engine.images.image import Image, digest_of
 from sgc.runtime.engine.text.json_files import Json, read_json
 
-MAX_ARRAY_BYTES = 48 * 1024 * 1024  # of what is made of them
+MAX_ARRAY_BYTES = 48 * 1024 * 1024  # of the results
 KEPT_BYTES = 128 * 1024 * 1024
 _SETTINGS = ("preprocessor_config.json", "processor_config.json")
 
@@ -51,7 +51,7 @@ class ImageReader:
         self._lock = threading.Lock()
 
     def read(self, files: Sequence[bytes]) -> list[Read]:
-        """Each file's image; raises `ImageError`, which says which one it is."""
+        """Each file's image; raises `ImageError`, which names the file by its number."""
         if len(files) > MAX_IMAGES:
             raise ImageError(f"{len(files)} images are given, of at most {MAX_IMAGES}")
         n_bytes = sum(map(len, files))

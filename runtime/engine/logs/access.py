@@ -1,6 +1,6 @@
 """The access log: one line for each HTTP request, and for each request of a gRPC stream.
 
-No prompt is in it, unless that is asked for, and no token: only its name.
+It has no prompts, unless they are asked for, and no tokens, only their names.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sgc.runtime.engine.server.ledger import FINISHED, Ended
 
 MAX_PROMPT_CHARS = 32_768
 MAX_TEXT_CHARS = 400  # of a path, a model's name, an error
-QUIET_PATHS = frozenset({"/health", "/metrics"})  # are asked every few seconds
-CLIENT_CLOSED = 499  # the status of a request whose client hung up
+QUIET_PATHS = frozenset({"/health", "/metrics"})  # are requested every few seconds
+CLIENT_CLOSED = 499  # the status of a request whose client disconnected
 _TIMES = ("queue_s", "prefill_s", "decode_s")
 _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens")
 _REASONS: dict[int, str] = {pb.FINISH_REASON_STOP: "stop", pb.FINISH_REASON_LENGTH: "length"}
@@ -29,7 +29,7 @@ class AccessLog:
         self._log, self._model, self._with_prompts = log, model, with_prompts
 
     def observe(self, ended: Ended) -> None:
-        """Writes a line of a request over gRPC; those of one HTTP request are added up."""
+        """Writes the line of a gRPC request; adds up the engine's requests of an HTTP request."""
         found = self._facts(ended)
         if ended.is_part:
             _add(ended.caller.totals, found)
@@ -52,7 +52,7 @@ class AccessLog:
     def http(
         self, method: str, path: str, status: int | None, caller: Caller, request_id: str
     ) -> None:
-        """Writes a line of an HTTP request. status: None if its client hung up."""
+        """Writes the line of an HTTP request. status: None if its client disconnected."""
         if path in QUIET_PATHS and status == 200:
             return
         self._log.record(
@@ -94,7 +94,7 @@ def _name_of(caller: Caller) -> str | None:
 
 
 def _add(totals: dict[str, Any], found: dict[str, Any]) -> None:
-    """Tokens add up, times are the longest, and an outcome stays until a worse one comes."""
+    """Adds up tokens, and keeps the longest times and the worst outcome."""
     totals["requests"] = totals.get("requests", 0) + 1
     is_good = totals.get("outcome") in (None, FINISHED)
     for name, value in found.items():
@@ -111,7 +111,7 @@ def _add(totals: dict[str, Any], found: dict[str, Any]) -> None:
 
 
 def text_of(prompt: pb.Prompt) -> str:
-    """A prompt as one text; what is no text in it is told in brackets."""
+    """A prompt as one text; parts that are not text are named in brackets."""
     parts, n_chars = [], 0
     for segment in prompt.segments:
         kind = segment.WhichOneof("content")

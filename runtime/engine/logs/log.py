@@ -1,8 +1,9 @@
 """The lines that a server writes: as plain text, or one JSON object a line.
 
-In JSON everything is: what other modules log, and what the step process writes. Characters that
-could end a line or deceive a terminal are escaped in both forms. While a server serves, lines wait
-in a bounded queue for a thread that writes them: whoever reads them may stall, or be gone.
+In JSON, everything is an object: also lines that other modules log, or the step process writes.
+Characters that could end a line or deceive a terminal are escaped in both forms. While a server
+serves, lines wait in a bounded queue for a thread that writes them, since their reader may stall or
+be gone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PLAIN, JSON = "plain", "json"
 FORMATS = (PLAIN, JSON)
 MAX_LINE_CHARS = 8192  # of another process's line
 MAX_WAITING = 4096  # lines
-CLOSE_S = 1.0  # how long the last lines may take
+CLOSE_S = 1.0  # how long writing the last lines may take
 _SIMPLE = re.compile(r"[A-Za-z0-9._:/+=@,-]+")
 
 
@@ -67,13 +68,13 @@ class Log:
             self._write(f"{_now()} {event} {' '.join(pairs)}")
 
     def take_over(self) -> None:
-        """In JSON: from now on what modules log and warn of comes here too."""
+        """In JSON: from now on, other modules' log records and warnings come here too."""
         if self.is_json:
             logging.captureWarnings(True)
             logging.getLogger().addHandler(_Handler(self))
 
     def follow(self, stream: IO[bytes]) -> None:
-        """Tells each line that another process writes, on a thread of its own."""
+        """Logs each line that another process writes, on a thread of its own."""
 
         def read() -> None:
             while line := stream.readline(MAX_LINE_CHARS):
@@ -99,7 +100,7 @@ class Log:
                 self.tell("dropped", f"{n} lines of this log were dropped: they were not read")
 
     def _put(self, line: str) -> None:
-        """A line that nobody can read is no failure of what it tells of."""
+        """Writes a line; errors are ignored, since a broken log must not fail a request."""
         stream = self._stream or sys.stderr
         with suppress(OSError, ValueError):
             stream.write(line + "\n")  # in one piece, as threads write too
@@ -115,7 +116,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._tell(record)
-        except Exception:  # of a message that does not fit its arguments, as `logging` has it
+        except Exception:  # as `logging` handles a message that does not fit its arguments
             self.handleError(record)
 
     def _tell(self, record: logging.LogRecord) -> None:
@@ -126,7 +127,7 @@ class _Handler(logging.Handler):
 
 
 def _json(event: str, level: str, fields: Mapping[str, Any]) -> str:
-    """ASCII alone, so that no text ends a line, in whatever a reader takes for one."""
+    """ASCII only, so that no text contains what some reader takes for a line end."""
     return json.dumps({"time": _now(), "level": level, "event": event, **fields})
 
 

@@ -1,4 +1,4 @@
-"""What watches the requests of a server, as its options say: the access log, and spans."""
+"""The observers of a server's requests, by its options: the access log, and spans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_OBSERVING = Observing()
 async def observing(
     shared: Shared, log: Log, model: str, *, access_log: bool, prompts: bool, otlp: str | None
 ) -> AsyncIterator[Observing]:
-    """Watches within the block. prompts: whether they are logged. otlp: where spans are sent."""
+    """Observes within the block. prompts: whether they are logged. otlp: where spans are sent."""
     access = AccessLog(log, model, prompts) if access_log else None
     if access is not None:
         shared.observers.append(access.observe)

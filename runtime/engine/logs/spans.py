@@ -1,7 +1,7 @@
 """A server's spans: one for each HTTP request, and one for each request of the engine.
 
-A span of the engine is made when its request has ended, with the times that the step process
-measured: when it was admitted, and when its prompt was computed, are events in it.
+A span of an engine request is made when the request has ended, with the times that the step process
+measured: its events are the admission, and the end of the prompt's computation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ServerSpans:
         return traceparent_of(span)
 
     def end_http(self, span: Any, status: int | None) -> None:
-        """status: None if the client hung up."""
+        """status: None if the client disconnected."""
         if status is None:
             mark_failed(span, "disconnected", "the client hung up")
         else:
@@ -69,7 +69,7 @@ class ServerSpans:
         end = time.time_ns()
         start = end - int((time.monotonic() - active.began_at) * NS)
         span = self._tracer.start_span(
-            f"{operation} {self._model}",  # as a client may name any adapter
+            f"{operation} {self._model}",  # since a client may name any adapter
             parent_of(active.traceparent or caller.traceparent),
             SpanKind.INTERNAL if ended.is_part else SpanKind.SERVER,
             {

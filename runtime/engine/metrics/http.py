@@ -18,7 +18,7 @@ from sgc.runtime.engine.http.site import application, serving
 from sgc.runtime.engine.metrics.scraping import Scraping
 from sgc.runtime.engine.server.listen import Address, Security
 
-MAX_SCRAPES = 4  # at a time; beyond it, an idle connection is closed, else the new one
+MAX_SCRAPES = 4  # at a time; beyond it, an idle connection is closed, or else the new one
 CLIENT_TIMEOUT_S = 5.0
 
 

@@ -1,4 +1,4 @@
-"""What a scrape is told, on whichever port it comes: one registry for all."""
+"""The answer to a scrape, on whichever port it comes: one registry for all."""
 
 from __future__ import annotations
 

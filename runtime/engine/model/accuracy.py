@@ -1,5 +1,5 @@
-"""What eight bits cost: the answers of a model that runs in eight bits, compared with its
-answers in its own dtype. It is measured at load, on a fixed text (`loading.py`).
+"""The accuracy that eight bits cost: the answers of a model that runs in eight bits, compared with
+its answers in its own dtype. Measured at load, on a fixed text (`loading.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OwnText:
 
 
 def own_text(model: Any, ids: Ints) -> OwnText:
-    """Runs the model on a text, or as much of it as it is measured on."""
+    """Runs the model on a text, up to the length that is measured."""
     known = ids[ids < int(model.get_output_embeddings().weight.shape[0])][:MOST_TOKENS]
     return OwnText(known, own_logits(model, torch.from_numpy(known)[None])[0])
 

@@ -1,4 +1,4 @@
-"""A model made of hashes: it replaces only the forward pass; the rest of the engine is real.
+"""A model made of hashes, which replaces only the forward pass; the rest of the engine is real.
 
 The next token is a fast, pure function of the prefix's ids, the sampling parameters and the seed.
 Its KV pool holds a number per page that depends on the token, its position and the whole prefix,
@@ -71,7 +71,7 @@ class FakeModel:
         found: Floats = (each >> np.uint64(40)).astype(np.float32) / np.float32(2**23) - 1
         return found
 
-    # As `disk/pages.py` has it.
+    # The interface of `disk/pages.py`.
     token_bytes = 8
 
     def read(self, pages: Ints) -> Bytes:
@@ -100,7 +100,7 @@ class FakeModel:
         """One hash per wanted token, of all pages it attends to."""
         rows = np.searchsorted(batch.row_starts, wanted, side="right") - 1
         starts = batch.page_starts[rows]
-        # All pages of a row but those of the new tokens behind the wanted one.
+        # All pages of a row without those of the new tokens after the wanted one.
         n_read = batch.page_starts[rows + 1] - starts - (batch.row_starts[rows + 1] - wanted) + 1
         read = ranges(starts, n_read)
         numbers = _scramble(self._prefix[batch.pages[read]])

@@ -97,32 +97,32 @@ class Accuracy:
 
 
 class Logits(Protocol):
-    """[n_logits, vocab] numbers, where the model left them, until its next step. at: one row of
-    them or more, in any order."""
+    """[n_logits, vocab] numbers, where the model left them, valid until its next step. at: the
+    indices of one or more rows, in any order."""
 
     def rows(self, at: Sequence[int]) -> Iterator[npt.NDArray[np.float32]]:
         """Each row on the host: [vocab]."""
         ...
 
     def draw(self, at: Sequence[int], draws: Sequence[Draw]) -> list[int]:
-        """A token from each row. Raises `NotFinite` if there is none to draw in one of them."""
+        """A token from each row. Raises `NotFinite` if a row has no token to draw."""
         ...
 
     def log_probabilities(self, at: Sequence[int], tokens: Sequence[int]) -> list[float]:
-        """Natural, of a token each; NaN where a row is not of finite numbers."""
+        """The natural log-probability of a token in each row; NaN for a row that is not finite."""
         ...
 
 
 class Drawn(Protocol):
-    """Tokens that are drawn where the logits are."""
+    """Tokens that are drawn on the logits' device."""
 
     def wait(self) -> list[int]:
-        """The tokens, once they are there; -1 where a row has none to draw."""
+        """Waits for the tokens; -1 for a row that has none to draw."""
         ...
 
 
 class AsyncLogits(Logits, Protocol):
-    """Logits of a device, which goes on by itself."""
+    """Logits on a device that computes asynchronously."""
 
     def begin_draw(self, at: Sequence[int], draws: Sequence[Draw]) -> Drawn:
         """As `draw`, but waits for nothing."""
@@ -149,8 +149,8 @@ class Sees(Forward, Protocol):
     """A model that takes images."""
 
     def see(self, image: Image) -> bool:
-        """Has what the model takes for it ready for the next `run`; returns whether it had to be
-        encoded."""
+        """Makes the model's input for the image ready for the next `run`; returns whether the image
+        had to be encoded."""
         ...
 
     def forget_seen(self) -> None:
@@ -159,7 +159,7 @@ class Sees(Forward, Protocol):
 
     @property
     def encoded_bytes(self) -> int:
-        """Of what is kept of images."""
+        """The bytes of the images' outputs that are kept."""
         ...
 
 

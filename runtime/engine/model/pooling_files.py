@@ -1,8 +1,8 @@
 """Reads how a folder of sentence-transformers makes a text's vector, without that package.
 
 `modules.json` lists the steps after the model; `1_Pooling/config.json` says which hidden states
-count. Vectors are normalized whatever it says. What this engine does not do is refused by name, and
-only embeddings are: the model generates all the same.
+count. Vectors are always normalized. Unsupported steps and settings are refused by name, for
+embeddings only: the model can still generate.
 """
 
 from __future__ import annotations

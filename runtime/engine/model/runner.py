@@ -40,7 +40,7 @@ class Needs:
 
     @property
     def options(self) -> str:
-        """As they are asked for; empty if nothing is."""
+        """The requested needs, for messages; "" without any."""
         asked = ["--deterministic"] if self.deterministic else []
         asked += ["--weights int8"] if self.weights == "int8" else []
         asked += ["--kv int8"] if self.kv == "int8" else []

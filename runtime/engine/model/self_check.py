@@ -4,7 +4,7 @@ Some architectures never look their attention up by name, keep other state than 
 ways that our attention does not see. Their answers would be wrong without any error. So each model
 is checked first, on two short sequences that run as the scheduler runs them: in chunks, with a
 shared prefix that both attend to, and decoding in one batch. They are long enough for every path of
-our own kernels but that of contexts so long that they are cut into parts.
+our own kernels, except the path for contexts so long that they are split.
 """
 
 from __future__ import annotations

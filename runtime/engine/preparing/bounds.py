@@ -66,7 +66,7 @@ class ServerLimits:
     max_sessions_of_token: int = 128  # if the server has several tokens
     max_request_s: float = math.inf  # of one request, its wait included
     max_silence_s: float = 300.0  # of a session without unfinished requests
-    max_outbox: int = 4096  # unsent replies at which a session's reading pauses
+    max_outbox: int = 4096  # a session's reading pauses at so many unsent replies
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
     pooling: Pooling = DEFAULT_POOLING
     adapters: tuple[ServedAdapter, ...] = ()
@@ -172,7 +172,7 @@ def _read_images(prompt: pb.Prompt, limits: ServerLimits) -> Iterator[Read]:
 
 
 def n_segments(prompt: pb.Prompt) -> int:
-    """Those of parts included, and each part as one."""
+    """The number of segments, including those in parts, and counting each part as one."""
     return sum(
         1 + sum(1 + n_segments(part) for part in segment.joined.parts)
         for segment in prompt.segments
@@ -180,13 +180,13 @@ def n_segments(prompt: pb.Prompt) -> int:
 
 
 def n_parts(prompt: pb.Prompt) -> int:
-    """Those within others included."""
+    """The number of parts, including nested ones."""
     parts = [part for segment in prompt.segments for part in segment.joined.parts]
     return len(parts) + sum(map(n_parts, parts))
 
 
 def depth_of(prompt: pb.Prompt) -> int:
-    """How deep joins are within parts of others."""
+    """How deeply joins are nested."""
     parts = (part for segment in prompt.segments for part in segment.joined.parts)
     return max((1 + depth_of(part) for part in parts), default=0)
 
@@ -208,7 +208,7 @@ def checked_adapter(name: str, limits: ServerLimits) -> tuple[int, bytes]:
 
 
 def check_run(run: pb.ProgramRun) -> None:
-    """Raises `RequestError` for what no program can have left."""
+    """Raises `RequestError` for an impossible number of remaining tokens."""
     _check_count("run: remaining tokens of the program", run.remaining, MAX_REMAINING)
 
 
@@ -252,7 +252,7 @@ def _checked_segment(segment: pb.Segment, limits: ServerLimits, images: Iterator
 
 
 def _pictures(run: pb.ImageRun, limits: ServerLimits, images: Iterator[Read]) -> Pictures:
-    """images: those of the prompt, from the run's first on."""
+    """images: the prompt's, from the first of this run on."""
     if not run.images or isinstance(limits.images, str):
         raise invalid("a prompt segment of images holds none")
     try:

@@ -1,8 +1,8 @@
 """Tokenizes prompts with joined contexts: the tokens, and where the parts of the joins are.
 
-A part is tokenized as its own sequence is, after what comes before the join, so that its tokens are
-those that its stream was generated with. What all of these have in common with what comes before
-is outside of the join. What follows a join is tokenized apart.
+A part is tokenized as its own stream is, after the text before the join, so that its tokens are
+those that its stream was generated with. Tokens that all of these sequences share with the prompt
+before the join are outside the join. The text after a join is tokenized separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Plain = list[Text | Ids]
 
 
 def plain_segments(segments: Segments, tokenizer: Tokenizer, go_on: GoOn) -> tuple[Plain, Joins]:
-    """The prompt with all up to its last join as ids, and the joins, of the prompt's tokens."""
+    """The prompt, with everything up to its last join as ids, and its joins in terms of tokens."""
     return _Joining(tokenizer, go_on).plain([], (), segments)
 
 
@@ -40,7 +40,7 @@ def last_parts(segments: Segments) -> int | None:
 
 
 def flat(segments: Segments) -> Iterator[Text | Ids]:
-    """The segments, with those of parts in their places."""
+    """The segments, with parts replaced by their own segments."""
     for each in segments:
         if isinstance(each, Parts):
             for part in each.parts:
@@ -50,7 +50,7 @@ def flat(segments: Segments) -> Iterator[Text | Ids]:
 
 
 def chars_again(prompt: pb.Prompt, n_before: int = 0) -> int:
-    """The characters that are tokenized once more, since each part is with what comes before."""
+    """The characters tokenized again, as each part is tokenized with the text before it."""
     n_again = 0
     for segment in prompt.segments:
         if segment.WhichOneof("content") != "joined":
@@ -78,7 +78,7 @@ class _Joining:
     go_on: GoOn
 
     def plain(self, before: Plain, joins: Joins, segments: Segments) -> tuple[Plain, Joins]:
-        """What comes before, with its joins, continued by segments."""
+        """The tokens before, with their joins, continued by segments."""
         for n, each in enumerate(segments):
             if isinstance(each, Parts):
                 ids, joins = self._joined(before, joins, each)
@@ -102,13 +102,13 @@ class _Joining:
                 by = cut - len(ids)
                 ids = ids + own[cut:]
                 made.append(Part(len(ids), tuple(moved(join, by) for join in inner)))
-        if len(made) < 2:  # nothing is beside it
+        if len(made) < 2:  # no other part is beside it
             return ids if made else trunk, joins + sum((part.joins for part in made), ())
         return ids, (*joins, Join(cut, tuple(made)))
 
 
 def _followed(before: Plain, first: Text | Ids) -> Plain:
-    """What comes before a part, and the part's first segment: a text that goes on is one text."""
+    """The segments before a part, and the part's first segment; two adjacent texts become one."""
     if not before or not isinstance(before[-1], Text) or not isinstance(first, Text):
         return [*before, first]
     last, n = before[-1], len(before[-1].text)

@@ -82,11 +82,11 @@ def prepare_all(
 def too_long(
     texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
 ) -> RequestError | None:
-    """The error if a prompt with these texts cannot fit; None if it may."""
+    """The error if a prompt with these texts cannot fit; None if it may fit."""
     try:
         check_least(texts, tokenizer, limits)
     except RequestError as error:
-        return error.with_traceback(None)  # whose frames hold the texts
+        return error.with_traceback(None)  # its frames hold the texts
     return None
 
 
@@ -177,7 +177,7 @@ def _prepare_or_refuse(
             work.run.CopyFrom(request.run)
         return Prepared(request, work)
     except RequestError as error:
-        return error.with_traceback(None)  # whose frames hold the texts
+        return error.with_traceback(None)  # its frames hold the texts
     except Dropped:
         raise
     except Exception as error:  # one request must not fail the others

@@ -2,8 +2,8 @@
 
 Requests with the same cache key share. If the server has one token or none, the key is the client's
 salt. If it has several, each token has a domain that only the server can derive, and the keys of
-the token's clients begin with it. Each adapter has keys of its own, by the content of its files:
-what it computed is nobody else's.
+the token's clients begin with it. Each adapter has keys of its own, by the content of its files, so
+that its K and V are never shared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def domain_of(token: str) -> bytes:
 def cache_key(domain: bytes, salt: bytes, adapter: bytes = b"") -> bytes:
     """The cache key of a domain, a salt, and the digest of an adapter. With domains, different
     pairs have different keys, as the domain's length comes first. An adapter's key is longer than
-    any salt, and begins unlike a domain's length, so that no client's salt is one."""
+    any salt, and cannot begin like a domain's length, so that no client's salt equals it."""
     if adapter:
         import hashlib
 

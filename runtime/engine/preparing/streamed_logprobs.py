@@ -1,7 +1,8 @@
 """Which log-probabilities go with which streamed text: those of the tokens that begin in it.
 
-Text waits while a stop could match it or a character is unfinished, and its tokens with it. So what
-a stream has told at any time are the first of those that the whole reply has. Used by `updates.py`.
+Text, and its tokens with it, waits while a stop could match it or a character is unfinished. So the
+log-probabilities streamed so far are always the first ones of the whole reply. Used by
+`updates.py`.
 """
 
 from __future__ import annotations
@@ -16,36 +17,36 @@ from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 
 class StreamedLogprobs:
-    """Of one generation that is not healed."""
+    """The log-probabilities of one generation that is not healed."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._detokenizer = IncrementalDetokenizer(tokenizer)
-        self._waiting: deque[tuple[int, pb.TokenLogprob]] = deque()  # with where each begins
+        self._waiting: deque[tuple[int, pb.TokenLogprob]] = deque()  # each with its position
         self._prompt: list[pb.TokenLogprob] = []
         self._n_rows = self._n_chars = 0
         self._has_begun = False
 
     def add(self, update: wpb.Update) -> None:
-        """Takes those that came with an update's ids."""
+        """Takes the log-probabilities that came with an update's ids."""
         self._prompt.extend(update.prompt_logprobs)
         self._has_begun = True
         self._take(update.logprobs)
 
     def add_last(self, update: wpb.Update) -> None:
-        """Takes the others; the final update has all."""
+        """Takes the remaining log-probabilities; the final update has all."""
         if not self._has_begun:
             self._prompt.extend(update.prompt_logprobs)
         self._take(update.logprobs[self._n_rows :])
 
     def up_to(self, n_chars: int) -> list[pb.TokenLogprob]:
-        """Those of the tokens that begin in the first n_chars of the text and were not given."""
+        """Returns those of tokens that begin in the first n_chars of the text, once each."""
         found = []
         while self._waiting and self._waiting[0][0] < n_chars:
             found.append(self._waiting.popleft()[1])
         return found
 
     def of_prompt(self) -> list[pb.TokenLogprob]:
-        """Those of the prompt, once."""
+        """Returns those of the prompt, once."""
         found, self._prompt = self._prompt, []
         return found
 

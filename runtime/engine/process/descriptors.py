@@ -1,6 +1,6 @@
 """How many connections a server takes, so that it never lacks a file descriptor.
 
-Where it did, no client of any face could connect, however few of them are at fault.
+If it did, no client could connect to any face, however few clients caused it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def max_connections() -> int:
 
 
 def allow(wanted: int) -> int:
-    """Raises this process's limit on files to so many, if it may and it is lower; returns it, or
-    what was wanted if that is less."""
+    """Raises this process's limit on files to `wanted`, if the limit is lower and may be raised;
+    returns the limit, or `wanted` if that is less."""
     import resource  # not on Windows, where there is no server
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from sgc.runtime.engine.ints import IntBuffer
 
 MOST = 8  # guesses of one row
-# How many last tokens must have stood there before. Four are seldom followed by others than then;
-# two often are, and are worth fewer guesses.
+# How many last tokens must have occurred before. After four, the next tokens are seldom others than
+# at the earlier place; after two, they often are, so fewer guesses are worth it.
 _LONG, _SHORT = 4, 2
 SHORT_WORTH = 3
 # The index begins with this many of a text's last tokens, and is made anew at twice as many.
@@ -22,7 +22,7 @@ AT_FIRST, PER_TOKEN, PER_ACCEPTED, AT_MOST = 8.0, 0.1, 1.0, 16.0
 
 
 class Guesses:
-    """left_tree: where in the radix tree the text was last found to go its own way."""
+    """left_tree: where the text was last found to leave the paths of the radix tree."""
 
     __slots__ = (
         "_account",
@@ -36,7 +36,7 @@ class Guesses:
 
     def __init__(self, n_tokens: int) -> None:
         """n_tokens: of the text so far."""
-        # Where the token is that last followed these.
+        # The position of the token that last followed these.
         self._after_long: dict[tuple[int, ...], int] = {}
         self._after_short: dict[tuple[int, ...], int] = {}
         self._start = self._n_indexed = 0
@@ -92,6 +92,6 @@ class Guesses:
 
 def _copy(tokens: IntBuffer, at: int, n: int) -> list[int]:
     run: list[int] = tokens.view[at : at + n].tolist()
-    while len(run) < n:  # the end is reached: what repeats itself goes on doing so
+    while len(run) < n:  # the end is reached: assumes that a repetition goes on
         run += run[: n - len(run)]
     return run

@@ -1,9 +1,9 @@
 """Joined contexts: parts of a prompt that are encoded side by side (parallel context windows).
 
-Each part of a join sees what comes before the join, and itself; what follows the join sees all of
-it. Every part begins at the position where the join begins, and what follows goes on after the
-longest part. So the K and V of a part are those that it has in another sequence: what comes before
-the join, and the part. Parts may have joins of their own.
+Each part of a join attends to the tokens before the join and to itself; the tokens after the join
+attend to all parts. Every part begins at the position of the join, and the tokens after it continue
+after the longest part. So a part has the same K and V as in another sequence: the tokens before the
+join, followed by the part. Parts may contain joins.
 
 Sources: SGLang's `concate_and_append`; Ratner et al., "Parallel Context Windows" (2023).
 """
@@ -46,7 +46,7 @@ Joins = tuple[Join, ...]
 
 
 def shift_of(joins: Joins) -> int:
-    """By how much the position of what follows the joins is below its index."""
+    """By how much the position of a token after the joins is below its index."""
     return sum(
         (join.end - join.start) - max(_extent(start, part) for start, part in join.spans())
         for join in joins
@@ -58,7 +58,7 @@ def _extent(start: int, part: Part) -> int:
 
 
 def moved(join: Join, by: int) -> Join:
-    """The join, so many tokens nearer to the beginning."""
+    """The join, moved by so many tokens toward the beginning."""
     parts = (
         Part(part.end - by, tuple(moved(each, by) for each in part.joins)) for part in join.parts
     )
@@ -78,8 +78,8 @@ def without_last(joins: Joins, n_tokens: int) -> Joins:
 
 
 def namespace_of(namespace: bytes, joins: Joins) -> bytes:
-    """The namespace in which what holds these joins is cached: its K and V are of no other text. It
-    is longer than any that a client names."""
+    """The namespace in which sequences with these joins are cached, since no other text has their K
+    and V. It is longer than any that a client can name."""
     if not joins:
         return namespace
     return b"joined " + hashlib.sha512(repr(joins).encode()).digest() + namespace

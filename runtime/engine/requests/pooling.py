@@ -42,7 +42,7 @@ class Pooled:
             raise NotFinite("the model gave hidden states that are not finite numbers")
         if start == 0 or self._sum is None:
             self._sum, self._n = np.zeros(hidden.shape[1]), 0
-        for row in hidden:  # one by one, so that it is the same however the prompt was cut
+        for row in hidden:  # one by one, so that the sum does not depend on how the prompt was cut
             self._sum += row
         self._n += len(hidden)
 

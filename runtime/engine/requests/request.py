@@ -126,12 +126,12 @@ class ProgramRun:
 class EngineRequest:
     """id: unique among unfinished requests. namespace: cached prefixes are shared within one.
 
-    owner: whose it is; by the policy `program` owners take turns. n_reusable: later requests begin
-    with at most this many of the tokens (the compiler's last-use mark); None: they may begin with
-    all of them and the generated ones. joins: parts of the prompt that are encoded side by
-    side; base: the namespace of what has none. adapter: its number, from 1 on;
-    0: none. images: the tokens that stand for them are below zero. priority: higher ones go first
-    (`scheduling/classes.py`).
+    owner: the client that it belongs to; in the policy `program`, owners take turns. n_reusable:
+    later requests begin with at most this many of the tokens (the compiler's last-use mark); None:
+    they may begin with all of them and the generated ones. joins: parts of the prompt that are
+    encoded side by side; base: the namespace of prefixes without joins. adapter: its number, from 1
+    on; 0: none. images: the tokens that stand for them are below zero. priority: higher ones go
+    first (`scheduling/classes.py`).
     """
 
     id: int
@@ -204,9 +204,9 @@ class State(Enum):
 class Wait:
     """The state of a waiting request (`waiting.py`). group: the one it arrived with, None once it
     had its turn; pin: the locked end of its cached prefix; n_known: the length of that prefix,
-    known_since: when it was found; left: of its program's run, in tokens (`programs.py`);
-    charged: what its owner was, of these; prompt: its bytes, while the queue is sorted by them;
-    has_loaded: whether it was decided what to load of it from disk (`loads.py`)."""
+    known_since: when it was found; left: of its program's run, in tokens (`programs.py`); charged:
+    the tokens that its owner was charged; prompt: its bytes, while the queue is sorted by them;
+    has_loaded: whether a load from disk was decided on (`loads.py`)."""
 
     group: int | None = None
     pin: Node | None = None
@@ -305,8 +305,8 @@ class Work:
 
     @property
     def is_gone_back_to(self) -> bool:
-        """Whether a later request of its program's run goes on from it, as the compiler knows: it
-        marks the last uses (`n_reusable`)."""
+        """Whether a later request of its program's run continues it, as the compiler's marks of
+        last uses say (`n_reusable`)."""
         asked = self.request
         is_known = asked.run is not None and asked.run.remaining is not None
         return is_known and asked.n_reusable is None and not self.is_part
@@ -360,7 +360,7 @@ class Work:
             return Usage()
         n_trie = 0 if self.trie is None else self.trie.n_done
         n_prompt = self.n_prompt
-        if self.times.prefilled_at is None:  # else all of it was computed
+        if self.times.prefilled_at is None:  # else the whole prompt was computed
             n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
         return Usage(
             n_prompt + n_trie,

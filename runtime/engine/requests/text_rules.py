@@ -1,5 +1,5 @@
-"""What the rules of a request ask of its text: where it ends, and which tokens may come next. The
-engine's loop knows these alone; `guides/` has what does it.
+"""The interfaces of a request's rules for its text: where it ends, and which tokens may come next.
+The engine's loop knows only these; `guides/` implements them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Gathers the parts of joined contexts (`requests/joined.py`): computes those that are not cached,
-each in a sequence of its own, and copies their K and V to where the request finds them.
+"""Gathers the parts of joined contexts (`requests/joined.py`): computes uncached parts, each in a
+sequence of its own, and copies their K and V into the request's sequence.
 
 A request whose joins are not cached is parked until they are. Its parts run like other requests,
 before those that wait; each is locked when it ends, and once all are, their pages are copied into
 pages of the request's own sequence, which the tree then holds. One request's joins are gathered at
-a time, with the joins in its parts, so that locks of several cannot keep each other from ending.
+a time, with the joins in its parts, so that several gathers cannot deadlock by their locks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sgc.runtime.engine.requests.request import (
     Work,
 )
 
-COPIED_AT_ONCE = 1024  # tokens, whose bytes are in memory twice
+COPIED_AT_ONCE = 1024  # tokens; their bytes are in memory twice
 
 _NO_ROOM = EngineError(
     pb.ERROR_CODE_RESOURCE_EXHAUSTED,
@@ -48,7 +48,7 @@ _NO_ROOM = EngineError(
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """The sequence that holds a part: what comes before its join, and the part."""
+    """The sequence that holds a part: the tokens before its join, and the part."""
 
     tokens: Ints
     joins: Joins
@@ -56,7 +56,7 @@ class Alone:
 
 @dataclass(slots=True, eq=False)
 class _Gather:
-    """works: that wait for it. parts: in order. ends: where each that has ended is locked."""
+    """works: those that wait for it. parts: in order. ends: the locked nodes of ended parts."""
 
     works: list[Work]
     parts: list[Work]
@@ -75,11 +75,11 @@ class _Gather:
 
 
 class Gathers:
-    """orders: numbers of arrivals. pages: the model's, which are copied."""
+    """orders: numbers of arrivals. pages: the model's, for copying."""
 
     def __init__(self, cache: PrefixCache, orders: Iterator[int], pages: PageBytes) -> None:
         self._cache, self._orders, self._pages = cache, orders, pages
-        self._ids = itertools.count(-1, -1)  # no client's
+        self._ids = itertools.count(-1, -1)  # no client has these ids
         self._all: dict[tuple[bytes, bytes], _Gather] = {}
         self._by_part: dict[Work, _Gather] = {}
         self._new: list[Work] = []
@@ -93,7 +93,7 @@ class Gathers:
         return sum(len(each.ends) for each in self._all.values())
 
     def begin(self, work: Work, match: Match) -> bool:
-        """Whether the request waits for its joins now."""
+        """Gathers a request's joins if needed; returns whether the request waits for them."""
         if match.length >= work.n_joined:
             return False
         tokens = work.tokens.view[: work.n_joined]
@@ -115,7 +115,7 @@ class Gathers:
         return new
 
     def end(self, part: Work, error: EngineError | None) -> None:
-        """Records that a part has ended, and holds nothing any more."""
+        """Records that a part has ended and holds no pages any more."""
         gather = self._by_part.pop(part, None)
         if gather is None:
             return
@@ -127,9 +127,9 @@ class Gathers:
             gather.ends[part] = self._cache.tree.lock(match)
 
     def take(self, make_room: Callable[[], bool]) -> Iterator[tuple[Work, EngineError | None]]:
-        """Copies what is complete; yields the requests that waited, with an error if it ends them.
+        """Copies joins whose parts are complete; yields the requests that waited, with any error.
 
-        make_room: releases pages that can be spared; whether some are free now, or will be.
+        make_room: releases pages that can be spared; returns whether some are free now, or will be.
         """
         for key, gather in list(self._all.items()):
             error, works = gather.error, gather.waiting
@@ -146,7 +146,7 @@ class Gathers:
             yield from ((work, error) for work in works)
 
     def take_dropped(self) -> list[Work]:
-        """Parts that run, and that nothing waits for any more."""
+        """Running parts that no request waits for any more."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
@@ -174,7 +174,7 @@ class Gathers:
             yield Work(request, next(self._orders), times, IntBuffer(alone.tokens), is_part=True)
 
     def _copy(self, gather: _Gather, work: Work) -> bool:
-        """Caches the request's joins; whether there was room."""
+        """Caches the request's joins; returns whether there was room."""
         tokens = work.tokens.view[: work.n_joined]
         match = self._cache.match(tokens, work.request.namespace)
         node = self._cache.tree.lock(match)
@@ -211,7 +211,7 @@ def settled(request: EngineRequest, pool_tokens: int) -> EngineRequest:
 
 
 def parts_of(tokens: Ints, joins: Joins) -> list[Alone]:
-    """The sequences that hold the parts of the last join: what comes before it, and a part."""
+    """The sequences of the last join's parts: each is the tokens before the join, and a part."""
     join, before = joins[-1], joins[:-1]
     return [
         Alone(

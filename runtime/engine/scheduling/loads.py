@@ -1,10 +1,10 @@
 """Prefixes that are loaded from disk, and the requests that wait for them.
 
-A request whose match goes on on disk is parked while that is read, if reading is quicker than
-computing (`disk/costs.py`). Others pass it, and those that need the same chunks wait for the same
-load. What is read is copied into pages and cached, like what a request has computed; a load holds
-no page and no lock. If there is no room for it, what it continues was evicted, or the disk gives
-nothing for some seconds, the rest of it is given up.
+If a request's match continues on disk, the request is parked while the chunks are read, provided
+that reading is quicker than computing (`disk/costs.py`). Other requests pass it, and those that
+need the same chunks wait for the same load. Chunks are copied into pages and cached like computed
+ones; a load holds no page and no lock. The rest of a load is given up if there is no room for it,
+if the prefix that it continues was evicted, or if the disk returns nothing for some seconds.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Loaded:
 
 @dataclass(slots=True, eq=False)
 class _Loading:
-    """works: who waits for it; the first asked for it. start: of its chunks, in tokens; at: of the
-    next one. since: nothing that was used after this clock value of the tree is evicted for it."""
+    """works: the requests that wait for it; the first one asked for it. start: where its chunks
+    begin, in tokens; at: where the next one begins. since: prefixes used after this clock value of
+    the tree are not evicted for it."""
 
     load: Load
     works: list[Work]
@@ -58,17 +59,17 @@ class Loads:
         self._cache, self._disk = cache, disk
         self._all: dict[Load, _Loading] = {}
         self._by_key: dict[bytes, _Loading] = {}
-        self._heard = 0.0  # when the disk last gave anything that was waited for
+        self._heard = 0.0  # when the disk last returned an awaited chunk
 
     def __len__(self) -> int:
         return len(self._all)
 
     def begin(self, work: Work, match: Match, since: int | None = None) -> bool:
-        """Whether the request waits for a load now, its own or another's. It asks for one itself
-        once at most, each time that it is admitted."""
+        """Begins a load if it is worth it; returns whether the request waits for one, its own or
+        another's. A request begins at most one load each time that it is admitted."""
         if work.wait.has_loaded or self._disk.is_behind:
             return False
-        # Of the last chunk it may use a part.
+        # It may use only a part of the last chunk.
         n_useful = -(-work.n_matchable // CHUNK_TOKENS) * CHUNK_TOKENS
         tokens = work.tokens.view[:n_useful]
         keys = self._disk.following(tokens, work.request.namespace, match.length)
@@ -79,7 +80,7 @@ class Loads:
         start = match.length // CHUNK_TOKENS * CHUNK_TOKENS
         end = start + CHUNK_TOKENS * len(keys)
         if keys and end - match.length > self._cache.n_available:
-            return False  # nor is there room for all of the request
+            return False  # and there is no room for the whole request either
         work.wait.has_loaded = True
         if not keys or not self._is_worth(work, match.length, start, end):
             return False
@@ -87,14 +88,14 @@ class Loads:
         self._heard = self._heard if self._all else load.began
         one = _Loading(load, [work], tokens[:end].copy(), start, start, since)
         self._all[load] = one
-        self._by_key |= dict.fromkeys(keys, one)  # the latest, of loads that overlap
+        self._by_key |= dict.fromkeys(keys, one)  # the latest of overlapping loads
         return True
 
     def is_loading(self, work: Work) -> bool:
         return any(work in one.works for one in self._all.values())
 
     def take(self) -> tuple[list[Loaded], list[Work]]:
-        """Caches what was read since; returns it, and the parked requests whose load has ended."""
+        """Caches newly read chunks; returns them, and the parked requests whose load has ended."""
         loaded: list[Loaded] = []
         woken: list[Work] = []
         until = time.perf_counter() + MAX_COPYING_S
@@ -108,7 +109,7 @@ class Loads:
         return loaded, woken
 
     def close(self) -> None:
-        """Gives all loads up."""
+        """Gives up all loads."""
         for one in list(self._all.values()):
             self._end(one)
 
@@ -119,7 +120,7 @@ class Loads:
 
     def _advance(self, one: _Loading, until: float) -> bool:
         """Caches chunks that were read; returns whether there are no more."""
-        is_read = one.load.is_read  # asked first: what comes after it would be missed
+        is_read = one.load.is_read  # asked first: later chunks would be missed
         while (now := time.perf_counter()) < until:
             data = self._disk.take(one.load)
             if data is None:
@@ -131,7 +132,7 @@ class Loads:
         return False
 
     def _insert(self, one: _Loading, data: Bytes) -> bool:
-        """Caches the next chunk, but for what is cached by now; whether that could be done."""
+        """Caches the uncached part of the next chunk; returns whether that succeeded."""
         tokens = one.tokens[: one.at + CHUNK_TOKENS]
         match = self._cache.match(tokens, one.works[0].request.namespace)
         if match.length < one.at:

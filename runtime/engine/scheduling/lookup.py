@@ -2,9 +2,9 @@
 token runs the guesses too. The draws then say which guesses were right (`drawing.py`), so a text is
 the same as without them.
 
-A guess is copied: from a cached path of the radix tree that the whole text so far begins, else from
-the text itself (`guesses.py`). Only small steps have guesses: there the model's weights are read
-for a few positions, and some more take hardly longer.
+A guess is copied: from a cached path of the radix tree that begins with the whole text so far, else
+from the text itself (`guesses.py`). Only small steps have guesses: they read the model's weights
+for a few positions, and some more positions take hardly longer.
 
 Requests with a constraint, penalties or log-probabilities do not guess: each of their draws needs
 work that depends on the one before.
@@ -39,14 +39,14 @@ class Lookup:
             return items
         guessed: list[Item] = []
         for i, item in enumerate(items):
-            share = -(-left // (len(items) - i))  # what others leave goes to the next
+            share = -(-left // (len(items) - i))  # positions that others leave go to the next
             ids = self._guesses(item.work, min(MOST, share)) if item.is_decode else ()
             left -= len(ids)
             guessed.append(Item(item.work, 1, (), True, ids) if ids else item)
         return guessed
 
     def _guesses(self, work: Work, n: int) -> tuple[int, ...]:
-        """At most `n`, and one less than the text may still grow by: another token is drawn."""
+        """At most `n` guesses, one less than the text may still grow by: another token is drawn."""
         kind, decoding = work.request.kind, work.decoding
         n = min(n, work.n_left - 1, self._longest - len(work.tokens) - 1)
         if n <= 0 or not decoding.may_guess:
@@ -67,8 +67,8 @@ class Lookup:
         return self._cached(work, guesses, n) or guesses.copied(work.tokens, n)
 
     def _cached(self, work: Work, guesses: Guesses, n: int) -> list[int]:
-        """What follows the text in the tree. A text that has left the tree's paths once is not
-        looked for again from the same place."""
+        """The tokens that follow the text in the tree. A text that has left the tree's paths is not
+        searched for again from the same place."""
         if guesses.left_tree is work.node:
             return []
         assert work.node is not None

@@ -93,7 +93,7 @@ def _longest_known(work: Work) -> tuple[int, ...]:
 
 
 class ByPrefix:
-    """Requests by what is cached of them; `key` reads it, smallest first.
+    """Requests ordered by their cached prefixes; smallest `key` first.
 
     wait.n_known: an upper bound of a request's cached prefix, exact unless some was evicted.
     """

@@ -5,7 +5,7 @@ every unfinished request is decoding and none of them has been in such a step be
 delays each request by at most one chunk.
 
 Between steps a prefetch holds no page and no lock: its results are cached like any others, and a
-request that needs them continues from there. What is on disk of it is loaded meanwhile
+request that needs them continues from there. Parts of it that are on disk are loaded meanwhile
 (`loads.py`). It evicts only pages that were not used since it was submitted. A prefetch gives way,
 which is not an error, if there is no memory, if its results were evicted, and to newer prefetches
 when the queue is full.

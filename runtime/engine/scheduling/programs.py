@@ -1,10 +1,10 @@
 """The policy `program`: the run with the least left to generate, and the most cached, goes first.
 
 Mean completion is lowest when the shortest remaining work goes first, and throughput is highest
-when what is cached is used before it is evicted. A client of ours knows what
-is left, for it has the program's graph, and tells it with each request (`Request.run`). Who owns
-requests takes turns by what was served, so that what one client tells moves no other's requests
-behind it: a lie only reorders the liar's own.
+when what is cached is used before it is evicted. Our client knows how much is left, since it has
+the program's graph, and sends it with each request (`Request.run`). Owners of requests take turns
+by how much they were served, so that a client's claims never move other clients' requests back: a
+lie only reorders the liar's own requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sgc.runtime.engine.scheduling.orders import ByPrefix
 POSITIONS_A_TOKEN = 64
 """A prompt's positions that take about as long as generating a token in a batch."""
 
-_MAX_RUNS = 16_384  # whose service is remembered
+_MAX_RUNS = 16_384  # owners whose service is remembered
 _MAX_OWNERS = 4_096
 _EXPECTED = 64  # tokens of a request that belongs to no run, and of others until some have ended
 _Run = tuple[bytes, int]  # owner, id
@@ -28,9 +28,9 @@ _Run = tuple[bytes, int]  # owner, id
 class Remaining:
     """What is left of runs, in tokens to generate one after another.
 
-    Of a run that does not tell it stands what it was served so far: the longer one has gone on,
-    the longer it is likely to (Autellix). Requests that belong to no run count alike: among them
-    the longest cached prefix goes first, as by `lpm`.
+    For a run that does not say, the tokens served so far are used: the longer a run has gone on,
+    the longer it is likely to go on (Autellix). Requests that belong to no run count the same:
+    among them the longest cached prefix goes first, as in `lpm`.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Remaining:
         return self._served.get((work.request.owner, run.id), 0)
 
     def own(self, work: Work) -> int:
-        """What the request itself is likely to generate yet."""
+        """The tokens that the request itself is likely to generate."""
         return min(work.n_left, max(1, round(self._mean) - work.n_generated))
 
     def end(self, work: Work) -> None:
@@ -63,14 +63,14 @@ class Remaining:
 
 
 def key_of(work: Work) -> tuple[int, int]:
-    """Smallest first: a token that is left counts as much as a cached position, which is kept in
-    memory as long as its request waits. Streams of one fork have the same, and go in together. Then
-    what was cached first, which would be evicted first."""
+    """Smallest first: a remaining token counts as much as a cached position, which stays in memory
+    as long as its request waits. Streams of one fork have equal keys, and are admitted together.
+    Then the prefix that was cached first, which would be evicted first."""
     return work.wait.left - work.wait.n_known, work.wait.known_since
 
 
 def _n_uncached(work: Work) -> int:
-    """Of those that are cached, too, a request may have to run some, such as all for a mean."""
+    """The positions to run; these may include cached ones, such as all positions for a mean."""
     return len(work.tokens) - work.wait.n_known
 
 
@@ -84,10 +84,10 @@ class _Owned:
 
 class ByProgram:
     """An order of waiting requests (`orders.py`): of the owner that was served least, the request
-    of the run with the least left. known: as of `ByPrefix`.
+    of the run with the least left. known: as in `ByPrefix`.
 
-    Owners share as in start-time fair queueing: one that comes, or comes back, begins with what the
-    least served one has, so that it neither waits for others to catch up nor has credit.
+    Owners share as in start-time fair queueing: an owner that comes, or comes back, begins with the
+    service of the least served one, so that it neither waits for others to catch up nor has credit.
     """
 
     def __init__(self, known: Callable[[Work], int]) -> None:
@@ -139,8 +139,8 @@ class ByProgram:
             del self._served[min(self._served, key=self._served.__getitem__)]
 
     def end(self, work: Work) -> None:
-        """Records what an admitted request was served, when it ends: its owner was charged what was
-        likely then."""
+        """Corrects the charge of an admitted request when it ends, as its owner was charged an
+        estimate."""
         owner = work.request.owner
         if owner in self._served:
             self._served[owner] += work.n_generated - work.wait.charged

@@ -1,4 +1,4 @@
-"""What runs of programs do at the moment, for those who watch an engine."""
+"""The current state of programs' runs, for those who watch an engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MOST_SHOWN = 16
 @dataclass(frozen=True, slots=True)
 class RunNow:
     """The unfinished requests of one run: how many run and wait, and the tokens that they have
-    generated. remaining: of the run, as told with the last of them; None: its client did not tell.
-    since_s: since the first of them came."""
+    generated. remaining: of the run, as the latest request says; None: its client did not say.
+    since_s: since the first request came."""
 
     running: int
     waiting: int
@@ -24,8 +24,8 @@ class RunNow:
 
 
 def runs_now(live: Iterable[Work], now: float) -> list[RunNow]:
-    """The runs that unfinished requests belong to, the least left first; those that do not tell
-    come last. now: on the clock of `Work.times`."""
+    """The runs that unfinished requests belong to, the run with the least left first; runs that do
+    not say come last. now: on the clock of `Work.times`."""
     found: dict[tuple[bytes, int], list[Work]] = {}
     for work in live:
         run = work.request.run

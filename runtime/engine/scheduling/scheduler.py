@@ -4,9 +4,9 @@ request is next.
 
 A request whose uncached prefix a running request is computing is parked until that part is done, so
 no position is computed twice; other requests may pass it. When the pool is short, the youngest
-running request is preempted; by the policy `program`, of those but the oldest, that of the run with
-the most left. Its results stay in the tree until evicted, and it resumes later from its prompt and
-its generated tokens.
+running request is preempted; in the policy `program`, the request of the run with the most left,
+never the oldest request. Its results stay in the tree until evicted, and it resumes later from its
+prompt and its generated tokens.
 
 The cached prefix of a waiting request is pinned (`pins.py`). So if all requests of a batch are
 waiting, each shared prefix is computed once, in any order (the offline optimum: SGLang paper,
@@ -43,7 +43,7 @@ class Scheduler(Publishing):
     """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
     running one computes their next positions. headroom_tokens: pages first kept free for each
     running request; later, as many as requests generated on average. lookup: makes guesses. loads:
-    of prefixes that are on disk. gathers: of joined contexts."""
+    loads prefixes from disk. gathers: gathers joined contexts."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Scheduler(Publishing):
             self.waiting.wake(work)
 
     def take_gathered(self) -> Iterator[tuple[Work, EngineError]]:
-        """Wakes the requests whose joins are cached now; yields those that could not be."""
+        """Wakes requests whose joins are cached now; yields those whose joins could not be."""
         if not self.gathers:
             return
         for work, error in self.gathers.take(self._make_room):
@@ -133,7 +133,7 @@ class Scheduler(Publishing):
         wanted = self._wanted()
         items = wanted if self._lookup is None else self._lookup.guess(wanted)
         pages = self.cache.reserve(sum(item.n_positions for item in items))
-        if pages is None:  # nobody gives way to guesses
+        if pages is None:  # no request gives way to guesses
             return self._choose_when_short(wanted)
         at = 0
         for item in items:
@@ -311,13 +311,13 @@ class Scheduler(Publishing):
     def _park(self, work: Work) -> None:
         self.waiting.park(work)
         self.pins.unpin(work)
-        # What the followers of `work` wait for may be there already: let each look again.
+        # The prefix that the followers of `work` wait for may be cached already: each looks again.
         self._wake(work, all_of_them=True)
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:
-        """Wakes followers whose shared part is computed. Of those that continue with the same
-        token only the first is woken, and the others follow it: else each would find that out by
-        itself."""
+        """Wakes followers whose shared part is computed. Of followers that continue with the same
+        token only the first is woken, and the others follow it: else each would have to find that
+        out."""
         if not leader.followers:
             return
         still: list[tuple[int, Work]] = []
@@ -345,7 +345,8 @@ class Scheduler(Publishing):
                 self.pins.unpin_last()
                 pages = self.cache.reserve(item.n_positions)
                 continue
-            # Never the oldest while there are others: so it ends, and each becomes the oldest.
+            # Never the oldest while there are others: so it ends, and each request becomes the
+            # oldest.
             last = self.waiting.in_turn(self.running[1:] or self.running)[-1]
             items.pop(last, None)
             self._preempt(last)

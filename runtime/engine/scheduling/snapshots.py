@@ -1,11 +1,12 @@
-"""What running requests put into the tree, and the states of recurrent layers with it: who has
-which slot, and after which tokens a snapshot is kept.
+"""How running requests put prefixes, and states of recurrent layers, into the tree: which request
+has which slot, and after which tokens a snapshot is kept.
 
 A request writes a slot of its own, and first reads the snapshot that its cached prefix ends with.
-Snapshots are kept where other requests may go on: at the end of each chunk, before the last token
-of a prompt (the same prompt again must run that one), where a prompt departs from what is cached,
-where others wait for it, up to where it may be shared at all, and at a request's end. Those within
-a chunk cost a row more: the chunk is cut there. Nothing is copied: a slot becomes the snapshot.
+Snapshots are kept where other requests may continue: at the end of each chunk, before the last
+token of a prompt (an equal prompt must run that token), where a prompt departs from the cached
+paths, where other requests wait for it, where its shareable part ends, and at a request's end. A
+snapshot within a chunk costs another row, as the chunk is cut there. Nothing is copied: a slot
+becomes the snapshot.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from sgc.runtime.engine.requests.request import Work
 from sgc.runtime.engine.scheduling.classes import Classes
 from sgc.runtime.engine.scheduling.items import Item
 
-LEAST_APART = 16  # fewer tokens are computed again, unless someone waits for them
+LEAST_APART = 16  # fewer tokens are computed again, unless a request waits for them
 
 
 class Snapshots:
-    """Of a model without recurrent layers it does nothing."""
+    """Does nothing for a model without recurrent layers."""
 
     def __init__(self, cache: PrefixCache) -> None:
         self._states = cache.states
 
     def enter(self, work: Work, match: Match) -> bool:
-        """Gives a request that is admitted its slot; whether there was one."""
+        """Gives an admitted request its slot; returns whether there was one."""
         states = self._states
         if states is None:
             return True
@@ -63,13 +64,13 @@ class Snapshots:
             run.reads, run.at = run.own, work.n_computed
 
     def ends(self, work: Work) -> list[int]:
-        """Where the nodes of what is now put into the tree are to end."""
+        """Where nodes that are now put into the tree are to end."""
         run = work.recurrence
         within = [] if run is None else [at for at, _ in run.kept if at < work.n_computed]
         return [*within, work.n_computed]
 
     def give_kept(self, work: Work, node: Node, at: int) -> None:
-        """The node ends after `at` of the request's tokens."""
+        """Gives the node, which ends after `at` tokens of the request, the snapshot kept there."""
         run = work.recurrence
         if run is None or self._states is None:
             return
@@ -79,12 +80,12 @@ class Snapshots:
         run.kept = [(end, slot) for end, slot in run.kept if end > at]
 
     def give_end(self, work: Work) -> None:
-        """Makes the states after all computed tokens a snapshot, which the request goes on from,
-        if there is a slot for what it writes next."""
+        """Makes the states after all computed tokens a snapshot, from which the request continues,
+        if there is a slot for its next states."""
         run, states = work.recurrence, self._states
         if run is None or states is None or not self._is_new(work, run):
             return
-        if work.n_todo == 0:  # it goes on at once, or leaves
+        if work.n_todo == 0:  # the request continues at once, or leaves
             return
         assert work.node is not None
         slot = states.reserve()
@@ -95,7 +96,7 @@ class Snapshots:
         run.reads, run.own = run.own, slot
 
     def leave(self, work: Work) -> None:
-        """Takes the slots back; the states become a snapshot where others may go on from them."""
+        """Takes the slots back; the states become a snapshot if requests may continue from them."""
         run, states = work.recurrence, self._states
         if run is None or states is None:
             return
@@ -133,8 +134,8 @@ class Snapshots:
             yield mark, slot
 
     def _is_new(self, work: Work, run: Recurrence) -> bool:
-        """Whether its own slot holds the states after the last of its tokens in the tree, which has
-        no snapshot of them."""
+        """Whether its own slot holds the states after its last token in the tree, where there is no
+        snapshot yet."""
         is_own = run.reads == run.own and run.at == work.n_computed == work.n_published
         return is_own and work.node is not None and work.node.state == NO_STATE
 
@@ -144,7 +145,7 @@ class Snapshots:
 
 
 def _marks(work: Work, match: Match) -> set[int]:
-    """Where others may go on."""
+    """The positions from which other requests may continue."""
     most = work.request.n_reusable
     end = work.n_prompt - work.wants_logits
     marks = {end if most is None else min(end, most), match.n_found}
@@ -188,7 +189,7 @@ class Publishing:
         assert work.trie is not None
         assert work.node is not None
         if work.recurrence is not None:
-            return  # nobody could go on from them
+            return  # no request could continue from them
         ends: dict[Branch | None, Node] = {None: work.node}
         run = [branch for branch in work.trie.branches if branch.n_done]
         for branch in run:

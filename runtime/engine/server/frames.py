@@ -1,4 +1,4 @@
-"""A client's stream of frames, whoever answers its requests: an engine, or a router of several."""
+"""A client's stream of frames, answered by an engine or by a router of several engines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FrameStream(ABC):
         return not self._active and not self._outbox
 
     async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
-        """Reads frames until the client closes its side, or sends what is none (`malformed`)."""
+        """Reads frames until the client closes its side, or sends something else (`malformed`)."""
         try:
             async for frame in frames:
                 self._take(frame)

@@ -27,8 +27,8 @@ class Active:
     """An unfinished request; worker_id is None while it is being tokenized.
 
     preparing: the task that tokenizes only this request. deadline: what ends it, if it has one.
-    n_reserved: tokens that its client's account has set aside. n_generated: counted only where
-    somebody needs it. prompt: kept where it is logged.
+    n_reserved: tokens reserved in its client's account. n_generated: counted only if needed.
+    prompt: kept only if it is logged.
     """
 
     kind: str = ""
@@ -61,7 +61,7 @@ class Ended:
 
     @property
     def code_name(self) -> str:
-        """Of its error; or CANCELLED."""
+        """The name of its error's code; or CANCELLED."""
         if not self.code:
             return self.outcome.upper()
         return pb.ErrorCode.Name(self.code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
@@ -81,17 +81,17 @@ class Ledger:
         self._last_prompt: Sequence[int] = ()
 
     def begin(self) -> RequestError | None:
-        """Counts a request that begins; why its client's account refuses it. HTTP requests are
-        counted as they come (`running.py`)."""
+        """Counts a request that begins; returns the error if its client's account refuses it. HTTP
+        requests are counted in `running.py`."""
         if self._account is None or self._is_part:
             return None
         refusal = self._account.begin()
         return None if refusal is None else of_quota(refusal)
 
     def reserve(self, active: Active, work: wpb.WorkerRequest) -> RequestError | None:
-        """Takes the prompt from the account's tokens, or says why not. A prompt of which several
-        completions are asked for is computed once. Of an HTTP request with several prompts, the
-        first is what may be refused: the others would be, each time it is tried again."""
+        """Reserves the prompt's tokens in the account, or returns the error. A prompt with several
+        completions is computed once. Of an HTTP request with several prompts, only the first may be
+        refused: a later one would be refused at each retry too."""
         if self._account is None or not self._account.counts_tokens:
             return None
         if work.tokens == self._last_prompt:
@@ -107,7 +107,7 @@ class Ledger:
         return None
 
     def watched(self, active: Active, on_update: OnUpdate) -> OnUpdate:
-        """The handler, with generated tokens counted if somebody needs their number."""
+        """The handler, which counts generated tokens if their number is needed."""
         if self._account is None and not self._observers:
             return on_update
 
@@ -169,7 +169,7 @@ class Ledger:
         for observe in self._observers:
             try:
                 observe(ended)
-            except Exception:  # who watches must not fail what is watched
+            except Exception:  # an observer must not fail the request
                 _log.exception("telling how a request ended failed")
 
     def _settle(self, active: Active, usage: pb.Usage | None) -> None:
@@ -182,6 +182,6 @@ class Ledger:
 
 
 def of_quota(refusal: QuotaRefusal) -> RequestError:
-    """What a client is told whose token's limit is reached."""
+    """The error for a client whose token's limit is reached."""
     code = pb.ERROR_CODE_RESOURCE_EXHAUSTED
     return RequestError(code, refusal.message, refusal.retry_after_s, refusal.limit)

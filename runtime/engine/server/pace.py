@@ -1,8 +1,8 @@
-"""When there will be room again: from how quickly requests have ended, and who was told before.
+"""Estimates when there will be room again, from the rate of ended requests and earlier refusals.
 
-Each client that is refused gets the next place that the measured rate will free. So those that come
-back come one after another, at the rate at which there is room, and not all at once. Only so many
-places are given away ahead: who asks again and again must not make others wait.
+Each refused client is given the next place that the measured rate will free. So clients come back
+one after another, at the rate at which places become free, and not all at once. Only a bounded
+number of places is given away ahead: a client that asks again and again must not make others wait.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-N_LAST = 64  # ends that the rate is measured over, and places that are given away ahead
-WINDOW_S = 60.0  # ends before it do not count
-UNKNOWN_S = 1.0  # before any has ended
+N_LAST = 64  # ended requests in the measured rate, and places given away ahead
+WINDOW_S = 60.0  # earlier ends do not count
+UNKNOWN_S = 1.0  # before any request has ended
 LEAST_S, MOST_S = 0.05, 60.0
 
 
@@ -27,7 +27,7 @@ class Pace:
         self._ends.append(self._clock())
 
     def next_place_s(self) -> float:
-        """Seconds until a client that is refused now may have a place."""
+        """Seconds until a client that is refused now may get a place."""
         now = self._clock()
         each_s = self._each_s(now)
         place = max(now, self._last_place) + each_s
@@ -35,11 +35,11 @@ class Pace:
         return min(max(self._last_place - now, LEAST_S), MOST_S)
 
     def own_place_s(self) -> float:
-        """Seconds until a client that has all its own places taken may have one of them."""
+        """Seconds until a client that uses all of its own places may get one of them."""
         return min(max(self._each_s(self._clock()), LEAST_S), MOST_S)
 
     def _each_s(self, now: float) -> float:
-        """Between two ends; longer, if the last one was long ago."""
+        """The seconds between two ends; longer if the last end was long ago."""
         while self._ends and now - self._ends[0] > WINDOW_S:
             self._ends.popleft()
         if not self._ends:

@@ -40,8 +40,9 @@ MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed 
 
 
 class Session(FrameStream):
-    """requests_owner: who takes turns by the policy `program` in the engine; by default `owner`.
-    With it the session is one request of its client, whose time began with the call.
+    """requests_owner: the owner that takes turns in the engine's policy `program`; by default
+    `owner`. If it is given, the session is one request of its client, whose time began with the
+    call.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Session(FrameStream):
 
     def _take(self, frame: pb.ClientFrame) -> None:
         self.silent_since = time.monotonic()
-        # What was cancelled makes room for what comes with it.
+        # Cancelled requests make room for new ones in the same frame.
         before = [request_id for request_id in frame.cancels if request_id in self._active]
         for request_id in before:
             self._cancel(request_id)
@@ -168,7 +169,7 @@ class Session(FrameStream):
         return (NO_QUOTA if account is None else account.quota).priority_of(asked)
 
     def _timer(self, request_id: int, timeout_s: float) -> asyncio.TimerHandle | None:
-        """Ends the request when its time is over. timeout_s: its own limit."""
+        """A timer that ends the request when its time is over. timeout_s: its own limit."""
         now, most_s = time.monotonic(), self._shared.limits.max_request_s
         given_s = self._caller.timeout_s
         timeout_s = min(timeout_s, most_s, math.inf if given_s is None else given_s)

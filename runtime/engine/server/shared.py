@@ -56,7 +56,7 @@ class Shared:
     n_active: int = 0
     is_leaving: bool = False
     is_draining: bool = False
-    observers: list[Observer] = field(default_factory=list)  # of how requests end
+    observers: list[Observer] = field(default_factory=list)  # observers of how requests end
     keeps_prompts: bool = False  # for them
     pace: Pace = field(default_factory=Pace)
     preparing_chars: int = 0

@@ -1,13 +1,12 @@
 """A step that runs before the tokens of the one before it are known on the host.
 
-On a device the tokens that a step draws can be the next step's input where they are. So while one
-decoding step runs, the next is made ready and sent after it, and the device never waits for the
-host to read tokens, find out which requests have ended, and send what they said. A request that
-did end has run one position in vain, and its page is free again.
+On a device, the tokens that a step draws can be the next step's input without leaving the device.
+So while one decoding step runs, the next is prepared and sent after it, and the device never waits
+for the host to read tokens, find out which requests have ended, and send their replies. A request
+that did end has run one position in vain, and its page is free again.
 
-Only steps in which every request decodes, and draws from logits alone, are made ready this way, and
-only while none waits; any other is made as ever, from tokens that are known. Both give the same
-tokens.
+Only steps in which every request decodes, and draws from logits alone, are prepared this way, and
+only while no request waits; any other step is made from known tokens. Both give the same tokens.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class _Running:
 
 
 class StepsAhead:
-    """longest: tokens that a sequence may have. counters: what ran in vain is added to."""
+    """longest: tokens that a sequence may have. counters: count positions run in vain."""
 
     def __init__(
         self, forward: AsyncForward, cache: PrefixCache, longest: int, counters: Counters
@@ -66,7 +65,7 @@ class StepsAhead:
 
     @property
     def pages(self) -> Ints:
-        """Those held for the step that runs."""
+        """The pages held for the running step."""
         return NO_INTS if self._running is None else self._running.pages
 
     def take(self) -> Begun | None:
@@ -90,8 +89,8 @@ class StepsAhead:
         return Begun(items, batch, running.logits)
 
     def draw(self, batch: StepBatch, items: Sequence[Item], logits: AsyncLogits) -> Drawn | None:
-        """Begins to draw a step's tokens, and sends the next step after it; None, and nothing is
-        done, if the tokens must be known first."""
+        """Begins to draw a step's tokens, and sends the next step after it; does nothing and
+        returns None if the tokens must be known first."""
         if not all(map(_draws_from_logits, items)) or batch.targets or batch.logged:
             return None
         draws = [draw_of(work, None) for work, _ in batch.sampled]
@@ -100,7 +99,7 @@ class StepsAhead:
         return drawn
 
     def drop(self) -> None:
-        """Forgets the step that runs; what it gives is not used."""
+        """Forgets the running step; its results are not used."""
         self._cache.release(self.pages)
         self._running = None
 
@@ -123,7 +122,7 @@ class StepsAhead:
         self._running = _Running(works, pages, following, logits)
 
     def _goes_on(self, work: Work) -> bool:
-        """Whether it draws another token after this step's, unless this one ends it."""
+        """Whether the request draws another token after this step's, unless that token ends it."""
         return work.n_left > 1 and len(work.tokens) + 1 < self._longest
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a step's tokens: the unfinished requests of a core, and the updates of them."""
+"""What happens to a step's tokens: a core's unfinished requests, and their updates."""
 
 from __future__ import annotations
 

@@ -67,11 +67,12 @@ class EngineCore(Answering):
     ablations. headroom_tokens: pages kept free for the generation of each running request. jumps:
     whether tokens that a constraint forces are appended without a model step. lookup: whether
     requests guess tokens, which changes no text. is_ahead: whether `forward` returns before its
-    logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps what
-    is evicted, and has what others kept. no_generation: why nothing but embeddings is given. pages:
-    what is joined is copied in them; without them, joined prompts are computed as others are.
-    state_slots: of a model with recurrent layers, for states of requests and snapshots; 0: it has
-    none. With them nothing is guessed and nothing joined, since states cannot go back.
+    logits are there, as on a device; what else a step does then happens meanwhile. disk: keeps
+    evicted prefixes, and has those that other engines kept. no_generation: why the model makes only
+    embeddings. pages: joined parts are copied in them; without them, joined prompts are computed
+    like others. state_slots: of a model with recurrent layers, for states of requests and
+    snapshots; 0: it has none. With them nothing is guessed and nothing joined, since states cannot
+    go back.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class EngineCore(Answering):
 
     @property
     def is_loading_only(self) -> bool:
-        """Whether the last step had nothing to run, and the disk is read: it may be waited for."""
+        """Whether the last step had nothing to run and only the disk is waited for."""
         return bool(self.scheduler.loads) and self._ran_nothing
 
     @property

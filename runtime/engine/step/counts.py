@@ -21,7 +21,7 @@ class Counters:
     speculated_tokens: refused guesses; accepted_tokens: guesses that were right.
 
     forward_s: seconds in `Forward.run`, the wait for its result included. encoded_images,
-    reused_images: those that positions were run for, by whether the encoder ran for them too.
+    reused_images: images whose positions were run, with and without running the encoder.
     """
 
     requests: int = 0

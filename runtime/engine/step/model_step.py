@@ -1,7 +1,7 @@
 """The model's part of a step: it runs the batch, and draws the tokens. While the model runs, the
 tokens that constraints allow are found.
 
-What runs, and what becomes of the tokens, is `core.py`'s.
+`core.py` decides what runs, and what happens to the tokens.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sgc.runtime.engine.step.masks import Masks
 
 
 class ModelStep:
-    """counters: the model's time is added to. is_ahead: whether `forward` returns before its logits
-    are there, so that the wait for them is the model's time too. note: is told of each step's
-    positions and seconds."""
+    """counters: to which the model's time is added. is_ahead: whether `forward` returns before its
+    logits are there, so that waiting for them counts as the model's time. note: called with each
+    step's positions and seconds."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ModelStep:
         return HostLogits(given) if isinstance(given, np.ndarray) else given
 
     def _see(self, batch: StepBatch, faults: Faults) -> None:
-        """Encodes the batch's images, each once. One that cannot be ends its requests alone."""
+        """Encodes the batch's images, each once; one that fails ends only its own requests."""
         forward = cast(Sees, self._forward)
         forward.forget_seen()
         done: dict[bytes, BaseException | None] = {}
@@ -82,7 +82,7 @@ class ModelStep:
     def _run(self, batch: StepBatch, faults: Faults) -> npt.NDArray[np.float32] | Logits:
         if batch.hidden is None:
             return self._forward.run(batch.flat)
-        # A pass of its own: all of a pass's wanted positions go through the head, or none.
+        # A separate pass: all wanted positions of a pass go through the head, or none.
         forward = cast(Embedder, self._forward)
         pool_hidden(batch, forward.hidden(batch.hidden), faults)
         if batch.flat.n_rows == 0:

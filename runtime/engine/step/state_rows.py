@@ -23,8 +23,8 @@ def with_states(row: Row, run: Recurrence) -> list[Row]:
 
 
 def from_prompt(row: Row, branch: Branch, n_prompt: int, run: Recurrence) -> Row:
-    """The row of a choice's branch, begun at the prompt's end: states of its ancestors are not
-    kept, so their tokens run again."""
+    """The row of a choice's branch, from the prompt's end on: states of its ancestors are not kept,
+    so their tokens run again."""
     runs, step = [row.tokens], branch
     n_own = row.start - n_prompt - branch.depth
     runs.append(branch.tokens[:n_own])

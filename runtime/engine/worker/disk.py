@@ -70,7 +70,7 @@ class Disk:
 
 
 def _libraries() -> tuple[str, ...]:
-    """What computes, to the last bit."""
+    """The versions of the libraries that decide results to the last bit."""
     import torch
 
     from sgc.kernels.cpu import library

@@ -33,7 +33,7 @@ class WorkerDied(Exception):
 class WorkerLink:
     """Call `connect` in the event loop; then `submit` and `cancel`. `close` ends the process.
 
-    closing_s: how long the process may take for its own affairs, once it is told to end.
+    closing_s: how long the process may take to finish, once it is told to end.
     """
 
     def __init__(self, worker: WorkerProcess, closing_s: float = 0.0) -> None:

@@ -65,8 +65,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """compile: compiles a request's constraint and patterns (`intake.py`). later: what makes the
-    engine quicker, a few milliseconds of it between two steps; returns whether more is left."""
+    """compile: compiles a request's constraint and patterns (`intake.py`). later: work that makes
+    the engine quicker, done for a few milliseconds between two steps; returns whether more is
+    left."""
 
     core: EngineCore
     compile: Compile

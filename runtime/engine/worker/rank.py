@@ -1,5 +1,6 @@
-"""A process that computes a share of a model: it loads as the first process does, and then runs the
-batches that this one tells of. It sends nothing: shares meet in the sums of `group.py`."""
+"""A process that computes a share of a model: it loads the model as the first process does, and
+then runs the batches that the first process sends. It sends nothing: shares are combined in the
+sums of `group.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def main() -> int:
             runner = _load(Asked(**told), group, options.folder)
         for batch in batches(sys.stdin.buffer):
             runner.run(batch)
-    except (Exception, SystemExit) as error:  # the first most likely has it too, and tells it
+    except (Exception, SystemExit) as error:  # the first most likely has it too, and reports it
         print(f"process {group.rank} of the model's: {error}", file=sys.stderr)
         return 1
     finally:

@@ -1,5 +1,5 @@
-"""The other processes of a model that several compute: started by the first, which has the
-scheduler and tells them each step's batch. They end with it, and it with them."""
+"""The other processes of a model that several processes compute: started by the first, which has
+the scheduler and sends them each step's batch. If one process ends, all end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sgc.runtime.engine.process import child
 
 MAX_ITEMS = 1 << 26  # of a batch's arrays, together: 512 MiB
 _FIELDS = ("token_ids", "positions", "slots", "row_starts", "pages", "page_starts", "logit_index")
-_GRACE_S = 2.0  # in which this process may tell of its own what ended the other
+_GRACE_S = 2.0  # in which this process may itself report what ended the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Ranks:
     """The processes but the first, which this one is."""
 
     def __init__(self, asked: Asked, n: int) -> None:
-        # Mode 0700. The others remove it as they end, for this process may be killed.
+        # Mode 0700. The other processes remove it as they end, since this process may be killed.
         self.folder = Path(tempfile.mkdtemp(prefix="sgc-ranks-"))
         self._processes = [self._start(asked, Group(rank, n)) for rank in range(1, n)]
         for rank, process in enumerate(self._processes, 1):
@@ -81,8 +81,8 @@ class Ranks:
 
     @contextlib.contextmanager
     def running(self, batch: FlatBatch) -> Iterator[None]:
-        """They run the batch, too. An error within the block ends all: the others wait, in the
-        midst of it, for sums that would be another batch's."""
+        """Within the block, the other processes run the batch too. An error ends all processes: the
+        others would wait, in the middle of the batch, for sums of another batch."""
         try:
             self._tell(batch)
             yield
@@ -124,7 +124,7 @@ def frame_of(batch: FlatBatch) -> bytes:
 
 
 def batches(source: BinaryIO) -> Iterator[FlatBatch]:
-    """Those that the first process tells of, until it ends."""
+    """The batches that the first process sends, until it ends."""
     while (head := _exactly(source, 8 * len(_FIELDS))) is not None:
         lengths = np.frombuffer(head, np.int64)
         n = int(lengths.sum())

@@ -1,8 +1,8 @@
-"""How one request to an engine goes on after a failure: how long, and what its caller has seen.
+"""How one request to an engine continues after failures: for how long, and after which shown text.
 
-Every request holds its whole prompt, and a generation its own seed, so that asking again gives what
-would have come. An engine that was started again has nothing cached, and computes the prompt again.
-Text that was streamed already is not streamed twice: what comes again must begin with it.
+Every request holds its whole prompt, and a generation its own seed, so that asking again gives the
+same reply. An engine that was restarted has nothing cached, and computes the prompt again. Text
+that was streamed already is not streamed twice: the new text must begin with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sgc.runtime.executor.interface.backend import OnDelta
 
 RETRIES = Retries(
     (Overloaded, EngineUnavailable),
-    max_tries=1000,  # `Persistence` ends it before
+    max_tries=1000,  # `Persistence` ends it earlier
     first_wait_s=0.1,
     longest_wait_s=5.0,
     least=0.5,
@@ -23,12 +23,12 @@ RETRIES = Retries(
 MAX_REFUSALS = 6  # of an engine that does not say when to try again
 MAX_TOLD_S = 600.0  # in all, of waits that it asks for
 MAX_LOST = 3
-"""Connections that one request may lose: it may be what ends the engine."""
+"""Connections that one request may lose, since the request may be what ends the engine."""
 
 
 class Persistence:
-    """max_refusals: of an engine without room. reconnect_s: how long an engine that is gone is
-    waited for."""
+    """max_refusals: by an engine without room. reconnect_s: how long to wait for an engine that is
+    gone."""
 
     def __init__(self, max_refusals: int, reconnect_s: float) -> None:
         self._n_refusals_left, self._told_left_s = max_refusals, MAX_TOLD_S
@@ -65,11 +65,11 @@ class Shown:
         self._text, self._n_again = "", 0
 
     def begin(self) -> None:
-        """Begins a try, whose text comes from its beginning."""
+        """Begins a try, whose text starts from the beginning."""
         self._n_again = 0
 
     def take(self, text: str) -> None:
-        """Passes on what is new of the next text."""
+        """Passes on the new part of the next text."""
         known = self._text[self._n_again : self._n_again + len(text)]
         if not text.startswith(known):
             raise _differs()
@@ -79,7 +79,7 @@ class Shown:
             self._on_delta(text[len(known) :] if known else text)  # with its facts
 
     def check(self, whole: str) -> None:
-        """Raises BackendError if a reply's whole text does not go on with what was shown."""
+        """Raises BackendError if a reply's whole text does not begin with the shown text."""
         if not whole.startswith(self._text):
             raise _differs()
 

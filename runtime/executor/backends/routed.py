@@ -1,7 +1,7 @@
 """Several engines of one model as one backend: each request goes where its prompt is cached.
 
-What a request is, is whole in it, so an engine that does not answer costs its cache and no request:
-another engine computes the prompt again, with the same seed. `routing/` chooses.
+A request holds all that its reply depends on, so losing an engine loses its cache but no request:
+another engine computes the prompt again, with the same seed. `routing/` chooses the engine.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ class Routed(Backend):
         self._reconnect_s = reconnect_s
         self._adapter = ""
         self._common: Capabilities | None = None
-        self._checked: set[str] = set()  # engines that are known to be of the others' model
+        self._checked: set[str] = set()  # engines whose model is known to be the common one
         self._shared = _Shared()
 
     async def capabilities(self) -> Capabilities:
-        """Those that all engines have; pools and requests at once are added up. Engines that do
-        not answer are left out until they do. Raises EngineUnavailable if none answers."""
+        """The common capabilities of all engines; pools and numbers of concurrent requests are
+        added up. Engines that do not answer are left out until they do. Raises EngineUnavailable if
+        none answers."""
         if self._common is not None:
             return self._common
         told = await asyncio.gather(
@@ -156,7 +157,7 @@ class Routed(Backend):
         once: Callable[[Backend], Awaitable[T]],
         usage_of: Callable[[T], Usage | None],
     ) -> T:
-        """The reply of the engine that is chosen, or of another one if it does not answer."""
+        """The reply of the chosen engine, or of another one if that does not answer."""
         common = await self.capabilities()
         router = self._shared.router
         assert router is not None
@@ -180,7 +181,7 @@ class Routed(Backend):
             except EngineUnavailable as error:
                 n_lost += not ticket.member.n_failed
                 router.failed(ticket)
-                if n_lost == MAX_LOST:  # it may be what ends them
+                if n_lost == MAX_LOST:  # the request may be what ends engines
                     raise
                 tried[ticket.member.name] = why[ticket.member.name] = error
                 continue
@@ -191,8 +192,8 @@ class Routed(Backend):
             return reply
 
     async def _known(self, name: str, common: Capabilities) -> Backend:
-        """An engine by its name. Raises UsageError if it did not answer when the others were asked
-        which model they have, and has another one."""
+        """An engine by its name. If it did not answer when all were asked for their model, it is
+        checked now; raises UsageError if it has another model."""
         engine = self._engines[name]
         if name not in self._checked:
             _common({"the others": common, name: await engine.capabilities()})
@@ -208,7 +209,7 @@ class Routed(Backend):
 
 
 class _Shared:
-    """What the requests of all adapters share: the router, and how long replies are."""
+    """The state that requests of all adapters share: the router, and the mean length of replies."""
 
     def __init__(self) -> None:
         self.router: Router | None = None
@@ -234,7 +235,7 @@ class _Shared:
 
 
 def _common(found: Mapping[str, Capabilities]) -> Capabilities:
-    """What all engines are and can do."""
+    """The common description of all engines."""
     (first, one), *others = found.items()
     for name, other in others:
         if told := _difference(one, other):
@@ -257,7 +258,7 @@ def _common(found: Mapping[str, Capabilities]) -> Capabilities:
 
 
 def _difference(one: Capabilities, other: Capabilities) -> str:
-    """What two engines differ in that must be the same; "" for nothing."""
+    """The required properties in which two engines differ; "" if there are none."""
     if one.model != other.model:
         return f"{one.model} and {other.model}"
     names = {*one.fingerprints, *other.fingerprints}

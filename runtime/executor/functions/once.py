@@ -1,4 +1,4 @@
-"""What is found once for each program, by the identity of its graph or nodes."""
+"""Caches facts that are found once for each program, by the identity of its graph or nodes."""
 
 from __future__ import annotations
 

@@ -49,11 +49,11 @@ class Sharing:
         self._graph = graph
         self._shared: dict[int, Any] = {}  # keeps the objects alive, so that ids stay unique
         self._displays: dict[int, Any] = {}
-        self._changed: dict[int, Any] = {}  # the parts of values in whose place code put others
+        self._changed: dict[int, Any] = {}  # the parts of values that code replaced by others
 
     @cached_property
     def _used_once(self) -> frozenset[_Key]:
-        """Found when the first list or dict is made, as most runs make none."""
+        """Computed when the first list or dict is made, as most runs make none."""
         return used_once(self._graph)
 
     def note_display(self, node: Node, value: Any) -> None:
@@ -71,13 +71,13 @@ class Sharing:
     ) -> None:
         """Notes what the result of a function shares with its arguments.
 
-        originals: if the function was given copies, what each container in them is a copy of; node:
-        that made the result; holding: which of result and arguments surely has the other, so that
-        it need not be gone through: it may have grown in many turns of a loop.
+        originals: if the function was given copies, the original of each container in them; node:
+        the node that made the result; holding: whether result or arguments surely hold the other,
+        so that these need not be traversed: they may have grown in many turns of a loop.
         """
         args = list(args)
         if any(isinstance(each, Several) for each in args):
-            holding = Holding.UNKNOWN  # what takes an item out of it shares nothing with others
+            holding = Holding.UNKNOWN  # an item taken out of it shares nothing with others
         if holding is Holding.RESULT:
             given = changeable(args)
             found = given | _itself([result])
@@ -105,10 +105,10 @@ class Sharing:
             if id(original) not in displays:
                 self._shared |= {key: found[key], id(original): original}
         for key in displays:
-            del self._displays[key]  # from now on the result may hold it, and what is made of that
+            del self._displays[key]  # from now on the result may hold it
 
     def note_among(self, results: Iterable[Any]) -> None:
-        """Notes what several results of one piece of code share among each other."""
+        """Notes what several results of one piece of code share with each other."""
         seen: dict[int, Any] = {}
         for result in results:
             found = changeable([result])
@@ -118,25 +118,25 @@ class Sharing:
     def has(self, value: Any, mutable: Mapping[int, Any] | None = None) -> bool:
         """Whether a value that code may mutate shares an object with another value.
 
-        mutable: what it may mutate, by id; None: all that is in the value.
+        mutable: the objects that it may mutate, by id; None: all in the value.
         """
         found = changeable([value]) if mutable is None else mutable
         return not self._shared.keys().isdisjoint(found)
 
     def is_unseen(self, node: Node, index: int) -> bool:
-        """Whether nothing that is used after a node can show that it changes this argument."""
+        """Whether no value used after a node can show that the node changes this argument."""
         return (key_of(node), index) in unseen(self._graph)
 
     def note_changed(self, value: Any, mutable: Mapping[int, Any] | None = None) -> None:
-        """Notes that code has given another value in the place of one, parts of which changed.
-        mutable: the value and these parts, by id; None: all that is in it."""
+        """Notes that code has replaced a value by another, in which parts changed. mutable: the
+        value and these parts, by id; None: all in the value."""
         found = changeable([value]) if mutable is None else mutable
         if len(found) > 1:
             self._changed |= found
 
 
 def refused(value: Any) -> ProgramError:
-    """The error of a run that changes a value which others hold."""
+    """The error of a run that changes a value that others hold."""
     return ProgramError(
         f"a {type(value).__name__} is changed that another value holds too, or a part of",
         hint="change a copy of it, copy.deepcopy(x); or run it with --interpret",
@@ -147,7 +147,7 @@ _FIXED_OR_SEVERAL = (*_FIXED, Several)
 
 
 def _itself(values: Iterable[Any]) -> dict[int, Any]:
-    """Those of some values that are mutable objects, without what is in them, by id."""
+    """The values that are themselves mutable objects, without their contents, by id."""
     return {id(value): value for value in values if _is_changeable(value)}
 
 
@@ -181,8 +181,8 @@ def changeable(values: Iterable[Any]) -> dict[int, Any]:
 
 @made_once
 def used_once(graph: Graph) -> frozenset[_Key]:
-    """The nodes that make a value which one function alone gets, itself or in a list or record,
-    once for each time that it is made.
+    """The nodes whose value only one function gets, itself or in a list or record, once for each
+    time that it is made.
     """
     found: set[int] = set()
     for each in (graph, *graph.called):

@@ -1,7 +1,8 @@
-"""Which changes of a value no other value can show, though others hold parts of it.
+"""Which changes of a value no other value can show, although others hold parts of it.
 
 `kept = ends[key]` is a part of `ends`. If code changes `ends` afterwards, `kept` would have to
-change too: a run refuses that (`sharing.py`). Where `kept` is used no more, nothing shows it.
+change too: a run refuses that (`sharing.py`). If `kept` is not used any more, nothing shows the
+change.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def unseen_changes(graph: Graph) -> frozenset[tuple[int, int]]:
 
 
 class _Aliases:
-    """What may hold a list, dict or the like of which other values: a node's results may hold what
-    its operands do, and a block's parameter what is passed for it."""
+    """Which values may hold mutable objects of which others: a node's results may hold those of its
+    operands, and a block's parameter those of its arguments."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -96,8 +97,8 @@ class _Aliases:
         )
 
     def _is_unseen(self, node: Node, name: str, live: frozenset[str]) -> bool:
-        """Whether no value that is used later holds what the node changes. What the node gives in
-        the place of the argument holds copies of the parts that it changes."""
+        """Whether no value that is used later holds the parts that the node changes. The node's
+        replacement of the argument holds copies of these parts."""
         sources = self._reached([name], self._from, (id(node), name))
         if not self._given.isdisjoint(sources):
             return False  # others may hold an argument of the program
@@ -149,7 +150,7 @@ class _Aliases:
 
 
 def _may_hold(type_: Type) -> bool:
-    """Whether a value of a type may be or hold what can be changed."""
+    """Whether a value of a type may be or hold a mutable object."""
     return type_.kind not in _PLAIN
 
 

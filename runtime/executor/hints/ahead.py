@@ -1,4 +1,4 @@
-"""What a run tells an engine with each request: whose run it is, and what is left of it.
+"""The hints on its run that a request carries to an engine: which run, and how much is left.
 
 It is a hint for the engine's policy `program`. The hint is not part of the request: requests are
 equal with and without it, and a backend that schedules nothing never reads it.
@@ -44,12 +44,12 @@ def told() -> Told | None:
 
 
 class Ahead:
-    """What is left of runs of one program, as far as can be told. Its runs share it. called: of the
+    """Estimates how much is left of a program's runs, which share it. called: the estimates of the
     programs that it calls, by number.
 
-    Generations are assumed to take a share of what they may; what they took is averaged, and the
-    longest paths are found anew when as many have ended as before. Runs on several threads share
-    it: at worst a mean misses one.
+    Generations are assumed to take a share of their max_tokens. The tokens that they took are
+    averaged, and the longest paths are found anew whenever the number of ended generations has
+    doubled. Runs on several threads share it: at worst a mean misses one.
     """
 
     def __init__(self, graph: Graph, called: Sequence[Ahead], share: float = _SHARE) -> None:
@@ -65,14 +65,14 @@ class Ahead:
         return self._paths().whole
 
     def after(self, node: Node) -> float:
-        """On the longest path behind a node."""
+        """The tokens on the longest path after a node."""
         return self._paths().after.get(_name(node), 0.0)
 
     def of(self, node: Node) -> float:
         return self._tokens(node) + self.after(node)
 
     def saw(self, node: Node, n_tokens: int) -> None:
-        """Records what a generation took."""
+        """Records the tokens of a generation."""
         name = _name(node)
         mean = self._means.get(name, float(n_tokens))
         self._means[name] = mean + (n_tokens - mean) / 16
@@ -99,7 +99,7 @@ class Ahead:
 
 @made_once
 def ahead_of(graph: Graph) -> Ahead:
-    """One for all runs of a graph in this process."""
+    """The `Ahead` that all runs of a graph in this process share."""
     return _ahead(graph, _SHARE)
 
 

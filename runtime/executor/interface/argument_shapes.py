@@ -33,7 +33,7 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
 }
 _ANY = tuple(dict.fromkeys(of for types in _NAMES.values() for of in types))
 _OBJECT = "instance"  # of objects of a class, which a program takes as the dicts of their fields
-_TUPLE = "tuple"  # no type of JSON: data that a program takes may hold some, if they are told of
+_TUPLE = "tuple"  # no type of JSON: a program's data may hold some, if its schema says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def with_tuples(graph: Graph, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def lowered(value: Any, schema: Any, takes_data: bool = True) -> Any:
     """An argument with dicts of fields for the objects in it, if they are what the schema says.
 
-    takes_data: such a dict may be given in place of an object; else what stands for it fits no
-    schema.
+    takes_data: such a dict may be given in place of an object; else a dict is replaced by a value
+    that fits no schema.
     """
     of = schema.get("type")
     if of == _OBJECT:
@@ -108,7 +108,7 @@ def lowered(value: Any, schema: Any, takes_data: bool = True) -> Any:
 
 def made(value: Any, schema: Any, classes: Mapping[str, type]) -> Any:
     """The opposite of `lowered`: objects for the dicts of their fields. classes: by their names in
-    the schema. Raises what a class raises."""
+    the schema. Raises whatever a class raises."""
     if arms := schema.get("anyOf"):
         held = [a for a in arms if a.get("type") == _OBJECT and type(value) is dict]
         fitting = [a for a in held if value.keys() <= a["properties"].keys()] or held

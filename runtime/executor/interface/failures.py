@@ -67,7 +67,7 @@ class Failed:
         if isinstance(error, MadeUp):
             return replace(error.failed, tool=tool, where=where)
         kind = type(error)
-        if not tool:  # it is of code of the graph, and its frames hold the run, which holds this
+        if not tool:  # of code of the graph: its frames hold the run, which holds this
             forget_frames(error)
         return Failed(tool, kind.__name__, _said(error), class_names(kind), where, error)
 

@@ -1,4 +1,4 @@
-"""What is known of a class of a graph's code, which is a class of Python's made of it."""
+"""What is known of a class in a graph's code, from which a class of Python's is made."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MARK = "__sgc_record__"
 @dataclass(slots=True, eq=False)
 class Record:
     """key: the text of the class and of all that it uses; load: runs that text for a run, and
-    gives the class there; native: the first of its bases that is Python's; names: its attributes
-    that code may use; slots: the only ones that may be set, if that is so; walked, shown: the
-    fields that generated methods go through, and that a generated `repr` shows.
+    returns the class there; native: the first of its bases that is Python's; names: its attributes
+    that code may use; slots: the only attributes that may be set, if they are restricted; walked,
+    shown: the fields that generated methods traverse, and that a generated `repr` shows.
     """
 
     name: str
@@ -56,7 +56,7 @@ def held_by(value: Any) -> dict[str, Any]:
 
 
 def walked_parts(record: Record, value: Any) -> list[Any]:
-    """What a comparison or `repr` that is not the code's own goes through."""
+    """The parts that a comparison or `repr`, unless code defines it, traverses."""
     parts = list(tuple.__iter__(value)) if record.is_tuple else []
     if record.is_error:
         parts += value.args
@@ -65,14 +65,14 @@ def walked_parts(record: Record, value: Any) -> list[Any]:
 
 
 def shown_parts(record: Record, value: Any) -> list[Any]:
-    """What a `repr` that is not the code's own shows."""
+    """The parts that a `repr`, unless code defines it, shows."""
     parts = list(tuple.__iter__(value)) if record.is_tuple else []
     held = held_by(value)
     return [*parts, *(held[name] for name in record.shown if name in held)]
 
 
 def held_parts(record: Record, value: Any) -> list[Any]:
-    """All that an instance holds; a member of an Enum is itself in all runs."""
+    """All that an instance holds; nothing for a member of an Enum, which all runs share."""
     if record.is_enum:
         return []
     parts = list(tuple.__iter__(value)) if record.is_tuple else []

@@ -43,7 +43,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 # The key fields that are texts; the others are ints.
 _TEXTS = frozenset({"row", "path", "fingerprint", "out"})
-# How a record of a row begins: what is told of it without reading it.
+# The beginning of a row's record, which tells its row without parsing.
 _OF_ROW = re.compile(rb'\{"kind":"[a-z]+","row":("(?:[^"\\]|\\.)*"),')
 
 
@@ -70,14 +70,14 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class Watch(Protocol):
-    """Told of a log while it is read."""
+    """Is called with the records of a log while it is read."""
 
     def job(self, record: Json) -> None:
-        """A job that wrote it."""
+        """Called with a job that wrote the log."""
         ...
 
     def is_done(self, row: str) -> bool:
-        """Whether nothing of a row is needed any more; its records are not looked at."""
+        """Whether a row's records are not needed any more; they are then skipped."""
         ...
 
     def line(self, line: bytes) -> None:
@@ -94,7 +94,7 @@ class LogFile:
         self.is_read_only = is_read_only
         self._fd = fd
         self._lock = threading.RLock()
-        # Offset and length of each record in bytes, by what row it is of; None for those of none.
+        # Offset and length of each record in bytes, by its row; None for records of no row.
         self._places: dict[str | None, dict[Key, tuple[int, int]]] = {}
         self._n_places = 0
         self._size = 0
@@ -202,7 +202,7 @@ class LogFile:
         places[key] = (offset, n_bytes)
 
     def _row_of(self, key: Key) -> str | None:
-        """The row of a record's key; None for what belongs to no row."""
+        """The row of a record's key; None for a record of no row."""
         return key[1] if self._form.keys.get(key[0], ())[:1] == ("row",) else None
 
     # -- writing --------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class RunLog:
     def open(
         path: str | os.PathLike[str], on_unknown: str = "stop", watch: Watch | None = None
     ) -> RunLog:
-        """Opens a log to continue it, or creates it. watch: told of what is in it.
+        """Opens a log to continue it, or creates it. watch: called with its records.
 
         Raises RunLogError for a file that is not a log, is damaged, or is being written by another
         process.
@@ -212,8 +212,8 @@ class RunLog:
         )
 
     def check(self, now: Header, model: str | None) -> None:
-        """Raises as `begin` does for another program, model, seed or options: of a run that asks
-        nothing, and so begins no row. model: None if it is not known.
+        """Raises, as `begin` does, for another program, model, seed or options; for a run that
+        makes no requests, and so begins no row. model: None if it is not known.
         """
         before = self.header
         if before is not None:
@@ -261,7 +261,7 @@ class RunLog:
         await asyncio.to_thread(self._file.sync)
 
     def forget(self, row: str) -> None:
-        """Forgets a row that is done: this process asks for nothing of it any more."""
+        """Forgets a row that is done: this process does not need its records any more."""
         self._file.forget(row)
         self._changed.pop(row, None)
 

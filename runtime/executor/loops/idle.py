@@ -1,8 +1,8 @@
-"""An event loop that tells when nothing but waiting is left: all that could run has run.
+"""An event loop that tells when it can only wait: all callbacks that could run have run.
 
 A loop asks its selector to wait only when no callback is ready, so a selector that is asked to wait
-is an exact sign, where a timer would be a guess. What others do meanwhile is counted: calls on
-threads, which come back to the loop, and what `count_also` is told of (tools).
+is an exact sign, where a timer would be a guess. Work elsewhere is counted: calls on threads, which
+come back to the loop, and the calls in `count_also` (tools).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
                 hint="add special tokens to the stream by themselves, or run it with --interpret",
             )
     sharing, changed = run.context.sharing, run.field(node, "changed")
-    shared: list[int] = []  # these must stay as they are
+    shared: list[int] = []  # these must not change
     try:
         found = {n: mutable_along(args[n], mutated(code)[n]) for n in changed}
         mutable = {n: each.objects for n, each in found.items() if each is not None}
@@ -61,7 +61,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         _check_gives(value, gives, is_several=node.get("is_several") == Lit(True))
     if sharing is not None:
         sharing.note(value, [args[n] for n in fixed], originals or {}, node)
-        for index in changed:  # what holds it holds what the code has put in its place
+        for index in changed:  # its holders now hold the value with which the code replaced it
             sharing.note_changed(args[index], mutable.get(index))
     if node.get("is_several") == Lit(True):
         value = Several(value)

@@ -1,7 +1,7 @@
 """The pure tools of an arm whose arguments can be told before it is known that the arm comes.
 
-An argument is there, or follows from what is there by functions in the arm. These are tried on
-values of their own: nothing of the run changes, and an error means that nothing is foreseen.
+An argument has a value, or follows from values by functions in the arm. The functions are tried on
+separate values: the run does not change, and an error means that nothing is foreseen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNKNOWN = object()
 
 
 class _Tried:
-    """The run as handlers of functions see it, with values that only this arm has."""
+    """The run as handlers of functions see it, with the values of this arm."""
 
     def __init__(self, run: Run) -> None:
         self.context = replace(run.context, sharing=None)
@@ -44,7 +44,8 @@ class _Tried:
                 self.values.define(name, value)
 
     def _value(self, operand: Operand) -> Any:
-        """A jump passes on what stands for a failure, too; it is an error only where it is used."""
+        """The value of an operand. A jump also passes on failures, which are errors only when
+        used."""
         if not self._have(operand_refs(operand)):
             return _UNKNOWN
         if isinstance(operand, Ref):
@@ -55,7 +56,7 @@ class _Tried:
         return self._have(node.refs())
 
     def _have(self, names: Iterable[str]) -> bool:
-        """Whether all of these have values; takes those of the run."""
+        """Whether all of these names have values; copies those of the run."""
         of_run = self._run.values
         for name in names:
             if name in self.values.by_name:
@@ -67,7 +68,7 @@ class _Tried:
 
 
 def foreseen(run: Run, arms: Mapping[str, Sequence[Ahead]]) -> Iterator[Foreseen]:
-    """What can be foreseen of arms, by their names."""
+    """The calls that can be foreseen in arms, by the arms' names."""
     for arm, blocks in arms.items():
         tried, args = _Tried(run), tuple[Operand, ...]()
         for block in blocks:
@@ -90,7 +91,7 @@ def _of_node(tried: _Tried, arm: str, node: Node) -> Iterator[Foreseen]:
         else:
             (value,) = HANDLERS[node.op](cast(Run, tried), node)
             tried.values.define(node.results[0].name, value)
-    except Exception:  # the arm itself will raise it, if it comes
+    except Exception:  # the arm itself will raise the error, if it is taken
         return
 
 

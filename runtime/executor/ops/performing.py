@@ -46,7 +46,7 @@ def perform(run: Run, node: Node) -> tuple[Any, ...]:
 
 
 def _operand(run: Run, operand: Operand) -> Any:
-    """The value of an operand; of what has failed, the error, which a handler has met."""
+    """The value of an operand; for a failure, its error, which a handler has caught."""
     if isinstance(operand, Ref) and type(found := run.values.raw(operand.name)) is Failed:
         return found if found.cause is None else Live(found.cause)
     return run.values.operand(operand)
@@ -60,7 +60,7 @@ def _special() -> ProgramError:
 
 
 def given(run: Run, operand: Operand, value: Any) -> Any:
-    """An operand's value as code has it: a live object itself, or a copy of what others have."""
+    """An operand's value for code: a live object itself, or a copy of data that others hold."""
     from sgc.runtime.executor.code.values import copied  # loads many modules
 
     if type(value) is Live:
@@ -75,7 +75,7 @@ def given(run: Run, operand: Operand, value: Any) -> Any:
 
 
 def _result(of: Value, value: Any) -> Any:
-    """A result: a live object, or data that nothing else has."""
+    """A result: a live object, or data that nothing else holds."""
     from sgc.runtime.executor.code.values import check_result, copied
 
     if of.type.kind is Kind.LIVE:

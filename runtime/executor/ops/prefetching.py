@@ -1,8 +1,8 @@
 """The op `prefetch` at run time: a hint, sent in the background, for which a run never waits.
 
-It is not one of the program's requests: the timeline and the sums show it separately. A failure
-does not fail the run; it is counted, and logged at level DEBUG. A prefetch that is still running
-when its run ends is cancelled, which frees it at the backend.
+It is not one of the program's requests: the timeline and the sums show it separately. A failed
+prefetch does not fail the run; it is counted, and logged at level DEBUG. A prefetch that is still
+running when its run ends is cancelled, which frees it at the backend.
 """
 
 from __future__ import annotations

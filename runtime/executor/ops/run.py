@@ -47,7 +47,7 @@ class Run(Protocol):
 
     @property
     def memory(self) -> Memory:
-        """What code on live objects has made."""
+        """The objects that code on live objects has made."""
         ...
 
     def is_argument(self, name: str) -> bool:

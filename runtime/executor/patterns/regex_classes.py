@@ -61,7 +61,7 @@ class _BytesOf(dict[int, str]):
 @dataclass(frozen=True, slots=True)
 class Translated:
     """A translated pattern. source: for RE2; ends_at_newline: a newline at the end of the text has
-    a byte of its own; marks: of the tests of places that RE2 has not, if there are any.
+    a byte of its own; marks: of the tests of places that RE2 does not have, if there are any.
     """
 
     tree: Any
@@ -102,7 +102,7 @@ class _Survey:
         self.word_flags: int | None = None
         self.has_newlines = False
         self.has_end = False
-        self.is_marked = False  # whether tests are marked, as RE2 has not all of them
+        self.is_marked = False  # whether tests are marked, since RE2 does not have all of them
         self.tests: dict[tuple[str, int], Node] = {}
         self.n_tests = 0
 

@@ -1,9 +1,9 @@
 """Tests of what is before or behind a place in the text: lookaround and `\\B`, which RE2 has not.
 
-Python's own matcher finds the places where each test of a pattern holds. Before each character
-stand marks of the tests that hold there, as bytes of their own: so a test matches its mark, and a
-character matches the marks before it too. At one place a pattern makes each test at most once,
-because a repeated part is never empty; so marks stand there once for each.
+Python's own matcher finds the places where each test of a pattern holds. Each character is preceded
+by marks of the tests that hold there, as separate bytes: a test matches its mark, and a character
+also matches the marks before it. At one place a pattern makes each test at most once, because a
+repeated part is never empty; so one mark for each test suffices.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Marked:
     ends: Sequence[int]
 
     def place(self, offset: int) -> int:
-        """The place in the text of a byte; that of a mark's character for a mark."""
+        """The place in the text of a byte; for a mark, the place of its character."""
         n = bisect_right(self.starts, offset) - 1
         return offset if n < 0 else self.places[n] + max(0, offset - self.ends[n])
 

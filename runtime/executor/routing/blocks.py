@@ -1,18 +1,18 @@
-"""A prompt's text as keys of its blocks, each of which stands for all text up to its end."""
+"""A prompt's text as keys of its blocks; each key identifies all text up to its block's end."""
 
 from __future__ import annotations
 
-MAX_BLOCKS = 8192  # of a prompt; what follows is not looked at
-MOST_HELD = 16_384  # blocks that are remembered of an engine
+MAX_BLOCKS = 8192  # of a prompt; the rest is ignored
+MOST_HELD = 16_384  # blocks that are remembered for an engine
 CHARACTERS = 4  # of a token, about
 POOL = 65_536  # tokens, of an engine that does not say
 
 
 def blocks_of(text: str, size: int, salt: str = "") -> tuple[int, ...]:
-    """The keys of the whole blocks of `size` characters. Texts of different salts share none.
+    """The keys of the complete blocks of `size` characters. Different salts share no keys.
 
-    Keys are Python's own hashes, which differ from process to process: a client cannot foresee
-    which texts meet.
+    Keys are Python's own hashes, which differ from process to process, so that a client cannot
+    construct collisions.
     """
     keys: list[int] = []
     key = hash(("salt", salt))

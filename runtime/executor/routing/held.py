@@ -1,4 +1,4 @@
-"""What one engine is believed to hold: the beginnings of the prompts that it was sent."""
+"""The cache content that one engine is believed to hold: prefixes of the prompts sent to it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from sgc.runtime.executor.routing.holders import Holders
 
 LEAST = 64  # blocks that every engine is believed to have room for
-GROWTH = 0.01  # of the room, regained with each prompt that was found as expected
-MOST_RUNNING = 4  # rooms: with prompts of so many blocks under way, further ones are not noted
+GROWTH = 0.01  # the share of the room regained with each prompt that was cached as expected
+MOST_RUNNING = 4  # rooms: with so many blocks under way, further prompts are not noted
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A prompt under way at an engine. n_made: blocks that its reply may take; epoch: how often
-    what the engine held had been forgotten when it began."""
+    """A prompt under way at an engine. n_made: blocks that its reply may take; epoch: how often the
+    engine's content had been forgotten when the prompt began."""
 
     blocks: Sequence[int]
     n_made: int
@@ -25,12 +25,12 @@ class Use:
 
 
 class Held:
-    """Blocks of prompts as an engine's pool keeps them: those of requests under way stay, and room
-    for their replies; of the others the least recently used are evicted first.
+    """Blocks of prompts as an engine's pool keeps them: blocks of requests under way, and room for
+    their replies, stay; of the other blocks the least recently used are evicted first.
 
-    room: the most blocks that the engine's pool can hold. If a block that should be there was not,
-    its age says that the engine keeps fewer: other clients use it too. holders: a table of several
-    engines, in which this one is `bit`.
+    room: the most blocks that the engine's pool can hold. If an expected block was missing, its age
+    bounds the number of blocks that the engine really keeps: other clients use it too. holders: a
+    table of several engines, in which this one is `bit`.
     """
 
     def __init__(self, room: int, holders: Holders | None = None, bit: int = 1) -> None:
@@ -38,8 +38,8 @@ class Held:
         self._kept = float(self.room)
         self._holders, self._bit = Holders() if holders is None else holders, bit
         self._running: dict[int, int] = {}  # a block's prompts under way
-        # The number of blocks that were new when a block was last used. A prompt's last block is
-        # the first to go, so that whatever is held, all that comes before it is held too.
+        # The number of new blocks when a block was last used. A prompt's last block is evicted
+        # first, so that all blocks before a held block are held too.
         self._idle: OrderedDict[int, int] = OrderedDict()
         self._n_new = self._epoch = 0
         self._promised = 0  # blocks of replies under way
@@ -60,7 +60,7 @@ class Held:
         return bisect_left(blocks, True, key=lambda block: block not in self)
 
     def fit(self, room: int) -> None:
-        """The engine says how many blocks its pool can hold."""
+        """Records how many blocks the engine's pool can hold."""
         self.room = max(LEAST, room)
         self._kept = float(self.room)
         self._evict()
@@ -80,7 +80,7 @@ class Held:
         return Use(blocks, n_made, self._epoch)
 
     def release(self, use: Use) -> None:
-        """Notes that a prompt is not under way any more: what it used may be evicted."""
+        """Notes that a prompt is not under way any more: its blocks may be evicted."""
         if use.epoch != self._epoch:
             return
         for block in reversed(use.blocks):
@@ -101,17 +101,17 @@ class Held:
             n_over -= 1
 
     def age(self, block: int) -> int | None:
-        """How many blocks the engine has kept if it kept one: what is under way, and what has come
-        since it was last used; None if a prompt that is under way uses it."""
+        """How many blocks the engine must have kept if it still holds this one: blocks under way,
+        and blocks that came since it was last used; None if a prompt under way uses it."""
         at = self._idle.get(block)
         if at is None:
             return None
         return len(self._running) + self._promised + self._n_new - at
 
     def learn(self, expected: int, found: int, age: int | None) -> None:
-        """Takes the engine's report: how many of a prompt's blocks were cached. age: that of the
-        last of those expected, before the prompt was sent. That a block under way was not found
-        says nothing: it may not have been computed yet."""
+        """Takes the engine's report of how many of a prompt's blocks were cached. age: that of the
+        last expected block, before the prompt was sent. A missing block that was under way says
+        nothing: it may not have been computed yet."""
         if found >= expected:
             self._kept = min(self.room, self._kept + GROWTH * self.room)
         elif age is not None:

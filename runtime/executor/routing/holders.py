@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 class Holders:
     """For each block the engines that hold it, as a mask with a bit for each.
 
-    What an engine holds of a prompt is a beginning of it. So of a prompt's blocks a later one has
-    no holder that an earlier one lacks, and where holders change is found by halving.
+    An engine holds a prefix of a prompt. So every holder of a later block holds the earlier blocks
+    too, and the places where holders change are found by bisection.
     """
 
     def __init__(self) -> None:
@@ -31,8 +31,8 @@ class Holders:
             del self._masks[block]
 
     def levels(self, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Numbers of first blocks, most first, each with the mask of those engines that hold so
-        many of them and no more. Engines that hold none are left out."""
+        """Numbers of first blocks, most first, each with the mask of the engines that hold exactly
+        that many. Engines that hold none are left out."""
         get = self._masks.get
         n = bisect_left(blocks, True, key=lambda block: block not in self._masks)
         above = 0
@@ -44,9 +44,10 @@ class Holders:
 
 
 class Unseen:
-    """Engines that were not looked at yet, those that hold most of a prompt first.
+    """Engines that were not considered yet, those that hold most of a prompt first.
 
-    usable: the mask of all that count. depth: the most blocks that one of the unseen holds.
+    usable: the mask of engines that may be chosen. depth: the most blocks that an unseen engine
+    holds.
     """
 
     def __init__(self, levels: Iterator[tuple[int, int]], usable: int) -> None:
@@ -55,12 +56,12 @@ class Unseen:
         self._go_down()
 
     def deepest(self) -> int:
-        """The number of one that holds most; -1 if none holds anything."""
+        """The number of an unseen engine that holds most; -1 if none holds anything."""
         found = self._holding & self._left
         return (found & -found).bit_length() - 1
 
     def see(self, number: int) -> bool:
-        """Notes that one is looked at; returns whether it is new, and counts."""
+        """Notes that an engine is considered; returns whether it is new and may be chosen."""
         if number < 0 or not self._left >> number & 1:
             return False
         self._left &= ~(1 << number)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from sgc.runtime.executor.routing.held import Held
 
-# What an engine has to do, the requests that run there, the blocks it holds, when it was last
-# chosen, its number.
+# An engine's waiting work, its running requests, its held blocks, when it was last chosen, its
+# number.
 Rank = tuple[int, int, int, int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """An engine: what it holds, and the work that waits there, in positions. number: its bit in
+    """An engine: its held blocks, and its waiting work in positions. number: its bit in
     masks; turn: when it was last chosen. n_failed: how often in a row it did not answer; tried_at:
     when it is tried again."""
 

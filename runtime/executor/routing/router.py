@@ -1,14 +1,14 @@
 """Chooses an engine for each request: the one where the least work stands before its reply.
 
-The work is what of the prompt would have to be computed, and a share of what waits there, both in
+The work is the uncached part of the prompt, and a share of the engine's waiting work, both in
 positions of a forward pass; no engine gets much more than the mean. So a request goes where its
-prompt is cached; if too much waits there, another engine computes the prefix, and both hold it
+prompt is cached; if too much work waits there, another engine computes the prefix, and both hold it
 (Preble's exploitation and exploration, Srivatsa et al., ICLR 2025, with one price for both; the
 bound is that of consistent hashing with bounded loads, Mirrokni et al., SODA 2018).
 
-Of a thousand engines a few are looked at: those that hold most of the prompt, and those with the
-least work, from both ends until no other can be better (the threshold algorithm, Fagin et al.,
-PODS 2001).
+Of a thousand engines only a few are considered: those that hold most of the prompt, and those with
+the least work, from both ends until no other engine can be better (the threshold algorithm, Fagin
+et al., PODS 2001).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sgc.runtime.executor.routing.held import Held, Use
 from sgc.runtime.executor.routing.holders import Holders, Unseen
 from sgc.runtime.executor.routing.members import Member, Ready
 
-# What is held counts so many times what waits, which is worked on in batches; and what is computed
-# anew takes room from other prefixes.
+# A held position counts so many times a waiting one: waiting work is done in batches, and a
+# position computed anew takes room from other prefixes.
 HOLDING = 20
-# The most work that an engine may have for the next request to go there: so much above the mean,
-# and so many times what the request adds where most of it is held. A prefix that all requests share
-# is thus soon on all engines.
+# The most work that an engine may have to get another request: this share above the mean, plus so
+# many times the request's own work where most of it is held. So a prefix that all requests share is
+# soon on all engines.
 SPREAD, MARGIN = 0.5, 4.0
 # An engine that did not answer is tried again after this long, then after twice as long, and so on.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
@@ -35,9 +35,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 16.0
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A request that was sent to an engine. expected: the prompt's blocks that it was believed to
-    hold; age: how old the last of them was, None if it was in use; work: what the request adds
-    there."""
+    """A request that was sent to an engine. expected: how many of the prompt's blocks the engine
+    was believed to hold; age: of the last of these, None if it was in use; work: the work that the
+    request adds."""
 
     member: Member
     expected: int
@@ -47,14 +47,14 @@ class Ticket:
 
 
 class NobodyAnswers(Exception):
-    """Each engine has just failed."""
+    """Every engine has just failed."""
 
 
 class Router:
-    """Keeps count of what engines hold and do. Not for several threads.
+    """Tracks what engines hold and do. Not for several threads.
 
     block_tokens: tokens of a block. clock: seconds, for when an engine is tried again. n_seen: how
-    many engines were looked at in all.
+    many engines were considered in all.
     """
 
     def __init__(self, block_tokens: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,7 +72,7 @@ class Router:
         return list(self._members.values())
 
     def add(self, name: str, room: int) -> Member:
-        """An engine whose pool has room for so many blocks."""
+        """Adds an engine whose pool has room for so many blocks."""
         taken = {each.number for each in self._members.values()}
         number = next(n for n in range(len(taken) + 1) if n not in taken)
         member = Member(name, number, Held(room, self._holders, 1 << number))
@@ -81,7 +81,7 @@ class Router:
         return member
 
     def fit(self, member: Member, room: int) -> None:
-        """The engine's pool turns out to have room for so many blocks."""
+        """Records that the engine's pool has room for so many blocks."""
         if room == member.held.room:
             return
         is_ready = member in self._ready
@@ -92,7 +92,7 @@ class Router:
             self._ready.put(member)
 
     def remove(self, member: Member) -> None:
-        """The engine gets no more requests; those that run there may end."""
+        """Stops sending requests to an engine; those that run there may end."""
         if member in self._ready:
             self._ready.take(member)
         else:
@@ -102,7 +102,7 @@ class Router:
 
     def send(self, blocks: Sequence[int], n_out: float, without: Collection[str] = ()) -> Ticket:
         """Chooses the engine of a request that is expected to generate `n_out` tokens, and counts
-        it there until `done`, `left` or `failed`. without: names of engines that it must not be.
+        it there until `done`, `left` or `failed`. without: names of engines to exclude.
 
         Raises NobodyAnswers if there is no other that may answer.
         """
@@ -127,7 +127,7 @@ class Router:
         return Ticket(member, expected, age, work, use)
 
     def _best(self, blocks: Sequence[int], own: float, usable: int) -> tuple[Member, int]:
-        """Of these engines the one with the least work before the reply, and the blocks that it
+        """The engine with the least work before the reply, and the number of blocks that it
         holds."""
         unseen = Unseen(self._holders.levels(blocks), usable)
         most = self._most(own - unseen.depth * self.block_tokens, usable)
@@ -160,15 +160,15 @@ class Router:
         return (1 + SPREAD) * work / n + MARGIN * added
 
     def done(self, ticket: Ticket, found: int | None = None) -> None:
-        """The engine has answered. found: the blocks of the prompt that were cached there, None if
-        it does not say."""
+        """Records that the engine has answered. found: the number of the prompt's blocks that were
+        cached there, None if it does not say."""
         self.left(ticket)
         ticket.member.n_failed = 0
         if found is not None and ticket.expected:
             ticket.member.held.learn(ticket.expected, found, ticket.age)
 
     def left(self, ticket: Ticket) -> None:
-        """Nobody waits for the answer any more."""
+        """Records that the answer is not awaited any more."""
         member = ticket.member
         is_ready = member in self._ready
         if is_ready:
@@ -180,8 +180,9 @@ class Router:
             self._ready.put(member)
 
     def failed(self, ticket: Ticket) -> None:
-        """The engine did not answer: it gets no requests for a while, and holds nothing then. Of
-        requests that run there, each fails; all of them are one failure."""
+        """Records that the engine did not answer: it gets no requests for a while, and is assumed
+        to hold nothing afterwards. If several running requests fail there, they count as one
+        failure."""
         self.left(ticket)
         member, now = ticket.member, self._clock()
         self._come_back(now)
@@ -197,7 +198,7 @@ class Router:
         self._next_at = min(self._next_at, member.tried_at)
 
     def forget(self) -> None:
-        """What engines held is gone."""
+        """Forgets what engines held."""
         for member in self.members:
             is_ready = member in self._ready
             if is_ready:
@@ -207,7 +208,7 @@ class Router:
                 self._ready.put(member)
 
     def _come_back(self, now: float) -> None:
-        """Engines that did not answer, and are to be tried again."""
+        """Makes engines that did not answer available again when their wait is over."""
         if now < self._next_at:
             return
         for member in [each for each in self._away if each.tried_at <= now]:

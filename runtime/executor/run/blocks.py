@@ -33,11 +33,11 @@ from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run may execute
 YIELD_EVERY = 64  # blocks: a loop that waits for nothing must let other tasks run
-AHEAD = -1  # the turn of blocks that may come
-MAX_AHEAD = 4  # blocks that are looked at before one comes
+AHEAD = -1  # the turn of blocks that may run
+MAX_AHEAD = 4  # blocks that are considered before one is chosen
 MAX_KEPT = 2048  # renamed blocks of one program
 
-Names = Mapping[str, Ref]  # what stands for a block's values in the present turn of its loop
+Names = Mapping[str, Ref]  # the names of a block's values in the current turn of its loop
 
 
 class Walked(Protocol):
@@ -57,11 +57,11 @@ class Walked(Protocol):
         ...
 
     def foresee(self, arms: Mapping[str, Sequence[Ahead]]) -> None:
-        """Told while the run waits for the test that decides which of these blocks comes."""
+        """Called while the run waits for the test that decides which of these blocks runs."""
         ...
 
     def decided(self, name: str) -> None:
-        """Told which of the blocks that were foreseen comes."""
+        """Called with the foreseen block that runs."""
         ...
 
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
@@ -95,8 +95,8 @@ class Flow:
         return found
 
     def ahead(self, name: str, names: Names) -> list[Ahead]:
-        """The blocks that surely follow when a block comes, with itself; none if no tool in them
-        may be called early."""
+        """The block itself and those that surely follow it; none if no tool in them may be called
+        early."""
         found: list[Ahead] = []
         names = dict(names)  # a value may have the name that another one gets in these blocks
         for shape in self._chain(name):
@@ -127,8 +127,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A block that comes if an arm comes. params get the arguments of the jump that ends the one
-    before it."""
+    """A block that runs if an arm is taken. params get the arguments of the jump that ends the
+    block before."""
 
     params: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -266,7 +266,7 @@ _DECIDING = {"branch": "test", "switch": "value"}
 
 
 def _foresee(run: Walked, flow: Flow, last: Node, names: Names) -> bool:
-    """Tells the run what comes after a test that has no value yet, if there are tools in it."""
+    """Tells the run which blocks may follow a test without a value, if they call tools."""
     field = _DECIDING.get(last.op)
     test = None if field is None else last.get(field)
     if not isinstance(test, Ref) or test.name in run.values.by_name:
@@ -279,11 +279,11 @@ def _foresee(run: Walked, flow: Flow, last: Node, names: Names) -> bool:
 
 
 class _Taken:
-    """How often a run has taken each jump with a bound since it entered the loop, which it may do
-    again in each turn of another loop."""
+    """How often a run has taken each bounded jump since it last entered the loop, which may happen
+    again in each turn of an outer loop."""
 
     def __init__(self) -> None:
-        self._by_block: dict[str, Counter[int]] = {}  # that a loop begins with
+        self._by_block: dict[str, Counter[int]] = {}  # jumps at a loop's beginning
 
     def enter(self, name: str) -> None:
         self._by_block.pop(name, None)
@@ -319,7 +319,7 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: i
     names.update(bound)
 
 
-# Errors of the language, which programs raise by what they give it.
+# Errors of the language that programs cause by invalid values.
 _OF_LANGUAGE = {each.__name__: each for each in (AppendError, ArgumentError, ForkError)}
 
 

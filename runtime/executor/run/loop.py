@@ -24,8 +24,8 @@ class Loop(Protocol):
     is_shared: bool
 
     def soon(self, call: Callable[..., object], *args: Any) -> None:
-        """Has the loop make a call, in a context of its own: a run's callbacks must not take the
-        program of this thread for theirs."""
+        """Makes the loop run a call in a new context, as a run's callbacks must not see this
+        thread's program as theirs."""
         ...
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -83,7 +83,8 @@ class OwnLoop:
     """An event loop that the calling thread runs itself while it waits, for runs whose requests are
     answered at once: threads that wait for each other would cost more than all else.
 
-    Another thread can give it work, and cannot wait for it. close: when no run lives on it.
+    Another thread can give it work, but cannot wait for it. close: call it when no run uses the
+    loop.
     """
 
     is_shared = False
@@ -108,7 +109,7 @@ class OwnLoop:
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
-        """Cancels what an interrupted run has left."""
+        """Cancels the tasks that an interrupted run has left."""
         if left := asyncio.all_tasks(self._loop):
             for task in left:
                 task.cancel()

@@ -1,9 +1,9 @@
-"""What happens in a compiled run as Python would have it: its error, and its effects.
+"""Gives a compiled run the error and the order of effects that Python would give it.
 
-Nodes run when their operands exist, so of two that fail the later one may fail sooner, and an
-effect may be ready before what comes before it has failed. So an error waits until all values
-before it are there, and nothing after it starts; and so does an effect. Generations are not waited
-for: as in Python, a run waits for one where its text is read.
+Nodes run when their operands exist, so if two nodes fail, the later one may fail first, and an
+effect may be ready before an earlier node fails. So an error waits until all earlier values exist,
+and no later node starts; an effect waits in the same way. Generations are not waited for: as in
+Python, a run waits for one where its text is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ProgramOrder:
         self._noted: list[tuple[int, Sequence[Node]]] = []  # with the place of the first
         self._n_looked_at = 0  # of `noted`: most runs have no effects and no error
         self._places: dict[int, int] = {}  # of nodes, by their ids
-        self._open: deque[tuple[int, Node]] = deque()  # those that give values, with their places
+        self._open: deque[tuple[int, Node]] = deque()  # nodes that define values, with their places
         self._failed: tuple[int, Node | None, BaseException] | None = None
 
     def note(self, nodes: Sequence[Node]) -> None:
@@ -37,7 +37,7 @@ class ProgramOrder:
         return self._failed is not None
 
     def fail(self, node: Node | None, error: BaseException) -> None:
-        """Notes the error of a node. None: of what decides the next block, after all of them."""
+        """Notes the error of a node. None: of the terminator, which comes after all nodes."""
         place = self._place(node)
         if self._failed is None or place < self._failed[0]:
             self._failed = place, node, error
@@ -47,14 +47,14 @@ class ProgramOrder:
         return self._failed is not None and self._place(node) > self._failed[0]
 
     def due(self) -> tuple[Node | None, BaseException] | None:
-        """The error, once all values before it are there."""
+        """The error, once all values before it exist."""
         if self._failed is None:
             return None
         place, node, error = self._failed
         return None if self._first_before(place) else (node, error)
 
     def missing(self, node: Node) -> str:
-        """The first value before a node that is not there; empty if there is none."""
+        """The first missing value before a node; empty if there is none."""
         return self._first_before(self._place(node))
 
     def _first_before(self, end: int) -> str:

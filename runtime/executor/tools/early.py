@@ -1,10 +1,10 @@
-"""Pure tools of an arm, called while the run waits for the test that decides whether it comes.
+"""Pure tools of an arm, called while the run waits for the test that decides whether it is taken.
 
-A call begins if its arguments are there, or follow from values that are there by functions that
-are in the arm too; and only while few threads are busy. When the arm comes, the run's own call of
-the same tool with the same arguments takes the value; if the early call failed, it is made as
-always. Calls of an arm that does not come are dropped: an asynchronous one is cancelled, a thread's
-value is thrown away. What a run gives, asks for and logs is the same in each case.
+A call begins if its arguments have values, or follow from values by functions in the arm; and only
+while few threads are busy. If the arm is taken, the run's own call of the same tool with the same
+arguments takes the value; if the early call failed, the run makes its call as usual. Calls of an
+arm that is not taken are dropped: an asynchronous call is cancelled, a thread's value is discarded.
+A run's results, requests and log are the same in each case.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _open: set[asyncio.Task[Outcome]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A call that a run makes if an arm comes. arguments: by position, and by name; written: these,
-    as the run's own call will have them."""
+    """A call that a run makes if an arm is taken. arguments: by position, and by name; written:
+    these as JSON, to compare with the run's own call."""
 
     arm: str
     node: Node
@@ -42,7 +42,7 @@ class _Begun:
 
 
 class EarlyCalls:
-    """Those of one run. begin: makes a call. n_begun: in all."""
+    """The early calls of one run. begin: makes a call. n_begun: the number of calls begun."""
 
     def __init__(self, begin: Callable[[Foreseen], Coroutine[Any, Any, Outcome]]) -> None:
         self.n_begun = 0
@@ -50,7 +50,7 @@ class EarlyCalls:
         self._begun: dict[tuple[str, str], _Begun] = {}
 
     def foresee(self, calls: Iterable[Foreseen]) -> None:
-        """Begins calls of arms of which one will come, as far as there is idle capacity."""
+        """Begins calls of arms, one of which will be taken, as far as there is idle capacity."""
         for call in calls:
             key = (call.node.text("name"), call.written)
             begun = self._begun.get(key)
@@ -60,14 +60,14 @@ class EarlyCalls:
                 self._begun[key] = _Begun(self._task(call), {call.arm})
 
     def decide(self, arm: str) -> None:
-        """Drops the calls of the arms that have not come."""
+        """Drops the calls of the arms that were not taken."""
         for key, begun in list(self._begun.items()):
             if arm not in begun.arms:
                 begun.task.cancel()
                 del self._begun[key]
 
     def take(self, name: str, arguments: str) -> asyncio.Task[Outcome] | None:
-        """The early call of a tool with these arguments, if there is one. It is taken once."""
+        """The early call of a tool with these arguments, if there is one. Each is returned once."""
         begun = self._begun.pop((name, arguments), None)
         return None if begun is None else begun.task
 
@@ -85,7 +85,7 @@ class EarlyCalls:
         return task
 
     async def _outcome(self, call: Foreseen) -> Outcome:
-        """An error is an outcome too: perhaps nobody asks for it."""
+        """Turns an error into an outcome too, as perhaps no call takes it."""
         try:
             return await self._begin(call)
         except SgcError as error:

@@ -1,9 +1,9 @@
 """Runs pieces of a program's source, which its caller has: the op `host`.
 
-A piece gets copies of its arguments and gives data. What it does beyond that, such as changing an
-argument, would be lost, so it ends the run with an error; the interpreter does not go on there,
-since it would run the piece once more. No log keeps what a piece gives: a run that is resumed runs
-it again, as the interpreter does.
+A piece gets copies of its arguments and returns data. Other effects, such as changing an argument,
+would be lost, so they end the run with an error; the interpreter does not continue there, since it
+would run the piece again. No log keeps a piece's result: a resumed run runs the piece again, as the
+interpreter does.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def _arguments(run: Caller, node: Node) -> list[Any]:
 
 
 class NoData(Exception):
-    """A piece takes or gives something that is no data."""
+    """A piece takes or returns something that is not data."""
 
 
 def _checked(node: Node, given: list[Any], args: list[Any], value: Any) -> Any:
-    """A copy of what a piece gave. given: its arguments; args: the copies that it was called with.
+    """A copy of a piece's result. given: its arguments; args: the copies that it was called with.
     Raises NoData.
     """
     if [_data_copy(each) for each in given] != args:

@@ -105,13 +105,13 @@ class _Threads:
 _threads = _Threads()
 os.register_at_fork(after_in_child=_threads.forget)
 _abandoned: set[asyncio.Task[Any]] = set()
-# Calls that somebody waits for: their ends wake the loop. A thread says only later that it is idle.
+# Calls that are waited for: their ends wake the loop. A thread reports only later that it is idle.
 _waited_for: set[_Job | asyncio.Task[Any]] = set()
 os.register_at_fork(after_in_child=_waited_for.clear)
 
 
 def has_idle_threads() -> bool:
-    """Whether so few calls run that one more delays nobody's."""
+    """Whether so few calls run that one more delays no other call."""
     return _threads.n_busy < MAX_THREADS // 2
 
 

@@ -122,7 +122,7 @@ class Tools:
         place: CallPlace,
         work: Callable[[], Coroutine[Any, Any, Any]],
     ) -> Any:
-        """Has an effect when it is its turn: after all that comes before it in the program."""
+        """Makes a call with an effect in its turn: after all that is before it in the program."""
         assert place.done is not None
         await run.reached(node)
         if place.after is not None:
@@ -143,7 +143,7 @@ class Tools:
         start_s = time.monotonic()
 
         def make() -> Coroutine[Any, Any, tuple[Any, str]]:
-            nonlocal begun  # what the log has is not made: then the early call is dropped
+            nonlocal begun  # a call in the log is not made, so the early call is dropped
             begun = self.early.take(node.text("name"), written)
             return self._make(node, run.field(node, "timeout_s"), instead, begun, *args)
 
@@ -191,7 +191,7 @@ class Tools:
         raise failed.error()
 
     def foresee(self, context: Context, calls: Iterable[Foreseen]) -> None:
-        """Begins calls of arms of which one will come, unless their outcome is in the run's log."""
+        """Begins calls of arms, one of which will be taken, unless their outcome is in the log."""
         self.early.foresee(call for call in calls if not self._is_logged(context, call.node))
 
     def _is_logged(self, context: Context, node: Node) -> bool:

@@ -1,1 +1,1 @@
-"""`sgc dev`: a program's page, live: each edit runs it again, and asks only what has changed."""
+"""`sgc dev`: a live page of a program: each edit runs it again, with only the changed requests."""

@@ -1,6 +1,6 @@
 """Prints as JSON which arguments a program takes, and those given on the command line.
 
-`sgc dev` runs it as a process of its own, so that the program's code is never old.
+`sgc dev` runs this module as a process of its own, so that it imports the program's current code.
 """
 
 from __future__ import annotations

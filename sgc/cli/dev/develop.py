@@ -30,7 +30,7 @@ IMPORT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DevAsked:
-    """What `sgc dev` is asked for; options: of `sgc run`, passed on."""
+    """The arguments of `sgc dev`; options: those that are passed on to `sgc run`."""
 
     target: str
     engine: str | None
@@ -48,7 +48,7 @@ def develop(asked: DevAsked, tell: Callable[[str], None]) -> None:
     path, _, function = asked.target.partition(".py:")
     source = Path(f"{path}.py" if function else path)
     if source.suffix != ".py" or not source.is_file():
-        raise UsageError(f"{source}: expected a file of Python", hint="sgc dev PROG.py[:FUNCTION]")
+        raise UsageError(f"{source}: expected a Python file", hint="sgc dev PROG.py[:FUNCTION]")
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="sgc-dev-")))
         uri = asked.engine
@@ -86,7 +86,7 @@ async def _serve(
 async def _watch(
     asked: DevAsked, source: Path, versions: Versions, runner: Runner, tell: Callable[[str], None]
 ) -> None:
-    """Runs the program with the last arguments, at first and whenever a file has changed."""
+    """Runs the program with the last arguments, at the start and whenever a file changes."""
     folder = source.resolve().parent
     seen = None
     while True:
@@ -119,7 +119,7 @@ def _is_enough(about: Mapping[str, Any]) -> bool:
 
 
 async def _described(asked: DevAsked) -> dict[str, Any]:
-    """The program's parameters, and the arguments of the command line; `error` if it cannot say."""
+    """The program's parameters, and the command line's arguments; else `error`."""
     command = [asked.target, asked.json_args, *asked.single_args]
     try:
         async with asyncio.timeout(IMPORT_S), process(command, "sgc.cli.dev.describe") as child:

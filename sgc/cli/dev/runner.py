@@ -1,8 +1,7 @@
 """Runs versions, one at a time, each by `sgc run` as a process of its own.
 
-Every version has the same seed and one result cache, so a request that is equal to an earlier
-version's is answered from there: only what an edit changes is asked. A run that is not done when
-the next begins is ended.
+All versions have the same seed and share a result cache, so a request equal to one of an earlier
+version is a cache hit: only changed requests are sent. A new version ends the run before it.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ class Runner:
         self._asked = asked
         self._versions = versions
         self._task: asyncio.Task[None] | None = None
-        self._starting = asyncio.Lock()  # an edit, and a click, may come together
+        self._starting = asyncio.Lock()  # an edit and a click may come together
         self._version: Version | None = None
 
     async def start(self, arguments: Mapping[str, Any]) -> Version:
-        """Begins a version; the one before it is ended if it still runs."""
+        """Begins a version; ends the one before it if that still runs."""
         async with self._starting:
             await self.stop()
             self._version = version = self._versions.begin(arguments)
@@ -59,7 +58,7 @@ class Runner:
             self._versions.change()
 
     async def wait(self) -> None:
-        """Waits until the version that runs has ended."""
+        """Waits until the running version has ended."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -91,14 +90,14 @@ class Runner:
             return await child.wait(), out
 
     async def _show(self, version: Version, stream: asyncio.StreamReader) -> None:
-        """Adds to the version's text what the run prints as it is generated, or its error."""
+        """Adds what the run prints to the version's text: generated text, or its error."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while data := await stream.read(1 << 16):
             version.text = (version.text + decoder.decode(data))[-MAX_CHARS:]
             self._versions.change()
 
     async def _draw(self, version: Version) -> bool:
-        """Writes the version's page: with the program, if that compiles. False if it cannot."""
+        """Writes the version's page, with the program if it compiles; False if it cannot."""
         log, page = self._versions.log(version.number), self._versions.page(version.number)
         for things in ([str(log), self._asked.target], [str(log)], [self._asked.target]):
             async with process(["view", *things, "-o", str(page)]) as child:
@@ -123,7 +122,7 @@ class Runner:
 
 
 async def _bounded(stream: asyncio.StreamReader) -> bytes:
-    """All that comes; raises ValueError for more than a page can use."""
+    """Reads a stream to its end; raises ValueError for more than a page can use."""
     parts, left = [], _MAX_RESULT
     while data := await stream.read(1 << 16):
         parts.append(data)
@@ -135,7 +134,7 @@ async def _bounded(stream: asyncio.StreamReader) -> bytes:
 
 @contextlib.asynccontextmanager
 async def process(arguments: Sequence[str], module: str = "sgc") -> Any:
-    """A process of sgc's own, with those that it starts; all are ended with the block."""
+    """Runs a module of sgc as a process; the block's end ends it and all processes it started."""
     making = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             sys.executable,
@@ -152,7 +151,7 @@ async def process(arguments: Sequence[str], module: str = "sgc") -> Any:
     )
     try:
         child = await asyncio.shield(making)
-    except asyncio.CancelledError:  # cancelled itself, it may wait for ever
+    except asyncio.CancelledError:  # cancelling `making` may wait for ever
         await _end(await making)
         raise
     try:

@@ -1,4 +1,4 @@
-"""The versions of a program that were run: what each asked anew, and what it had already."""
+"""The versions of a program that were run, and which of its requests each one sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_CHARS = 200_000  # of a version's text while it runs
 @dataclass(slots=True)
 class Version:
     """state: running, done, failed or stopped. asked, kept: the names of generations and choices
-    that a model was asked for, and of those whose replies an earlier version had.
+    that were sent to a model, and of those that were answered without.
     """
 
     number: int
@@ -75,13 +75,13 @@ class Versions:
         self._changed = asyncio.Event()
 
     async def state(self, seen: int, wait_s: float) -> dict[str, Any]:
-        """All that there is, once something has changed since `seen`, or the time is over."""
+        """Returns all versions once something changed since `seen`, or after `wait_s` seconds."""
         if seen == self._n_changes:
             try:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             except TimeoutError:
                 pass
-        # The page shows the last one's text; the others' are on their own pages.
+        # The page shows the last version's text; the others' texts are on their own pages.
         versions = [each.told(each is self.all[-1]) for each in self.all]
         return {"changes": self._n_changes, **self.about, "versions": versions}

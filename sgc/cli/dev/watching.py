@@ -1,4 +1,4 @@
-"""Which files a program may be made of, and whether they have changed."""
+"""The Python files that a program may consist of, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Stamps = dict[str, tuple[int, int]]
 
 
 def stamps(folder: Path) -> Stamps:
-    """The time and size of each Python file below a folder: of the first MAX_FILES, in the first
-    MAX_FOLDERS. A program may be in a home folder.
+    """The modification time and size of each Python file below a folder. Reads at most MAX_FILES
+    files in MAX_FOLDERS folders, as a program may be in a home folder.
     """
     found: Stamps = {}
     for path in _files(folder):
         try:
             status = path.stat()
         except OSError:
-            continue  # an editor replaces it just now
+            continue  # an editor is replacing it
         found[str(path)] = (status.st_mtime_ns, status.st_size)
         if len(found) >= MAX_FILES:
             break

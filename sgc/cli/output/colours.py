@@ -1,6 +1,6 @@
 """Colours on a terminal: on where a stream is one, off by NO_COLOR, on everywhere by FORCE_COLOR.
 
-Text is styled always, and click strips the styles where they are not wanted.
+Text is always styled; click strips the styles where they are not wanted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import click
 
 
 def wanted() -> bool | None:
-    """What the environment says of colours; None: as the stream is. An empty value says nothing."""
+    """Whether the environment asks for colours; None: the stream decides. Ignores empty values."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "") not in ("", "0"):

@@ -12,7 +12,7 @@ _ROLES = ("role_begin", "role_end")
 
 
 def dialogue(stream: StreamResult) -> str | None:
-    """The messages of a stream; None if text is outside of them, or they are more than text."""
+    """The messages of a stream; None if text is outside them, or one holds more than text."""
     contents = [message["content"] for message in stream.messages]
     if not contents or not all(isinstance(each, str) for each in contents):
         return None
@@ -29,7 +29,7 @@ def dialogue(stream: StreamResult) -> str | None:
 
 
 def _coloured(content: str, waiting: list[str]) -> Iterator[str]:
-    """The content in parts. waiting: generated texts not met yet, in order; met ones leave it."""
+    """The content in parts. waiting: generated texts not found yet; found ones leave it."""
     at = 0
     while waiting and (found := content.find(waiting[0], at)) >= 0:
         text = waiting.pop(0)

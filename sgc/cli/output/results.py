@@ -27,8 +27,8 @@ def check_writable(path: Path, option: str) -> None:
 
 
 class StreamPrinter:
-    """Writes the main stream's text as it appears, and roles in place of what a chat template
-    writes for them. A provider's messages have no template, and so no roles here.
+    """Writes the main stream's text as it appears, with roles in place of the chat template's texts
+    around them. A provider's messages have no template, and so no roles here.
     """
 
     def __init__(self, main: str, out: Any) -> None:
@@ -40,7 +40,7 @@ class StreamPrinter:
         self._broken: BrokenPipeError | None = None
 
     def show(self, node: Node, path: str, text: str) -> None:
-        """Called from the run; `end` raises a broken pipe, which is not the program's error."""
+        """Called by the run; a broken pipe is raised by `end`, as it is not the program's error."""
         if path == self._main and self._broken is None:
             try:
                 self._out.write(self._shown(node, text))

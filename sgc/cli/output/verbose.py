@@ -34,7 +34,7 @@ def warn(line: str) -> None:
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """With -v, tells how long a part took that did not fail."""
+    """With -v, tells how long a part took, unless it failed."""
     start_s = perf_counter()
     yield
     tell(f"{what}: {perf_counter() - start_s:.2f} s")

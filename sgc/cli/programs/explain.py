@@ -202,7 +202,7 @@ def _sums(cost: Cost) -> str:
 
 
 def _mapped(each: Mapped, cost: Cost) -> str:
-    """A line on what a map adds for each item of lists of unknown length."""
+    """A line on what each item of a list of unknown length adds in a map."""
     lengths = " and ".join(f"the length of {name}" for name in each.lists)
     return f"and for {each.program}, times {lengths}: {_sums(cost)}"
 

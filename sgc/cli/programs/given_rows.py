@@ -20,7 +20,7 @@ from sgc.runtime.executor.interface.arguments import bind_arguments
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What rows must be for a program. is_by_type: whether types of arguments decide alone."""
+    """What rows must be for a program. is_by_type: whether only the types of arguments matter."""
 
     types: Mapping[str, Type]
     check: Callable[[Mapping[str, Any]], object]
@@ -52,7 +52,7 @@ class GivenRows:
 
     @property
     def samples(self) -> list[InputRow]:
-        """Rows that stand for all of them."""
+        """Some rows that represent all."""
         assert self._survey is not None
         return self._survey.samples
 

@@ -34,8 +34,8 @@ Arguments = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """function: the Python of a compiled program, if a run may continue in the interpreter; bound:
-    the arguments fixed at compile time, which a run no longer takes; doubt: what to warn of once
-    a run has ended well, which would only repeat the error of one that has not.
+    the arguments fixed at compile time, which a run no longer takes; doubt: a warning to show after
+    a run without an error; after an error it would only repeat it.
     """
 
     program: Program | Function

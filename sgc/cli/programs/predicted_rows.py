@@ -1,4 +1,4 @@
-"""The rows to predict: the one of `--args`, those of `--rows`, or those of a log."""
+"""The rows to predict: the row in `--args`, or the rows in `--rows` or in a log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The receipts of a program: what its passes did, what that is predicted to save, and what was
-measured.
-"""
+"""The receipts of a program: what its passes did, their predicted savings, and measurements."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def _list(programs: Mapping[str, Function]) -> str:
 class _Script(SourceFileLoader):
     """Compiles the file at every start, as `python FILE` does, and keeps no bytecode beside it.
 
-    Kept bytecode is told to be old by the second and the size of its source alone: a program that
-    was edited within that second would run as it was.
+    Python compares only the second and the size of a source with those of its bytecode: a program
+    that was edited within that second would run as it was before.
     """
 
     def get_code(self, fullname: str) -> CodeType:

@@ -27,7 +27,7 @@ def write_stubs(source: Path, output: Path | None) -> None:
             f"{path} is there already, and not written by `sgc stubs`",
             hint="remove it, or write to another file with -o",
         )
-    with redirect_stdout(sys.stderr):  # what the file prints is no part of the stubs
+    with redirect_stdout(sys.stderr):  # what the file prints is not part of the stubs
         text, n_programs = _stubs(source)
     if str(output) == "-":
         click.echo(text, nl=False)
@@ -37,7 +37,7 @@ def write_stubs(source: Path, output: Path | None) -> None:
 
 
 def _stubs(source: Path) -> tuple[str, int]:
-    """The stubs of a file, and of how many programs."""
+    """The stubs of a file, and the number of its programs."""
     module = load_source(source)
     values = vars(module)
     programs = [each for each in values.values() if isinstance(each, Function)]

@@ -71,7 +71,7 @@ def _add_source(made: PageMaker, thing: str, level: int, given: Given) -> None:
 
 
 def _given_in_logs(things: tuple[str, ...]) -> Given:
-    """The arguments of a log's first row: types of parameters may be known from them only."""
+    """The arguments of a log's first row, which may be all that tells the parameters' types."""
     for thing in things:
         if not is_source(thing) and is_log(Path(thing)):
             with RunLog.read(thing) as log:

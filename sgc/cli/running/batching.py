@@ -52,7 +52,7 @@ def batching(log: RunLog, asks_errors_again: bool, quiet: bool) -> Batching:
 
     def note(line: str) -> None:
         if not quiet:
-            with suppress(OSError):  # nobody reads it any more: that is no error of a row
+            with suppress(OSError):  # nobody reads it any more, which is no error of a row
                 say(line)
 
     shared.idle.count_also(n_running)
@@ -61,7 +61,7 @@ def batching(log: RunLog, asks_errors_again: bool, quiet: bool) -> Batching:
 
 
 def cancel_batches(endpoint: Endpoint) -> None:
-    """Cancels what goes on at the provider, and tells it."""
+    """Cancels the batches that go on at the provider, and reports them."""
     told: list[str] = []
 
     def tell(line: str) -> None:
@@ -74,7 +74,7 @@ def cancel_batches(endpoint: Endpoint) -> None:
 
 
 def tell_batches(endpoint: Endpoint) -> None:
-    """Tells which batches go on at the provider though the job does not."""
+    """Reports the batches that go on at the provider although the job has ended."""
     found = getattr(endpoint.backend, "outstanding", ())
     if not found:
         return

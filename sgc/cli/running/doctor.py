@@ -1,4 +1,4 @@
-"""`sgc doctor`: what this machine has for an engine, what of it is used, and what would help."""
+"""`sgc doctor`: what this machine has for an engine, which parts are used, and what would help."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _cores() -> int:
 
 
 def _processor() -> str:
-    """Linux's name of it; elsewhere what Python knows."""
+    """The processor's name from Linux; elsewhere from Python."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -106,7 +106,7 @@ def _limits(kernels: library.Library) -> Iterator[Finding]:
 
 
 def _prepare(gpus: GpuFacts) -> Iterator[Finding]:
-    """Compiles kernels of FlashInfer's, which takes minutes; or says why it cannot."""
+    """Compiles FlashInfer's kernels, which takes minutes, or prints why it cannot."""
     lack = unprepared(gpus)
     if lack is not None:
         yield lack

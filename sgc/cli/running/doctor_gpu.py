@@ -19,10 +19,10 @@ _INSTALL_TOOLS = "install the CUDA toolkit of torch's version, and pip install n
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """has_device: whether the system has an NVIDIA device. driver: its version, "" if it does not
-    tell. torch: torch's version, "" without one; cuda: that it is built for, "" if for none. names:
-    the GPUs that torch sees. tools: of those that kernels are compiled with, which are there.
-    modules: Python packages that are there."""
+    """has_device: whether the system has an NVIDIA device. driver: its version, "" if unknown.
+    torch: torch's version, "" without torch; cuda: the version that torch is built for, "" for
+    none. names: the GPUs that torch sees. tools: the installed tools for compiling kernels.
+    modules: the Python packages that are installed."""
 
     has_device: bool
     driver: str = ""
@@ -122,7 +122,7 @@ def _named(properties: Any) -> str:
 
 
 def _driver() -> str:
-    """Of Linux's kernel module, which says so in its own words."""
+    """The driver's version, from the text that Linux's kernel module shows."""
     path = Path("/sys/module/nvidia/version")
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 

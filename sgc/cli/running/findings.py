@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line. advice: a command or a step that would help; "" if nothing is to be done."""
+    """One line. advice: a command or a step that would help; "" if there is nothing to do."""
 
     what: str
     found: str

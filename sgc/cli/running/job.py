@@ -44,7 +44,7 @@ from sgc.runtime.executor.run.record import RunResult
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """rows: those that are not done; is_over: whether there are none."""
+    """rows: those that are not done; is_over: whether all are done."""
 
     rows: OpenRows
     tally: Tally
@@ -64,7 +64,7 @@ class JobRun:
     quiet: bool = False
 
     def begin(self) -> Begun:
-        """Reads up to the first row that is not done, and tells how many are."""
+        """Reads up to the first row that is not done, and reports how many are done."""
         done, n_rows = self.files.watch.done, self.rows.look(self.found.program).n_rows
         if len(done) and not self.quiet:
             failed = f" ({done.n_failed:,} of them failed)" if done.n_failed else ""
@@ -109,7 +109,7 @@ class JobRun:
             why = f"the budget is spent: {budget.message}"
             self._tell_how_to_go_on(tally, why, " with a larger --max-cost")
             raise click.exceptions.Exit(EXIT_BUDGET)
-        check_errors(tally, self.asked.max_errors)  # of earlier runs, if no row was left
+        check_errors(tally, self.asked.max_errors)  # the cost of earlier runs, if no row was left
         if self.files.out is not None:
             self.files.out.finish()
         if tally.n_all_failed:

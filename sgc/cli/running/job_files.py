@@ -36,7 +36,7 @@ class LogAsked:
 
     @property
     def spool(self) -> Spool | None:
-        """Where rows are kept that can be read only once."""
+        """Where rows that can be read only once are kept."""
         if self.path is None:
             return None
         is_new = not (self.path.exists() and self.path.stat().st_size)
@@ -95,7 +95,7 @@ def open_files(
             _take_over(out, asked, logs)
         if log is not None and not watch.is_ours:
             log.append({"kind": "job", "out": name, "rows": asked.rows})
-            log.sync()  # without this record, results that are done would be taken for another's
+            log.sync()  # without this record, finished results would be taken for another job's
         yield JobFiles(out, log, watch)
 
 
@@ -115,7 +115,7 @@ def _take_over(out: OutFile, asked: JobAsked, logs: LogAsked) -> None:
 
 
 def _retried(asked: JobAsked, logs: LogAsked) -> Callable[[str], bool] | None:
-    """Which errors of rows that are done are not taken for their result."""
+    """Tells which failed rows are to be run again."""
     if asked.retry_errors:
         return lambda error: True
     if logs.retry_effect or logs.skip_effect:

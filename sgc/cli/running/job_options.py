@@ -21,25 +21,25 @@ _OPTIONS = (
     option("--rows", metavar="FILE", aliases=("--input",), help="Run once for each row of a file. "
            "It may be a quoted pattern of files, or - for stdin: JSON lines, CSV, Parquet or a "
            "JSON array of arguments, by the suffix; custom_id is the row's key."),
-    option("--rows-format", type=Choice(ROW_FORMATS), help="With --rows: whatever the "
-           "suffix says."),
+    option("--rows-format", type=Choice(ROW_FORMATS), help="With --rows: the format of the file, "
+           "whatever its suffix."),
     *COLUMNS,
     option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="With --rows: only the "
            "first N."),
     option("--sample", type=click.IntRange(min=1), metavar="N", help="With --rows: only N "
            "of them, drawn by --seed, else by 0."),
-    option("--skip-bad-rows", is_flag=True, help="With --rows: leave out and count what is "
-           "no row, or does not fit. Else an error before anything runs."),
+    option("--skip-bad-rows", is_flag=True, help="With --rows: leave out and count invalid rows. "
+           "Else they are an error before anything runs."),
     option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", aliases=("--output",),
            help="With --rows: where results go. A record a row, as they end: .jsonl (also without "
            "a suffix), .csv or .parquet. Else on stdout."),
     option("--ordered", is_flag=True, help="With --rows: write them in their order."),
     option("--force", is_flag=True, help="With --out: replace a file that is there and is "
            "not this job's."),
-    option("--order", type=Choice(["plan", "given"]), help="With --rows: how they "
+    option("--order", type=Choice(["plan", "given"]), help="With --rows: the order in which they "
            "start. plan, from -O1: rows with a common prefix one after another."),
-    option("--reorder-fields", is_flag=True, help="With --rows: move the fields of prompts "
-           "that are tables so that more is shared; the prompts change."),
+    option("--reorder-fields", is_flag=True, help="With --rows: reorder the fields of prompts that "
+           "are tables, so that rows share longer prefixes; this changes the prompts."),
     option("--max-errors", type=click.IntRange(min=0), metavar="N", help="With --rows: end when "
            "more rows "
            "than this have failed. Else all are run."),
@@ -90,6 +90,6 @@ class JobAsked:
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """Those beside --rows, as they are written."""
+        """The names of the given options other than --rows, as they are written."""
         names = [row.name for row in fields(self) if row.name != "rows"]
         return {"--" + name.replace("_", "-"): getattr(self, name) for name in names}

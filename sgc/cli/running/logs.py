@@ -18,8 +18,8 @@ def open_log(
     skip_effect: bool,
     watch: Watch | None = None,
 ) -> RunLog | None:
-    """Opens the run's log; None if it has none. `--resume` may also begin one. watch: told of what
-    is in it."""
+    """Opens the run's log; None if it has none. `--resume` may also begin one. watch: is passed the
+    log's records."""
     if log is not None and resume is not None:
         raise UsageError("--log begins a log, and --resume goes on with one; give one of them")
     if retry_effect and skip_effect:
@@ -37,7 +37,7 @@ def open_log(
 
 
 def check_place(path: Path) -> None:
-    """Raises UsageError where there can be no log. A link's place is where it leads."""
+    """Raises UsageError if there can be no log at the path. Links are followed."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

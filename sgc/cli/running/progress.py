@@ -27,7 +27,7 @@ def say(line: str) -> None:
 
 
 def open_progress(how: str | None, tally: Tally, quiet: bool) -> Progress:
-    """how: one of `job_options.PROGRESS`; quiet: shows nothing unless one is named."""
+    """how: one of `job_options.PROGRESS`; quiet: shows nothing unless `how` is given."""
     if how in (None, "auto"):
         how = "none" if quiet else "bar" if sys.stderr.isatty() else "json"
     return _Bar(tally) if how == "bar" else _Lines(tally) if how == "json" else Progress(tally)
@@ -64,7 +64,7 @@ class Progress:
 
 
 class _Lines(Progress):
-    """A line each minute, from a thread of its own: no row may end for longer."""
+    """A line each minute, from a thread of its own, since no row may end for longer than that."""
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)

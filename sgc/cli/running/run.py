@@ -265,7 +265,7 @@ def _header(loaded: Program | Function, options: RunOptions) -> Header:
 
 
 def _check_done(log: RunLog, now: Header, who: Asked, quiet: bool) -> None:
-    """Raises for a job that is done if it is another one; tells its model if that is not known."""
+    """Raises if a job that is done is another one; prints its model if that is not known."""
     log.check(now, who.known_model)
     if who.known_model is None and log.header is not None and not quiet:
         model = log.capabilities().model

@@ -34,7 +34,7 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class ProgramNow:
     """What the unfinished requests of one run of a program do. remaining: tokens that its longest
-    path generates yet, as its client told; None: it did not. since_s: since the first came."""
+    path still generates, if the client said so. since_s: the time since the first request."""
 
     running: int
     waiting: int
@@ -152,7 +152,7 @@ def line(now: Reading) -> str:
 
 
 def program_lines(now: Reading) -> list[str]:
-    """The runs of programs, those with the least left first."""
+    """A line for each run of a program, the run with the least left first."""
     shown = [f"  {_left(run):>12}  {run.running} running  {run.waiting} waiting  "
              f"{run.generated_tokens} generated  {run.since_s:.1f} s"
              for run in now.first_programs]  # fmt: skip
@@ -194,8 +194,8 @@ def _number(value: float) -> str:
 
 
 def top(engine: str, interval: float, once: bool, with_programs: bool, as_json: bool) -> None:
-    """Shows the engine's readings until interrupted; once: only one. with_programs: and the runs of
-    programs, a line each."""
+    """Shows the engine's readings until interrupted; once: only one. with_programs: also a line for
+    each run of a program."""
     if not engine.startswith(SCHEMES) or len(addresses_in(engine)) > 1:
         raise UsageError(
             f"sgc top cannot use {engine!r}",
@@ -225,8 +225,8 @@ def _ask(endpoint: Endpoint) -> Snapshot:
 
 
 class _Screen:
-    """Shows one line, rewritten in place on a terminal; else a line per reading, and with programs
-    theirs below it. Ctrl-C ends it."""
+    """Shows one line, rewritten in place on a terminal; else, or with programs, a line for each
+    reading, and the programs' lines below it. Ctrl-C ends it."""
 
     def __init__(self, as_json: bool, with_programs: bool = False) -> None:
         self._as_json, self._with_programs = as_json, with_programs

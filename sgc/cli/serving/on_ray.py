@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from sgc.ray.fleet import Fleet, Served
 
 _TLS = ("tls_cert", "tls_key")
-DEFAULT_HTTP = "127.0.0.1:30000"  # as of `sgc route`
+DEFAULT_HTTP = "127.0.0.1:30000"  # as for `sgc route`
 # Options that are the router's, or this command's.
 _OWN = ("ray", "ray_address", "ray_cpus", "ray_gpus", "http", "host", "port", "token_file",
         "model", "named_model", "listen", "tls_cert", "tls_key")  # fmt: skip
-# What is of one engine, of one process, or goes through no router.
+# Options of one engine or one process, or for what goes through no router.
 _NOT_HERE = ("metrics", "program", "tools", "max_programs", "log_format", "access_log",
              "log_prompts")  # fmt: skip
 

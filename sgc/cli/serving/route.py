@@ -37,8 +37,8 @@ def route(
 
 
 def first_token(token_file: str | None) -> str:
-    """A token that the engines take too, for what the router asks itself; "" for none. The tokens
-    of a TOML file may be known by their digests alone."""
+    """A token that the engines accept too, for the router's own requests; "" for none. A TOML file
+    may have only the digests of tokens."""
     if token_file is None:
         return os.environ.get("SGC_TOKEN", "")
     if token_file.endswith(".toml"):
@@ -46,5 +46,5 @@ def first_token(token_file: str | None) -> str:
     try:
         lines = Path(token_file).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""  # what reads the tokens next tells it
+        return ""  # the next reader of the tokens reports it
     return next((w for each in lines if (w := each.strip()) and not w.startswith("#")), "")

@@ -21,7 +21,7 @@ DEMO_NOTE = f"sgc: a demo model answers, {DEMO}: name a real one with --model or
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """limits: of a provider, as `connect` takes them; tells: whether the demo model is told of."""
+    """limits: of a provider, as `connect` takes them; tells: whether to report the demo model."""
 
     engine: str | None = None
     model: str | None = None
@@ -43,7 +43,7 @@ class Asked:
 
     @property
     def known_model(self) -> str | None:
-        """What the model will be called; None if only the engine knows."""
+        """The model's name; None if only the engine knows it."""
         if self.engine is not None:
             vendor, _, model = self.engine.partition(":")
             return model.partition("?")[0] if f"{vendor}:" in VENDORS else None

@@ -1,7 +1,7 @@
 """`sgc.toml` and `[tool.sgc]` of `pyproject.toml`: defaults of options that no folder can misuse.
 
-A folder may come from anyone. So what a file may set is a fixed list: nothing that says where
-requests and keys go, loads code, or writes outside of its own folder.
+A folder may come from anyone. So a file may set only a fixed list of options: none that decides
+where requests and keys go, loads code, or writes outside of the file's own folder.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _level(value: Any, _: Path) -> int:
     return value
 
 
-# The name in the file: that of the option's parameter, and its check.
+# By the name in the file: the name of the option's parameter, and the check of its value.
 KEYS: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
     "model": ("model", _model),
     "engine": ("engine", _engine),
@@ -110,7 +110,7 @@ PARAMETERS = frozenset(parameter for parameter, _ in KEYS.values())
 
 def find_config(start: Path) -> Config | None:
     """The settings of the closest folder that has some: this one or one above, up to that of a
-    repository or of the user. Raises UsageError for a file that says what it may not.
+    repository or of the user. Raises UsageError for a file with a setting that it may not have.
     """
     folder = start.resolve()
     for here in (folder, *list(folder.parents)[:MAX_PARENTS]):
@@ -145,9 +145,9 @@ def read_config(path: Path, table: str = "") -> Config | None:
 
 
 def _is_strangers(path: Path) -> bool:
-    """Whether another user owns a file, who might have left it in a folder that all may write.
+    """Whether a file is another user's, who might have left it in a folder that all may write.
 
-    Not for root: in a container the files of a checkout are another user's.
+    Always False for root: in a container the files of a checkout are another user's.
     """
     mine = getattr(os, "getuid", lambda: 0)()
     return mine != 0 and path.stat().st_uid not in (mine, 0)
@@ -179,7 +179,7 @@ def _checked(path: Path, found: Mapping[str, Any], lines: Mapping[str, int]) -> 
 
 
 def _lines(text: str, table: str) -> Iterator[tuple[str, int]]:
-    """The keys of a table, with their lines: TOML's reader does not tell them."""
+    """The keys of a table, with their lines, which TOML's reader does not tell."""
     inside = not table
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()

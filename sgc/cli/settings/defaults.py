@@ -1,4 +1,4 @@
-"""Which settings of a file a command takes: those that what is said on the command line leaves."""
+"""Which settings of a file a command takes: those that do not conflict with the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ConfiguredContext(click.Context):
 
 
 def settle(ctx: click.Context) -> None:
-    """Leaves out settings of a file that do not go with what is given; tells of an engine."""
+    """Drops a file's settings that conflict with given options; reports its engine."""
     config = ctx.config() if isinstance(ctx, ConfiguredContext) else None
     if config is None:
         return

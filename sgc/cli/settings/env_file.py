@@ -18,7 +18,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """taken: names that it sets; kept: those that the environment has already, which wins."""
+    """taken: names that it sets; kept: names whose values in the environment are kept."""
 
     path: Path
     taken: tuple[str, ...]
@@ -33,7 +33,7 @@ class EnvFile:
 def take_env_file(path: Path) -> EnvFile:
     """Sets the variables of a file that the environment does not have.
 
-    Raises UsageError for a line that is none, with its number; values are never shown.
+    Raises UsageError, with the line's number, for an invalid line; values are never shown.
     """
     values = dict(_parsed(path, read_settings(path, f"--env-file {path}").removeprefix("\ufeff")))
     taken = tuple(name for name in values if name not in os.environ)

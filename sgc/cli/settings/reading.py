@@ -1,4 +1,4 @@
-"""Reads a file of settings, of which at most so many bytes are read, whatever it is."""
+"""Reads a file of settings, whatever kind of file it is, up to a bound in bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ MAX_BYTES = 1 << 20
 
 
 def read_settings(path: Path, what: str, hint: str = "") -> str:
-    """The text of a file or a pipe. what: how errors name it. Raises UsageError if it is none."""
+    """The text of a file or a pipe. what: its name in errors. Raises UsageError for anything
+    else."""
     try:
         with path.open("rb") as file:
             found = file.read(MAX_BYTES + 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """type: without `not-`; of: the variable that is looked at, "" for the output; place: its line.
+    """type: without `not-`; of: the variable to check, "" for the output; place: its line.
 
     threshold: of a number, or the least score; weight: in the score of its case.
     """
@@ -30,7 +30,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row with what is expected. threshold: the score that is enough; None: all must hold."""
+    """One row and its assertions. threshold: the least score to pass; None: all must hold."""
 
     name: str
     file: str
@@ -43,8 +43,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A file of tests. program: as the file names it, or None; has_texts: its values are cells of
-    a CSV file, to be read as the parameters' types."""
+    """A file of tests. program: as the file names it, or None; has_texts: its values are cells of a
+    CSV file, which are parsed by the parameters' types."""
 
     path: Path
     program: str | None
@@ -64,7 +64,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case. error: of its run, if that failed; numbers: as the run counted them."""
+    """The result of a case. error: why its run failed; numbers: as the run counted them."""
 
     case: Case
     output: str = ""

@@ -27,8 +27,8 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """needs: what its value is: "text", "texts", "pattern", "schema", "any" or, of a number of the
-    run, "threshold"; holds: whether it is met, and None where others decide (a judge, Python)."""
+    """needs: the kind of its value: "text", "texts", "pattern", "schema", "any" or, for a number of
+    the run, "threshold"; holds: whether an output meets it; None if a judge or Python decides."""
 
     needs: str
     says: str
@@ -38,12 +38,12 @@ class Kind:
         """What is wrong with a value and a threshold; "" if nothing is."""
         if self.needs == "threshold":
             if is_negated:
-                return "a threshold has no not-"
+                return "a type with a threshold has no not-"
             return "" if threshold is not None else "expected a threshold"
         return _PROBLEMS[self.needs](value)
 
     def of_text(self, text: str) -> Any:
-        """The value that a cell of a CSV file says."""
+        """The value in a cell of a CSV file."""
         if self.needs == "texts":
             return [part.strip() for part in text.split(",")]
         return json.loads(text) if self.needs == "schema" and text else text
@@ -88,7 +88,7 @@ def _equals(looked: Looked, value: Any, _: float | None) -> bool:
 
 
 class _NoJson:
-    """What a text that is no JSON is parsed to: equal to nothing."""
+    """The parsed value of a text that is not JSON; equal to nothing."""
 
 
 def parsed(text: str) -> Any:

@@ -25,7 +25,7 @@ _PROMPTFOO = {
     "prompts": "the program is the prompt: program: PROG.py",
     "providers": "a model is named by --model or --engine",
     "provider": "a judge is named by --judge",
-    "transform": "let the program return what is to be looked at",
+    "transform": "let the program return what is to be checked",
     "options": "a judge is named by --judge",
     "scenarios": "write the tests themselves",
 }
@@ -38,7 +38,7 @@ _WORD = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
 def find_suites(given: tuple[Path, ...]) -> list[Path]:
-    """The files that are named, else the one of this folder."""
+    """The named files, else the file of tests in this folder."""
     if given:
         for path in given:
             if path.is_dir():
@@ -89,7 +89,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def fill(value: Any, given: Mapping[str, Any], place: str) -> Any:
-    """A value in whose texts `{{name}}` stands for a variable of the test."""
+    """Replaces each `{{name}}` in a value's texts by that variable of the test."""
     if isinstance(value, str):
         return _WORD.sub(lambda at: _filled(at[1], given, place), value)
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def _program(path: Path, program: str | None) -> str | None:
 
 
 def _beside(path: Path, name: str, what: str) -> Path:
-    """A file that another names: it lies in the same folder, or below."""
+    """The path of a file that another file names: in the same folder, or below."""
     folder = path.parent.resolve()
     found = (folder / name).resolve()
     if not found.is_relative_to(folder):
@@ -267,7 +267,7 @@ def _of_csv(path: Path) -> Iterator[Case]:
 
 
 def _of_cell(cell: str, given: Mapping[str, Any], place: str) -> Assertion:
-    """`contains: tea`, `latency(500)`, or a text that is to be equal."""
+    """Reads `contains: tea`, `latency(500)`, or a text that the output must equal."""
     found = _CELL.fullmatch(cell.strip())
     if found is None or found["type"].removeprefix("not-") not in (*KINDS, *UNOFFERED):
         return made("equals", place, fill(cell, given, place), None)

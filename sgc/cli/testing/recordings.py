@@ -1,4 +1,4 @@
-"""The recordings of `sgc test`: a new one takes the place of the old once every row has run."""
+"""The recordings of `sgc test`: a new one replaces the old once every row has run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sgc.runs.keeping import KeepingEndpoint
 from sgc.runtime.executor.keep.recording import Recorder, Replayer
 from sgc.runtime.executor.log.file import LogFile
 
-JUDGE = ".judge"  # ends the name of the judge's own recording
+JUDGE = ".judge"  # the suffix of a separate judge's recording
 
 
 class Recordings:
-    """The files of one call. keeps: whether a new recording is whole, and may replace an old one.
+    """The files of one call. keeps: whether a new recording is complete, and replaces the old one.
 
-    A judge of its own has a file of its own, since a recording knows one model.
+    A separate judge has a file of its own, since a recording is of one model.
     """
 
     def __init__(self, record: Path | None, replay: Path | None) -> None:
@@ -39,7 +39,7 @@ class Recordings:
 
     @property
     def has_judge(self) -> bool:
-        """Whether a judge of its own was asked for the replies that are replayed."""
+        """Whether the replayed replies include those of a separate judge."""
         return self._replay is not None and _of_judge(self._replay).exists()
 
     def endpoint(self, open_model: Callable[[], Endpoint], seed: int) -> Endpoint:
@@ -68,7 +68,7 @@ class Recordings:
 
     def __exit__(self, *_: object) -> None:
         if self.keeps and self._record is not None:
-            _of_judge(self._record).unlink(missing_ok=True)  # of an earlier one
+            _of_judge(self._record).unlink(missing_ok=True)  # of an earlier recording
         for file, unfinished, path in self._new:
             file.close()
             if self.keeps:

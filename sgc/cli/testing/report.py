@@ -16,7 +16,7 @@ from sgc.cli.testing.cases import Outcome, Suite
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = {"passed": good("PASS"), "failed": bad("FAIL"), "error": bad("ERROR")}
-MAX_LISTED = 200  # tests that passed and are listed all the same
+MAX_LISTED = 200  # with more tests than this, only those that failed are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Report:
         return sum(each.status == status for each in self.outcomes)
 
     def show(self, quiet: bool) -> None:
-        """A line for each test, with what failed; with quiet only those that failed."""
+        """Prints a line for each test, with what failed; with quiet, only for tests that failed."""
         lists_all = not quiet and len(self.outcomes) <= MAX_LISTED
         for each in self.outcomes:
             if each.passed and not lists_all:
@@ -116,7 +116,7 @@ def _indented(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text of a model or of a file without what would steer a terminal."""
+    """A text of a model or a file, without characters that control a terminal."""
     return "".join(each if each.isprintable() else "�" for each in text)
 
 

@@ -1,4 +1,4 @@
-"""`sgc test`: runs the rows of a file of tests as a batch, and says which are as expected."""
+"""`sgc test`: runs the rows of a file of tests as a batch, and reports which pass."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ RUBRIC = "llm-rubric"
 
 @dataclass(frozen=True, slots=True)
 class TestsAsked:
-    """The options of `sgc test` beside those of who is asked."""
+    """The options of `sgc test`, without those that choose the model."""
 
-    __test__ = False  # pytest takes names that begin with Test for its own
+    __test__ = False  # pytest collects classes whose names begin with Test
 
     files: tuple[Path, ...]
     program: str | None
@@ -170,7 +170,7 @@ class _Run:
     def _verdict(self, assertion: Assertion, case: Case, result: RunResult) -> Verdict:
         looked = _looked(case, result, assertion.of, assertion.place)
         if assertion.type == RUBRIC:
-            return Verdict(assertion, False, looked.text)  # the judge is asked for all at once
+            return Verdict(assertion, False, looked.text)  # `_with_judge` replaces it
         if assertion.type == "python":
             context = {"vars": dict(case.vars), "variables": dict(result.variables),
                        "text": result.text(), "returned": result.ret_value}  # fmt: skip
@@ -179,7 +179,7 @@ class _Run:
 
 
 def _with_judge(outcomes: list[Outcome], judge: Any, seed: int) -> list[Outcome]:
-    """The outcomes with the verdicts of the judge, who is asked for all at once."""
+    """The outcomes with the judge's verdicts, which are asked for in one batch."""
     asked = [(v.assertion, v.reason) for each in outcomes for v in each.verdicts
              if v.assertion.type == RUBRIC]  # fmt: skip
     if not asked:
@@ -189,7 +189,7 @@ def _with_judge(outcomes: list[Outcome], judge: Any, seed: int) -> list[Outcome]
 
 
 def _judged(outcome: Outcome, found: Iterator[Verdict | Exception]) -> Outcome:
-    """An outcome with its verdicts of the judge, the next of those found."""
+    """An outcome with the judge's verdicts, which are the next of `found`."""
     verdicts = []
     for each in outcome.verdicts:
         verdict = next(found) if each.assertion.type == RUBRIC else each
@@ -203,8 +203,8 @@ def _judged(outcome: Outcome, found: Iterator[Verdict | Exception]) -> Outcome:
 
 
 def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
-    """What an assertion looks at: the variable that it names, else what the program returns, else
-    its last variable, else its text."""
+    """The value that an assertion checks: the variable that it names, else what the program
+    returns, else the program's last variable, else its text."""
     variables = result.variables
     if of == "return":
         value = result.ret_value
@@ -222,7 +222,7 @@ def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
     else:
         value = list(variables.values())[-1] if variables else result.text()
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    # What the row takes alone: a reply that it shares with another row counts for both.
+    # Counted as if the row ran alone: a reply shared by two rows counts for both.
     usages = [request.usage for request in result.requests if request.kind != "commit"]
     tokens = sum(each.prompt_tokens + each.completion_tokens for each in usages)
     cost = sum_costs([each.cost_usd for each in usages])
@@ -260,7 +260,7 @@ def _types_of(program: Program | Function) -> dict[str, Type]:
 
 
 def _row(case: Case, types: Mapping[str, Type]) -> dict[str, Any]:
-    """The arguments. types: of cells that are to be read as them."""
+    """The arguments of a case. types: of parameters, by which cells are parsed."""
     row = {}
     for name, value in case.vars.items():
         type_ = types.get(name)

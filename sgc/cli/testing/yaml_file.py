@@ -1,4 +1,4 @@
-"""YAML as YAML 1.2 has it, with the line of each mapping: `yes` is a text, a key comes once."""
+"""Reads YAML 1.2, with the line of each mapping: `yes` is a text, and no key may be repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_VALUES = 1_000_000  # an alias repeats its values, and an alias of aliases m
 
 
 class Located(dict[str, Any]):
-    """A mapping with the line that it begins in, from 1, and those of its keys."""
+    """A mapping with the line that it begins in, from 1, and the lines of its keys."""
 
     line = 1
 
@@ -37,7 +37,7 @@ def load_yaml(text: str, name: str) -> Any:
             f"{name}{line}: not valid YAML: {error.problem}", hint=_QUOTES if is_form else ""
         ) from error
     except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
-        # PyYAML's own for a number of too many digits, or a !!tag with a value that is none.
+        # PyYAML raises these for a number of too many digits, or an invalid value of a !!tag.
         raise UsageError(f"{name}: not valid YAML: {error}") from error
     _refuse_bomb(found, name)
     return found
@@ -49,7 +49,8 @@ def _loader() -> Any:
     class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
         pass
 
-    # Of YAML 1.1's guesses only those of JSON stay: `no`, `12:30` and `2024-01-01` are texts.
+    # Of YAML 1.1's implicit types only those of JSON stay: `no`, `12:30` and `2024-01-01` are
+    # texts.
     Loader.yaml_implicit_resolvers = {
         first: [rule for rule in rules if rule[0] in ("tag:yaml.org,2002:null", _MERGE)]
         for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -98,7 +98,7 @@ def _public(module: ModuleType) -> tuple[str | None, Names]:
 
 
 def _defined(module: ModuleType) -> Names:
-    """The constants, functions and classes that a module itself defines."""
+    """The constants, functions and classes that the module itself defines."""
     return {
         name: value
         for name, value in vars(module).items()

@@ -79,7 +79,7 @@ def select_sglang_backend(args: argparse.Namespace) -> Endpoint:
 def dump_bench_raw_result(
     path: str | None, states: Sequence[Any], preds: Sequence[Any], labels: Sequence[Any]
 ) -> None:
-    """Writes each run's prompt, answer and whether it is correct as JSON lines, if given a path."""
+    """Writes each run's prompt, answer and correctness as JSON lines, if a path is given."""
     if not path:
         return
     rows = [_raw_row(index, state, preds, labels) for index, state in enumerate(states)]

@@ -27,7 +27,7 @@ class Calls(Protocol):
 
     @property
     def is_budget_spent(self) -> bool:
-        """Whether the budget for following each path separately is spent."""
+        """Whether the budget for following paths separately is spent."""
         ...
 
     def name(self, number: int) -> str: ...

@@ -1,8 +1,8 @@
 """Upper bounds of the lengths of values, in tokens, before a program runs.
 
 A known value counts a token per byte. A generated text counts the most tokens that it can have, as
-long as it is unchanged; if a function changes its characters, each of its tokens counts as
-`TOKEN_BYTES`. Each function has a rule that bounds its result.
+long as it is unchanged; if a function changes its characters, each token counts as `TOKEN_BYTES`
+tokens. Each function has a rule that bounds its result.
 """
 
 from __future__ import annotations

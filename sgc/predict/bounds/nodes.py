@@ -51,7 +51,7 @@ class PlainNodes:
 
     @contextmanager
     def peaks(self) -> Iterator[None]:
-        """Within the block values are set repeatedly; after it, each covers all that were set."""
+        """Within the block values are set repeatedly; after it, a bound covers all set values."""
         self._peaks.append({})
         try:
             yield

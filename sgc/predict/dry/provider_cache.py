@@ -1,6 +1,6 @@
 """Estimates how much of a prompt a provider has cached, by its rules in the table of models.
 
-It is a guess: entries get lost, and requests go to machines without them. Prompts are counted one
+It is a guess: entries are lost, and requests go to machines without them. Prompts are counted one
 by one, as if each were cached before the next request.
 """
 

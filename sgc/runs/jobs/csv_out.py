@@ -1,4 +1,4 @@
-"""Results as CSV: a row has the same columns whatever the program did; what is no text is JSON."""
+"""Results as CSV: all rows have the same columns; values that are not texts are JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CsvOut(OutFile):
                 return
             except csv.Error as error:
                 if is_over:
-                    return  # inside of a record that was cut off
+                    return  # inside a record that was cut off
                 raise self._foreign(number, str(error)) from error
             if not self._ends_line(at, number):
                 return

@@ -1,7 +1,8 @@
 """Runs a job: rows that are read, run and written as they go, so that memory does not grow.
 
-A row is done once its record is written. What ends the job (the disk is full, the budget is spent,
-no engine answers) is no result of a row: such rows are not written, and run again when it goes on.
+A row is done once its record is written. An error that ends the job (the disk is full, the budget
+is spent, no engine answers) is no result of a row: such rows are not written, and run again when
+the job goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import RunResult
 
-# Rows that no engine answered, one after the other, after which none is taken to be there.
+# After so many consecutive rows without an answer, no engine is assumed to be there.
 MAX_UNANSWERED = 32
 Outcome = RunResult | BaseException
 
@@ -89,11 +90,11 @@ class Job:
         self._order = _InOrder() if parts.is_ordered else None
         self._crew: Crew | None = None
         self._is_over = self._is_answered = False
-        self.budget: BudgetExceeded | None = None  # that has ended the job
+        self.budget: BudgetExceeded | None = None  # the error that has ended the job
 
     async def run(self) -> None:
-        """Runs all rows. Raises what ends the job before: an error of its files, or of an engine
-        that is not there, or TooManyFailed."""
+        """Runs all rows. Raises the error that ends the job early: of its files, of an engine that
+        is not there, or TooManyFailed."""
         parts = self._parts
         check_errors(parts.tally, parts.options.max_errors)
         pool_tokens = await pool_tokens_of(parts.backend) if self._is_planned else None
@@ -164,7 +165,7 @@ class Job:
             await self._order.passed(start.position)
 
     def _give_up_on_unanswered(self) -> None:
-        """Rows that were not answered at the end have failed, unless none was answered at all."""
+        """Ends rows still unanswered at the end as failed, unless no row was answered at all."""
         if not self._unanswered:
             return
         error = self._unanswered[-1][1]
@@ -201,12 +202,12 @@ _NOTHING = RowSize(0, 0, 0)
 
 
 def _ends_all(outcome: Outcome) -> bool:
-    """Whether an error is of the job rather than of its row: every other row would meet it."""
+    """Whether an error ends the job rather than its row: every other row would fail with it too."""
     return isinstance(outcome, LogUnwritable | GuardError | LogOptionsError | BatchStopped)
 
 
 class _InOrder:
-    """Rows that have ended before earlier ones; at most WINDOW wait, all of one window."""
+    """Rows that have ended before earlier rows; at most WINDOW of them wait, all of one window."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[InputRow, Outcome]] = {}
@@ -238,11 +239,11 @@ class _InOrder:
             await self._changed.wait()
 
     def put_off(self, position: int) -> None:
-        """A row was not answered: it comes when another row is, or at the end, so nobody waits."""
+        """Notes that a row was not answered: its outcome comes later, so no row waits for it."""
         self._put_off.add(position)
         self._changed.set()
 
     def stop(self) -> None:
-        """A row will not come: those after it run again when the job goes on."""
+        """Notes that an outcome will not come: the rows after it run again when the job goes on."""
         self._is_stopped = True
         self._changed.set()

@@ -50,7 +50,7 @@ class DoneRows:
         return key in self._rows
 
     def digest(self, key: str) -> int | None:
-        """Of the arguments that a row was done with; None if it is not done."""
+        """The digest of the arguments that a row was done with; None if it is not done."""
         return self._rows.get(key)
 
     def add_all(self, out: OutFile, is_retried: Callable[[str], bool] | None) -> None:
@@ -70,7 +70,7 @@ class OutWatch:
     """Reads a job's log and its file of results together: a row that is in the file is done, and
     the log need not remember it.
 
-    out: None for stdout, of which nobody knows what has come through.
+    out: None for stdout, where nothing tells which rows were received.
     """
 
     def __init__(
@@ -103,4 +103,4 @@ def _cost(line: bytes) -> float:
         is_own = not (usage.get("from_shared") or usage.get("from_cache"))
         return float(usage.get("cost_usd") or 0.0) if is_own else 0.0
     except (ValueError, KeyError, TypeError, AttributeError):
-        return 0.0  # the log's reader tells of a damaged line
+        return 0.0  # the log's reader reports a damaged line

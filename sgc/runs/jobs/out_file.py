@@ -1,7 +1,7 @@
 """An append-only file of results: each record is whole or not there, whatever ends the process.
 
-What is in it is done: a job that goes on reads it, and neither loses nor doubles a row. It is
-locked while a job writes it.
+Rows in the file are done: a job that goes on reads the file, and neither loses nor repeats a row.
+The file is locked while a job writes it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class OutFile(ABC):
         return not self._size
 
     def done(self, is_retried: Callable[[str], bool] | None = None) -> Iterator[Done]:
-        """The rows that are done. What a killed process wrote of its last record is cut off, and
-        records are removed whose error `is_retried`.
+        """The rows that are done. Cuts off the unfinished last record of a killed process, and
+        removes records whose error `is_retried`.
         """
         end, has_retried = 0, False
         kept: list[tuple[int, int]] = []  # ranges of bytes that stay
@@ -123,7 +123,7 @@ class OutFile(ABC):
                 for start, end in ranges:
                     while start < end:
                         data = os.pread(self._fd, min(_CHUNK, end - start), start)
-                        start += os.write(fd, data)  # less than all, on a disk that is full soon
+                        start += os.write(fd, data)  # less than all, if the disk is nearly full
                 os.fsync(fd)
                 os.replace(new, target)
             except BaseException:

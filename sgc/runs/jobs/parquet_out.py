@@ -42,7 +42,7 @@ class ParquetOut(JsonlOut):
         self._parquet.unlink(missing_ok=True)
 
     def unpack(self) -> None:
-        """Makes the lines again of a file whose rows were all done, so that more can be added."""
+        """Writes the lines again from a complete file, so that more can be added."""
         if self._size or not self._parquet.exists():
             return
         _, parquet = require_pyarrow()

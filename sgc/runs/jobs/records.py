@@ -1,4 +1,4 @@
-"""What becomes of a row, as it is written: its arguments, texts, variables, usage or error."""
+"""The record of a row as it is written: its arguments, texts, variables, usage or error."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _usage(stats: Stats, cost: float | None) -> dict[str, Any]:
 
 
 def cost_of(result: RunResult) -> float | None:
-    """What a row has cost in all, with the requests of its log; None if nothing tells."""
+    """The whole cost of a row, with the requests in its log; None if it is not known."""
     costs = [
         request.usage.cost_usd
         for request in result.requests

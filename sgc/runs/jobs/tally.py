@@ -16,8 +16,8 @@ _SUMMED = (
 
 @dataclass(slots=True)
 class Tally:
-    """n_rows: of the job; n_before, n_failed_before: done by earlier runs of it; the others are of
-    this run."""
+    """n_rows: of the job; n_before, n_failed_before: rows done by earlier runs; the other numbers
+    are of this run."""
 
     n_rows: int = 0
     n_before: int = 0

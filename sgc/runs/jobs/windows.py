@@ -1,7 +1,7 @@
 """Reads a job's rows window by window, leaves out those that are done, and plans the others.
 
-Windows are the same rows whichever of them are done, so a job that goes on makes the requests that
-it would have made.
+A window has the same rows no matter which of them are done, so a job that goes on makes the same
+requests as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class OpenRows:
         self.n_done = 0
 
     def is_over(self) -> bool:
-        """Whether no row is left to run; reads on to the next that is."""
+        """Whether no row is left to run; reads on to the next row to run."""
         while self._found is None and (given := list(islice(self._rows, WINDOW))):
             open_ = [index for index, row in enumerate(given) if not self._is_done(row)]
             self.n_done += len(given) - len(open_)

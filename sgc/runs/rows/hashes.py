@@ -1,8 +1,8 @@
 """A set of texts that takes 16 bytes each or so: their hashes, in an array.
 
-A million keys in a set of texts are over 100 MB; here they are at most 32. Two different texts are
-taken for equal with a chance of 1 in 10 to the 7 for a million of them: callers verify what an
-equal one costs.
+A million keys in a set of texts are over 100 MB; here they are at most 32. Among a million texts,
+the chance that two different ones are taken for equal is 1 in 10 to the 7: callers check before an
+equal hash has consequences.
 """
 
 from __future__ import annotations

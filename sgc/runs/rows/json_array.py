@@ -17,7 +17,7 @@ _decoder = json.JSONDecoder()
 
 
 def read(path: Path) -> Iterator[Raw]:
-    """Raises UsageError where the text stops being an array: what follows has no meaning then."""
+    """Raises UsageError where the text stops being an array, as the rest has no meaning then."""
     with _Text(path) as text:
         if text.next_char() != "[":
             raise UsageError(f"{path}: expected a JSON array of objects, found no [ at its start")
@@ -36,7 +36,7 @@ def read(path: Path) -> Iterator[Raw]:
 
 
 class _Text:
-    """The text of a file around the place where it is read; at: that place in `_held`."""
+    """The text of a file around the reading position; at: that position in `_held`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class _Text:
         self._file.close()
 
     def next_char(self) -> str:
-        """The next character that is no space, which stays; "" at the end."""
+        """The next character that is not a space, without consuming it; "" at the end."""
         while True:
             held, at = self._held, self.at
             while at < len(held) and held[at] in _SPACE:
@@ -72,7 +72,7 @@ class _Text:
                 value, end = _decoder.raw_decode(self._held, self.at)
             except (ValueError, RecursionError) as error:
                 problem = str(error)
-            # A number may go on behind what is held.
+            # A number may continue beyond the text that is held.
             is_whole = not problem and end < len(self._held)
             is_too_long = len(self._held) - self.at > MAX_ROW_BYTES
             if is_whole or is_too_long or not self._more(n_bytes):

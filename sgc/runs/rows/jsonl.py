@@ -35,7 +35,7 @@ def _parsed(number: int, line: bytes) -> Raw:
 
 
 def told(error: Exception) -> str:
-    """What is wrong with a line that is no JSON; its number is told by who read the file."""
+    """What is wrong with a line that is not JSON; the file's reader adds the line's number."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, at column {error.colno}"
     return str(error)

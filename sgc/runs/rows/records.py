@@ -1,4 +1,4 @@
-"""What files of rows hold: rows, and pieces that are none."""
+"""The contents of files of rows: rows, and pieces that are not rows."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A line that is not a row, and why. It takes an index, so that keys of others stay if it is
-    mended."""
+    """A line that is not a row, and why. It has an index, so that mending it does not change the
+    keys of other rows."""
 
     why: str
     place: str
@@ -40,8 +40,8 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of rows are, or the fields of JSON. key: that of the rows' keys; is_loose:
-    those that are no argument of the program are left out."""
+    """The meaning of the columns of rows, or of JSON's fields. key: the column of the rows' keys;
+    is_loose: columns that are not arguments of the program are left out."""
 
     key: str = KEY
     is_loose: bool = False
@@ -51,8 +51,8 @@ PLAIN = Columns()
 
 
 class Raw(NamedTuple):
-    """A record of a file as it was read. value: an object, if it can be a row; why: it is none, if
-    that is known."""
+    """A record of a file as it was read. value: an object, if it can be a row; why: the reason why
+    it is not a row, if known."""
 
     line: int
     value: Any = None

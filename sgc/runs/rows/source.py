@@ -1,4 +1,4 @@
-"""Where rows come from: files of one format, or what stdin gave."""
+"""The source of rows: files of one format, or stdin."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def open_source(
 ) -> RowSource:
     """The rows that `--rows NAME` names: a file, a pattern of files, or `-`.
 
-    spool: where what can be read only once is kept; else in a temporary file. Raises UsageError if
-    there is nothing.
+    spool: where input that can be read only once is kept; None: in a temporary file. Raises
+    UsageError if there is nothing.
     """
     if name == STDIN:
         kept = spooled(lambda: sys.stdin.buffer, spool)

@@ -19,7 +19,7 @@ _locked: list[int] = []
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Where a job keeps rows. is_new: the job has not begun, so what is there is of another one."""
+    """Where a job keeps rows. is_new: the job has not begun, so an existing file is another's."""
 
     path: Path
     is_new: bool = False
@@ -31,8 +31,8 @@ class Spool:
 
 
 def spooled(opened: Callable[[], BinaryIO], spool: Spool | None) -> Path:
-    """A file with what can be read only once, readable by its owner only, and locked until
-    `release`. A spool that is whole is taken as it is: the job goes on with its rows."""
+    """A copy of input that can be read only once, readable by its owner only, and locked until
+    `release`. A complete spool is used as it is: the job goes on with its rows."""
     path = None if spool is None else spool.path
     try:
         if spool is None:

@@ -1,7 +1,7 @@
 """The first pass over the rows of a job: what is wrong with them, and which of them are run.
 
-Memory does not grow with texts: of each row stays a hash of its key, and of all rows a few that
-stand for the others.
+Memory does not grow with the length of texts: the pass keeps a hash of each row's key, and a few
+rows that represent all.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sgc.runs.rows.hashes import Hashes
 from sgc.runs.rows.records import BadRow, InputRow
 from sgc.runs.rows.source import RowSource
 
-MAX_SAMPLES = 4096  # rows that stand for all others
-MAX_TOLD = 10  # bad rows that are told one by one
+MAX_SAMPLES = 4096  # rows that represent all
+MAX_TOLD = 10  # bad rows that are reported one by one
 Check = Callable[[Mapping[str, Any]], object]
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which rows of a source are run. end: the first index that is not read; bits: of indices
-    below it; None for all.
+    """Which rows of a source are run. end: the first index that is not read; bits: one for each
+    index below `end`; None for all.
     """
 
     end: int | None = None
@@ -54,8 +54,8 @@ class Asked:
 
 @dataclass(slots=True)
 class Survey:
-    """What the pass found. samples: rows that stand for all, by types of arguments and by what is
-    equal in all of them.
+    """The result of the pass. samples: rows that represent all, in the types of arguments and in
+    the values that all rows share.
     """
 
     chosen: Chosen = field(default_factory=Chosen)
@@ -80,7 +80,7 @@ class Keys:
             )
 
     def _first(self, row: InputRow) -> str | None:
-        """The place of the key before; None if another key has its hash."""
+        """The place of the earlier row with this key; None if only the hashes are equal."""
         for each in self._source.read():
             if each.index == row.index:
                 return None
@@ -142,7 +142,7 @@ def survey(
 def _way_out(
     row: InputRow | BadRow, source: RowSource, types: Mapping[str, Type], check: Check
 ) -> str:
-    """What to do about columns that are no argument, if nothing else is wrong."""
+    """A hint about columns that are not arguments, if nothing else is wrong."""
     if isinstance(row, BadRow) or source.columns.is_loose:
         return ""
     known = {name: value for name, value in row.arguments.items() if name in types}
@@ -157,7 +157,7 @@ def _way_out(
 
 def _chosen(end: int, bad: array[int], drawn: array[int] | None) -> Chosen:
     if drawn is None and not bad:
-        return Chosen(end)  # what is added to a file later has not been looked at
+        return Chosen(end)  # rows that are added to a file later have not been checked
     bits = bytearray((end >> 3) + 1) if drawn is not None else bytearray(b"\xff" * ((end >> 3) + 1))
     for index in drawn or ():
         bits[index >> 3] |= 1 << (index & 7)
@@ -206,7 +206,7 @@ class _Kinds:
         return self._kind not in self._seen
 
     def add(self, row: InputRow, samples: list[InputRow]) -> None:
-        """Adds a row to those that stand for all, if it is unlike them."""
+        """Adds a row to the samples, if it differs from them."""
         arguments = row.arguments
         is_other = False
         if self._first is None:

@@ -1,8 +1,7 @@
-"""What every call may say beside its own fields: its priority, and how long it may take, as a field
-or as a header.
+"""The fields and headers that every call may have: its priority, and how long it may take.
 
-What OpenAI's client sends by itself (`X-Stainless-Read-Timeout`) is no deadline: it is how long the
-client waits for the next bytes, and it asks again after that. It is not read.
+The header that OpenAI's client sends by itself (`X-Stainless-Read-Timeout`) is ignored. It is no
+deadline, but how long the client waits for the next bytes before it asks again.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _take_priority(body: Json, caller: Caller, sign: int) -> None:
 
 
 def header_timeout_s(request: web.Request) -> float | None:
-    """How long the call may take, of its header; raises HttpError."""
+    """How long the call may take, from its header; raises HttpError."""
     given = request.headers.get(TIMEOUT_HEADER)
     if given is None:
         return None

@@ -20,7 +20,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
-    """The middleware that checks each request's token and stores who asks in the request.
+    """The middleware that checks each request's token and stores the `Caller` in the request.
 
     open_paths: paths that need no token.
     """
@@ -40,7 +40,7 @@ def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
 
 
 def checked_caller(tokens: Tokens, given: str) -> Caller:
-    """Who asks with the token; raises HttpError 401 for a wrong one."""
+    """The `Caller` with this token; raises HttpError 401 for a wrong token."""
     caller = tokens.caller_of(given.encode("utf-8", "surrogateescape"))
     if caller is None:
         message = "a valid token is required: Authorization: Bearer ..."

@@ -17,7 +17,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def logging_to(access: AccessLog) -> Any:
-    """The middleware; it is outside of those that make responses of errors."""
+    """The middleware; it encloses those that turn errors into responses."""
 
     @web.middleware
     async def logged(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -27,7 +27,7 @@ def logging_to(access: AccessLog) -> Any:
             if request.transport is not None:
                 status = response.status
             return response
-        except asyncio.CancelledError:  # its client hung up
+        except asyncio.CancelledError:  # its client disconnected
             raise
         finally:
             known = request.get(CALLER, caller)

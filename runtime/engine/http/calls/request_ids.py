@@ -12,7 +12,7 @@ _KEY = "request_id"
 
 
 def id_of(request: web.Request) -> str:
-    """The request's id; an id of the client's that is no plain word is replaced."""
+    """The request's id; a client's id that is not a plain word is replaced."""
     if _KEY not in request:
         request[_KEY] = given_id(request.headers.get(HEADER, ""))
     found: str = request[_KEY]

@@ -1,4 +1,4 @@
-"""Makes a span of each HTTP request; what is asked for it, here or by a program, is within it."""
+"""Makes a span for each HTTP request, around the spans of the requests and runs that it causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def tracing_to(spans: ServerSpans) -> Any:
-    """The middleware; it is outside of those that make responses of errors."""
+    """The middleware; it encloses those that turn errors into responses."""
 
     @web.middleware
     async def traced(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -46,7 +46,7 @@ def image_prompt(
     where: str = "messages",
 ) -> pb.Prompt:
     """The prompt of a text in which the image token stands for each file. literal: as for
-    `text_prompt`; no image is there. Raises HttpError."""
+    `text_prompt`; image tokens in these ranges are plain text. Raises HttpError."""
     whole = text_prompt(text, facts, literal)
     if not files:
         return whole
@@ -68,7 +68,7 @@ def image_prompt(
 
 
 def reader_of(facts: EngineFacts, where: str) -> ImageReader:
-    """Raises HttpError where the model takes no images."""
+    """The model's image reader; raises HttpError if the model takes no images."""
     reader = facts.limits.images
     if isinstance(reader, str):
         raise bad(f"{where}: {reader}", where, "unsupported_parameter")

@@ -68,8 +68,8 @@ class NativeApi:
                     yield await rendered(lambda: _last(asked, reply), asked.has_rows)  # noqa: B023
 
     async def _health(self, request: web.Request) -> web.Response:
-        """Says only that the server answers, and takes requests; it ends when the step process
-        does."""
+        """Says only that the server answers and takes requests; the server ends when the step
+        process ends."""
         if self._shared.is_leaving:
             raise HttpError(503, LEAVING, code="unavailable")
         return web.Response()

@@ -58,7 +58,7 @@ class ReplyFormat:
     logprobs: bool
     has_tops: bool
     has_text: bool
-    is_prefill: bool  # no text is asked for; one token may be sampled for its logprobs
+    is_prefill: bool  # the client wants no text; one token may be sampled for its logprobs
 
 
 @dataclass(frozen=True, slots=True)

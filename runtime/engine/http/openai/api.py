@@ -30,7 +30,7 @@ class OpenAIApi:
     def __init__(
         self, facts: EngineFacts, runs: Runs, bodies: BodyReader, beside: Beside | None = None
     ) -> None:
-        """beside: what answers for models of its own."""
+        """beside: another part of the system, with models of its own."""
         self._facts, self._beside = facts, beside
         self._runs = runs
         self._bodies = bodies
@@ -66,7 +66,7 @@ class OpenAIApi:
         return {"id": name, "object": "model", "created": self._started, "owned_by": "sgc"}
 
     def _description(self, name: str) -> Json:
-        """parent: of an adapter, the model that it changes; as vLLM has it."""
+        """parent: for an adapter, the model that it changes, as in vLLM."""
         return {
             **self._named(name),
             "parent": None if name == self._facts.model else self._facts.model,

@@ -1,5 +1,5 @@
-"""Renders a conversation as a prompt, with the roles read off the model's template at start, or
-where these pieces are not enough, with the template itself.
+"""Renders a conversation as a prompt, with the role texts that were read off the model's template
+at start, or if these are not enough, with the template itself.
 
 A message's content is always plain text: special tokens are recognised only in the template.
 """
@@ -66,8 +66,8 @@ def chat_prompt(
 
 
 def _with_thinking(turn: Json) -> Json:
-    """A message with its reasoning as gpt-oss's templates call it. They take either this or a
-    content beside calls; the content then is what the client saw."""
+    """A message with its reasoning under the name that gpt-oss's templates use. With calls, they
+    take either reasoning or content; then the content, which the client saw, is used."""
     if not turn.get("reasoning_content") or (turn.get("tool_calls") and turn["content"]):
         return turn
     return {**turn, "thinking": turn["reasoning_content"]}
@@ -86,12 +86,13 @@ def _check_images(facts: EngineFacts, tools: Told) -> None:
 
 
 def _roles(chat: Chat) -> list[str]:
-    """Every template can be told of results: without a role for tools, as a user's text."""
+    """The roles for messages. Every template can hold tool results: without a role for tools, they
+    are a user's text."""
     return [*(role for role in chat.roles if role != "tool"), "tool"]
 
 
 def _told(turns: list[Json], tools: Told, chat: Chat) -> list[Json]:
-    """The messages with tools, calls and results as texts."""
+    """The messages, with tools, calls and results as texts."""
     turns = as_texts(turns, HERMES, chat.roles)
     if not tools:
         return turns

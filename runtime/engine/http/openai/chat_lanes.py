@@ -1,5 +1,5 @@
-"""Threads on which chats are read: a chat template may have to render them, and tools be compiled.
-Those with tools have threads of their own, so that no other chat waits for them."""
+"""Threads on which chat requests are read: a chat template may have to be rendered, and tools
+compiled. Chats with tools have threads of their own, so that no other chat waits for them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class ChatLanes:
         self._plain, self._for_tools = Lane("chats"), Lane("tools", N_FOR_TOOLS)
 
     async def run(self, body: Json, owner: object, read: Callable[[], T]) -> T:
-        """Runs `read`, which turns the body into what it asks for."""
+        """Runs `read`, which turns the body into the engine's requests."""
         lane = self._for_tools if body.get("tools") else self._plain
         return await lane.run(owner, lambda _: read())

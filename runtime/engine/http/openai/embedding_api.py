@@ -87,7 +87,7 @@ class EmbeddingApi:
         return {**self._head("rerank", asked.texts), "results": results, "usage": _usage(found)}
 
     def _model(self, texts: asked_of.Texts) -> str:
-        """As it was asked for."""
+        """The model's name as the request gave it."""
         return texts.requests[0].adapter or self._facts.model
 
     def _head(self, kind: str, texts: asked_of.Texts) -> Json:

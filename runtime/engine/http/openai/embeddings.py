@@ -15,7 +15,7 @@ from sgc.runtime.engine.http.openai.requests import Prompt, adapter_of, checked,
 from sgc.runtime.engine.preparing.bounds import MAX_SALT_BYTES
 from sgc.runtime.engine.server.server import EngineFacts
 
-MAX_TEXTS = 2048  # as OpenAI's; a request of the engine each
+MAX_TEXTS = 2048  # as OpenAI's; each is a request of the engine
 WHOLE_CONTEXT = -1  # of `truncate_prompt_tokens`
 _SHARED = frozenset({"model", "user", "truncate_prompt_tokens", "add_special_tokens", "cache_salt"})
 EMBEDDINGS = _SHARED | {"input", "encoding_format", "dimensions", "normalize"}
@@ -37,7 +37,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """dimensions: how many of a vector's numbers are returned; None is all."""
+    """dimensions: how many numbers of a vector are returned; None is all."""
 
     texts: Texts
     in_base64: bool
@@ -47,7 +47,7 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Texts to compare: of each pair, the numbers of their requests."""
+    """Texts to compare: for each pair, the numbers of their requests."""
 
     texts: Texts
     pairs: list[tuple[int, int]]

@@ -36,8 +36,8 @@ def read_messages(
     """The messages as templates take them: content as a text, or with images as a list of parts,
     arguments as objects.
 
-    roles: those that the model's template has. files: gets the files of images, in order, or says
-    why there may be none. Raises HttpError.
+    roles: those that the model's template has. files: a list to which image files are added, in
+    order, or the reason why there may be none. Raises HttpError.
     """
     if not isinstance(given, list) or not given:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
@@ -49,7 +49,7 @@ def read_messages(
 
 
 def _name_results(messages: list[Json]) -> None:
-    """Gives results the names of their calls, which some templates ask for."""
+    """Adds to results the names of their calls, which some templates need."""
     names: dict[str, str] = {}
     for message in messages:
         for call in message.get("tool_calls", ()):

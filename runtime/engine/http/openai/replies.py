@@ -19,8 +19,8 @@ Offsets = Callable[[Iterable[int]], list[int]]
 class Replies:
     """Writes the replies to one HTTP request; all carry the same id and creation time.
 
-    `begin` gives the engine's first requests; `follow` takes each reply and may give another
-    request; then `chunks` writes what that reply added, or at the end `whole` everything.
+    `begin` returns the engine's first requests; `follow` takes each reply and may return another
+    request; then `chunks` writes what that reply added, or at the end `whole` writes everything.
     """
 
     def __init__(self, asked: Completions, model: str, texts: TokenTexts) -> None:
@@ -38,7 +38,7 @@ class Replies:
         return [turn.ask() for turn in self._turns]
 
     def follow(self, reply: pb.Reply) -> pb.Request | None:
-        """Takes a reply, and gives the request that goes on with its completion, if any."""
+        """Takes a reply, and returns the request that continues its completion, if any."""
         turn = self._turns[reply.id]
         more = turn.take(reply)
         if not self._asked.stream:
@@ -46,7 +46,7 @@ class Replies:
         return more
 
     def blame(self, error: HttpError) -> None:
-        """Names the field that an error of the engine's is about, if it is known."""
+        """Adds to an error of the engine the name of the field at fault, if known."""
         if error.request_id is not None:
             self._turns[error.request_id].blame(error)
 
@@ -69,7 +69,7 @@ class Replies:
         return [*made, self._chunk(reply.id, {}, self._told(reply.id, turn.rows()), turn.finish)]
 
     def _best(self, choices: list[Json], n: int) -> list[Json]:
-        """Of each prompt's completions, the n whose tokens are likeliest in the mean."""
+        """For each prompt, the n completions with the highest mean log-probability per token."""
         n_draws, found = self._asked.asks[0].n, []
         for first in range(0, len(choices), n_draws):
             of_prompt = range(first, first + n_draws)
@@ -78,7 +78,7 @@ class Replies:
         return [{**choice, "index": i} for i, choice in enumerate(found)]
 
     def usage_chunk(self) -> Json:
-        """The last chunk, where usage is asked for."""
+        """The last chunk, if the client asked for usage."""
         return {**self._stream_reply([]), "usage": self.usage()}
 
     def usage(self) -> Json:
@@ -156,7 +156,7 @@ class Replies:
     # Log-probabilities.
 
     def _logprobs(self, index: int) -> Json | None:
-        """Of a whole completion."""
+        """The log-probabilities of a whole completion."""
         if self._asked.logprobs is None:
             return None
         texts = self._turns[index].texts
@@ -172,7 +172,7 @@ class Replies:
         return self._columns([*prompt, *shown], offsets)
 
     def _told(self, index: int, rows: list[pb.TokenLogprob]) -> Json | None:
-        """Of a chunk's text."""
+        """The log-probabilities of a chunk's text."""
         if self._asked.logprobs is None or not rows:
             return None
         if self._asked.is_chat:
@@ -180,7 +180,7 @@ class Replies:
         return self._columns(rows, self._offsets[index]([row.id for row in rows]))
 
     def _of_prompt(self, index: int, found: pb.Delta | pb.Generated) -> Json | None:
-        """Of a chunk that echoes the prompt; an empty one has a token all the same."""
+        """The log-probabilities of a chunk that echoes the prompt; an empty one has a token."""
         rows = list(found.prompt_logprobs)
         if not rows:
             return None

@@ -61,10 +61,10 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 class Completions:
     """The engine requests of one HTTP request.
 
-    requests: n per prompt; their ids are their indexes. adapter: of all. logprobs: None, or the
-    number of top log-probabilities. prompts: the prompts to echo before each completion. plan: of
-    each reply to a chat. n_best: how many of a prompt's completions are returned, the likeliest;
-    None is all.
+    requests: n per prompt; their ids are their indexes. adapter: of all requests. logprobs: None,
+    or the number of top log-probabilities. prompts: the prompts to echo before each completion.
+    plan: of each reply to a chat. n_best: how many completions of a prompt are returned, the
+    likeliest ones; None is all.
     """
 
     asks: tuple[Ask, ...]
@@ -136,7 +136,7 @@ def checked(
     facts: EngineFacts,
     refused: Mapping[str, Refused] = REFUSED,
 ) -> Fields:
-    """Raises HttpError for fields that are not known, and for another model."""
+    """The fields of a body; raises HttpError for unknown fields, and for another model."""
     fields = Fields(body)
     fields.check_known(known, refused)
     check_model(fields, facts)
@@ -144,7 +144,7 @@ def checked(
 
 
 def check_model(fields: Fields, facts: EngineFacts, is_needed: bool = True) -> None:
-    """Raises HttpError for another model, or none where one is needed."""
+    """Raises HttpError for another model, or if no model is given where one is needed."""
     model = fields.text("model")
     if not model and is_needed:
         raise bad(f"model is missing; this engine serves {' and '.join(facts.models)}", "model")
@@ -255,7 +255,7 @@ def _draws(fields: Fields) -> tuple[int, int | None]:
 
 
 def _from(sampling: pb.Sampling, n_added: int) -> pb.Sampling:
-    """The sampling, with log-probabilities from the prompt's own first token on."""
+    """The sampling, with log-probabilities from the first token of the client's prompt on."""
     if not n_added or not sampling.logprobs.HasField("start"):
         return sampling
     found = pb.Sampling()

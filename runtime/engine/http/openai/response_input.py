@@ -1,4 +1,4 @@
-"""The input of a response, a text or items, as a chat's messages."""
+"""Turns a response's input, a text or items, into a chat's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXTS = frozenset({"input_text", "output_text", "text", "refusal", "reasoning_t
 
 
 def messages_of(given: Any, instructions: str) -> tuple[list[Json], dict[str, str]]:
-    """The messages, and for the places in them, the fields that they were made of. Raises
+    """The messages, and for places in them, the fields that they were made from. Raises
     HttpError."""
     made = _Messages()
     if instructions:
@@ -32,7 +32,7 @@ def messages_of(given: Any, instructions: str) -> tuple[list[Json], dict[str, st
 
 
 class _Messages:
-    """Reasoning, texts and calls that follow one another are one message of the assistant's."""
+    """Collects messages; consecutive reasoning, texts and calls become one assistant message."""
 
     def __init__(self) -> None:
         self.messages: list[Json] = []
@@ -47,7 +47,7 @@ class _Messages:
         return message
 
     def reply(self, where: str) -> Json:
-        """A new message of the assistant's, with the reasoning before it."""
+        """A new message of the assistant, with the reasoning before it."""
         message: Json = {"role": "assistant", "content": ""}
         if self.thought:
             message["reasoning_content"], self.thought = self.thought, ""
@@ -90,7 +90,7 @@ class _Messages:
         self.add(message, where)
 
     def reasoning(self, fields: Fields, where: str) -> None:
-        """Reasoning that is encrypted elsewhere, or only a summary, is nothing to this model."""
+        """Reads reasoning; ignores encrypted reasoning and summaries, useless to this model."""
         if "content" in fields:
             self.thought += _text(fields, "content")
 

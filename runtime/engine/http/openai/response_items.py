@@ -24,8 +24,9 @@ _DELTA = {
 
 
 class Response:
-    """One response. `begin` gives its first request, `follow` takes each reply and may give another
-    request; then `events` are what that reply added, and at the end `whole` is everything."""
+    """One response. `begin` returns its first request; `follow` takes each reply and may return
+    another request; then `events` are what that reply added, and at the end `whole` is
+    everything."""
 
     def __init__(self, asked: Asked, model: str, texts: TokenTexts) -> None:
         self._asked, self._texts = asked, texts
@@ -47,8 +48,8 @@ class Response:
             **asked.echoed,
         }
         self._items: list[Json] = []
-        self._text = ""  # of the item that is open
-        self._n_told = 0  # generated texts whose log-probabilities an item has
+        self._text = ""  # of the open item
+        self._n_told = 0  # generated texts whose log-probabilities an item has already
         self._is_open = False
         self._events: list[Json] = []
         self._n_events = 0
@@ -59,7 +60,7 @@ class Response:
         return [self._turn.ask()]
 
     def follow(self, reply: pb.Reply) -> pb.Request | None:
-        """Takes a reply, and gives the request that goes on with the response, if any."""
+        """Takes a reply, and returns the request that continues the response, if any."""
         more = self._turn.take(reply)
         for delta in self._turn.deltas():
             self._add(delta)
@@ -68,11 +69,11 @@ class Response:
         return more
 
     def blame(self, error: HttpError) -> None:
-        """Names the field that an error of the engine's is about, if it is known."""
+        """Adds to an error of the engine the name of the field at fault, if known."""
         self._turn.blame(error)
 
     def events(self) -> list[Json]:
-        """What is new; the first of each name are its type."""
+        """The new events; the first field of each is its type."""
         found, self._events = self._events, []
         return found
 
@@ -163,7 +164,7 @@ class Response:
         self._emit(name, response=self.whole())
 
     def _logprobs(self) -> list[Json]:
-        """Of a message that ends: of the texts since the last one, with what no delta had."""
+        """The log-probabilities of a message that ends, those without a delta included."""
         self._turn.rows()
         texts, self._n_told = self._turn.texts[self._n_told :], len(self._turn.texts)
         if self._asked.completions.logprobs is None:

@@ -1,5 +1,5 @@
-"""Reads requests of OpenAI's Responses API as chats: items become messages, and the other fields
-those of a chat. Nothing is stored, so what refers to something stored is refused."""
+"""Reads requests of OpenAI's Responses API as chats: items become messages, and other fields become
+a chat's fields. Nothing is stored, so fields that refer to stored objects are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME = (
     NAMES
     | {"model", "stream", "seed", "parallel_tool_calls", "chat_template_kwargs", "cache_salt"}
     | {"min_tokens", "top_logprobs"}
-)  # as a chat has them
+)  # fields that a chat has too
 IGNORED = (chats.IGNORED - {"store"}) | {"prompt_cache_options"}
 RESPONSES = (
     _SAME
@@ -43,7 +43,7 @@ REFUSED: dict[str, Refused] = {
     "max_tokens": ("send max_output_tokens",),
 }
 _LOGPROBS, _ENCRYPTED = "message.output_text.logprobs", "reasoning.encrypted_content"
-# How a chat names what a response names otherwise.
+# A chat's names of fields that have other names in a response.
 _PARAMS = (
     (r"^tools\[(\d+)\]\.function\b\.?", r"tools[\1]."),
     (r"^tool_choice\.function\.name$", "tool_choice.name"),
@@ -55,7 +55,7 @@ _PARAMS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A response to make. echoed: what the response repeats of its request."""
+    """A response to make. echoed: the request's fields that the response repeats."""
 
     completions: Completions
     echoed: Json
@@ -113,7 +113,7 @@ def _tool(tool: Any, where: str) -> Json:
 
 
 def _choice(fields: Fields) -> Any:
-    """The choice as a chat has it."""
+    """The tool choice in the form of a chat."""
     choice = fields.get("tool_choice")
     if not isinstance(choice, dict):
         return choice
@@ -153,7 +153,7 @@ def _wants_logprobs(fields: Fields) -> bool:
 
 @contextmanager
 def _renamed(origins: Mapping[str, str]) -> Iterator[None]:
-    """Errors about a chat name the fields of the response."""
+    """Within the block, errors about a chat's fields name the fields of the response instead."""
     try:
         yield
     except HttpError as error:
@@ -165,8 +165,8 @@ def _renamed(origins: Mapping[str, str]) -> Iterator[None]:
 
 
 def param_of(param: str, origins: Mapping[str, str]) -> str:
-    """A chat's field as the response names it. origins: of places in messages, the fields that they
-    were made of."""
+    """The response's name of a chat's field. origins: from places in messages to the fields that
+    they were made from."""
     for place in sorted(origins, key=len, reverse=True):
         if param == place or param.startswith(f"{place}."):
             return origins[place] + param.removeprefix(place)

@@ -64,7 +64,7 @@ class ResponsesApi:
     async def _events(
         self, response: Response, caller: Caller, has_rows: bool
     ) -> AsyncGenerator[str]:
-        """Nothing is sent before the first reply, so that an error can have its own status."""
+        """Yields events; none before the first reply, so that an error can have its own status."""
         async with aclosing(self._replies(response, caller)) as replies:
             async for reply in replies:
                 is_large = has_rows and reply.HasField("generated")

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 def vectors_of(
     found: Sequence[pb.Embedded], dimensions: int | None = None, is_normalized: bool = True
 ) -> Floats:
-    """[n, dimensions]; of length one if normalized, whatever was cut off."""
+    """The vectors, [n, dimensions]; of length one, also after cutting, if they are normalized."""
     rows = np.array([each.vector for each in found], np.float64)[:, :dimensions]
     if is_normalized:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -25,7 +25,7 @@ def vectors_of(
 
 
 def written(vector: Floats, in_base64: bool) -> str | list[float]:
-    """base64: of little-endian float32, as OpenAI's clients read it."""
+    """A vector for JSON: a list, or base64 of little-endian float32, as in OpenAI's API."""
     if in_base64:
         return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
     numbers: list[float] = vector.tolist()
@@ -33,5 +33,5 @@ def written(vector: Floats, in_base64: bool) -> str | list[float]:
 
 
 def cosine(first: Floats, second: Floats) -> float:
-    """Of vectors of length one."""
+    """The cosine of two vectors of length one."""
     return float(np.clip(np.dot(first.astype(np.float64), second), -1.0, 1.0))

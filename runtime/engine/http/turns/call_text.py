@@ -1,5 +1,5 @@
-"""Reads calls from generated text while it grows. The text follows `calls_grammar`, so it is read,
-not searched; what the end cut off is told as far as it came."""
+"""Reads calls from generated text while it grows. The text follows `calls_grammar`, so it is
+parsed, not searched; a call that is cut off is reported as far as it came."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sgc.runtime.engine.http.turns.formats import CallFormat
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call begins: its number and its function's name."""
+    """The beginning of a call: its number and its function's name."""
 
     index: int
     name: str
@@ -65,7 +65,7 @@ class CallText:
     _events: list[Event] = field(default_factory=list)
 
     def feed(self, text: str) -> list[Event]:
-        """What the new text tells."""
+        """The events in the new text."""
         self._rest += text
         while self._begin() if self._object is None else self._go_on():
             pass
@@ -73,7 +73,7 @@ class CallText:
         return events
 
     def _begin(self) -> bool:
-        """Reads up to the next call's arguments; False if they have not come."""
+        """Reads up to the next call's arguments; False if they have not begun."""
         before, found, after = self._rest.partition(self.form.between)
         if not found:
             return False

@@ -24,6 +24,6 @@ class Edges:
         return bare
 
     def rest(self) -> str:
-        """What was held back, where it belongs to the text."""
+        """Takes the white space that was held back."""
         held, self._held = self._held, ""
         return held

@@ -1,5 +1,5 @@
-"""How model families write tool calls: one table, in which the chat template's own rendering of a
-call is looked up.
+"""How model families write tool calls: a table; the chat template's own rendering of a call decides
+which row applies.
 
 Every form but harmony is a text around each call's name and arguments, which are JSON. Families
 that write other special tokens or XML between name and arguments are not in the table, and are
@@ -21,8 +21,8 @@ from sgc.runtime.engine.text.template_tools import ARGUMENT, NAME, VALUE
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """text: where calls begin, in generated text. opens: what then stands before the first call, if
-    it is not generated itself."""
+    """text: the text with which calls begin. opens: text to add before the first call, if the model
+    does not generate it."""
 
     text: str
     opens: str
@@ -30,9 +30,9 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """triggers: the first also opens calls that must be made. only_first: a trigger counts only at
-    the beginning of a reply. is_single: whether a reply has one call at most. begins, ends: of all
-    calls; before, between, after: of one."""
+    """triggers: the first one also opens calls that must be made. only_first: a trigger counts only
+    at the beginning of a reply. is_single: whether a reply has at most one call. begins, ends: the
+    texts around all calls; before, between, after: the texts of one call."""
 
     name: str
     triggers: tuple[Trigger, ...]
@@ -46,7 +46,7 @@ class CallFormat:
     is_single: bool = False
 
     def written(self, calls: list[tuple[str, str]]) -> str:
-        """Calls in a conversation; of each its name and its arguments as JSON."""
+        """Writes calls of a conversation, given the name and the arguments, as JSON, of each."""
         each = (
             self.before + json.dumps(name, ensure_ascii=False)[1:-1] + self.between + given
             + self.after
@@ -73,7 +73,7 @@ LLAMA3 = CallFormat(
     "}",
     separator="; ",
     only_first=True,
-    is_single=True,  # its templates take no more of a turn
+    is_single=True,  # its templates allow one call a turn
 )
 MISTRAL = CallFormat(
     "mistral",
@@ -97,7 +97,7 @@ HARMONY = CallFormat(  # followed message by message: `harmony.py`
 _ALL = (HERMES, LLAMA3, MISTRAL, HARMONY)
 FORMATS: Mapping[str, CallFormat] = dict(zip(TOOL_FORMATS, _ALL, strict=True))
 
-# What tells a family that is known and not supported, in its rendering of a call.
+# Marks of known but unsupported families in their renderings of a call.
 _OTHERS: Mapping[str, str] = {
     "<function=": "XML (Qwen3-Coder)",
     "[ARGS]": "newer Mistral ([ARGS])",
@@ -121,7 +121,7 @@ def form_of(facts: EngineFacts) -> CallFormat | str:
 
 def tag_of(facts: EngineFacts) -> str:
     """The tag around the model's reasoning, or its channel; "" if none is split off. A tag of
-    special tokens, which no text shows, is none."""
+    special tokens does not count, since it is not in the text."""
     tag = facts.reasoning_format
     if form_of(facts) is HARMONY:
         return "" if tag == OFF else ANALYSIS
@@ -132,7 +132,7 @@ def tag_of(facts: EngineFacts) -> str:
 
 
 def line_of(facts: EngineFacts) -> str:
-    """What an engine says at its start of calls and reasoning."""
+    """The line on calls and reasoning that an engine logs at its start."""
     form, tag = form_of(facts), tag_of(facts)
     if form is HARMONY:
         return f"tool calls: harmony; reasoning: {f'its channel {tag}' if tag else 'none'}"
@@ -146,8 +146,8 @@ def line_of(facts: EngineFacts) -> str:
 
 
 def found_in(chat: Chat) -> CallFormat | str:
-    """The form of the calls that the template writes, or the reason why there is none. A template
-    without tools is given Hermes' form, with instructions of our own."""
+    """The form of the calls that the template writes, or the reason why there is none. For a
+    template without tools, it is Hermes' form, with instructions of our own."""
     if not chat.calls:
         return HERMES
     if f"to=functions.{NAME}" in chat.calls and CHANNEL in chat.calls:

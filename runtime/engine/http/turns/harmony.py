@@ -4,8 +4,9 @@
     <|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}   a call
     <|channel|>final<|message|>…<|return|>                              the text
 
-No text shows those tokens, so the marks are put into the prompt, and the model is asked for what
-stands between them: the channel, of those that the request allows, and then what is said in it.
+Generated text does not show those tokens. So the marks are put into the prompt, and the model
+generates what is between them: the channel, one of those that the request allows, and then the
+message.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sgc.runtime.engine.http.turns.tools import Function
 from sgc.runtime.engine.http.turns.turn import Harmony, Part, Plan, Shown, Turn, call_delta
 
 TO = " to=functions."
-MAX_MESSAGES = 16  # after so many, the next is the text or a call
+MAX_MESSAGES = 16  # after so many messages, the next is the text or a call
 _NOT_OF_TEXT = ("regex", "json_schema", "grammar", "logprobs", "stop", "stop_regex", "min_tokens")
 
 
@@ -142,7 +143,7 @@ class HarmonyTurn(Turn):
         return asked
 
     def _headers(self) -> list[str]:
-        """The patterns of what may come next."""
+        """The patterns of the headers that may come next."""
         is_last, functions = self._n_messages >= MAX_MESSAGES, self._harmony.functions
         is_free = self._plan.tag or not (self._plan.must_call or self._is_constrained)
         found = [ANALYSIS] if is_free and not is_last else []

@@ -1,8 +1,8 @@
 """Keeps clients' texts plain while a chat template renders them.
 
-In a rendered conversation, special tokens count as such only where the template itself wrote them.
-So each special token in a client's text is replaced by a mark before rendering, and put back after
-it, as a literal span. The template sees the rest of the text as it is.
+In a rendered conversation, special tokens are special only where the template itself wrote them. So
+each special token in a client's text is replaced by a mark before rendering, and put back
+afterwards, as a literal span. The template sees the rest of the text as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_OPEN, _CLOSE = "\U000f0f00", "\U000f0f01"  # of private use
+_OPEN, _CLOSE = "\U000f0f00", "\U000f0f01"  # characters of private use
 
 
 class Masks:
@@ -42,7 +42,7 @@ class Masks:
         n_chars = at = 0
         for found in re.finditer(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}", rendered):
             if int(found[1]) >= len(self._hidden):
-                continue  # the template wrote it
+                continue  # the template wrote this special token
             hidden = self._hidden[int(found[1])]
             parts += (rendered[at : found.start()], hidden)
             start = n_chars + found.start() - at
@@ -52,8 +52,8 @@ class Masks:
         return "".join([*parts, rendered[at:]]), literal
 
     def _hidden_end(self, text: str) -> str:
-        """The text without the beginning of a special token at its end, which another text could
-        complete."""
+        """The text, with a mark for the beginning of a special token at its end, which another text
+        could complete."""
         for n in range(min(self._n_most, len(text)), 0, -1):
             if text[-n:] in self._parts:
                 return text[:-n] + self._mark_of(text[-n:])

@@ -25,10 +25,10 @@ def plan_of(
     tokenizer: Tokenizer,
     continues: bool,
 ) -> Plan:
-    """The plan of every reply; it may open the reasoning at the prompt's end. Raises HttpError.
+    """The plan of every reply; may open the reasoning at the prompt's end. Raises HttpError.
 
-    tag: around the model's reasoning; "" if it does not reason. continues: whether the reply goes
-    on with a message that has begun.
+    tag: around the model's reasoning; "" if it does not reason. continues: whether the reply
+    continues a message that has begun.
     """
     may_call = tools is not None and bool(tools.callable)
     if form is HARMONY:
@@ -78,8 +78,8 @@ def special_id(text: str, tokenizer: Tokenizer) -> int | None:
 
 
 def _begins(prompt: pb.Prompt, tag: str, continues: bool, must_open: bool) -> Part:
-    """The first part. must_open: whether what follows is constrained, so that reasoning must be
-    told from it beforehand."""
+    """The first part. must_open: whether the text after the reasoning is constrained, so that the
+    reasoning must be opened beforehand."""
     if not tag or not prompt.segments:
         return Part.TEXT
     end = prompt.segments[-1].text.text[-64:].rstrip()
@@ -94,7 +94,7 @@ def _begins(prompt: pb.Prompt, tag: str, continues: bool, must_open: bool) -> Pa
 
 
 def _either(form: CallFormat, kind: str, text: str, tokenizer: Tokenizer) -> str:
-    """The grammar of a text under a JSON schema, or of the trigger of calls in its place."""
+    """The grammar of either a text under a JSON schema or the trigger of calls."""
     trigger = form.triggers[0].text
     if kind != "json_schema":
         raise bad(f"{kind} cannot be combined with tools, unless tool_choice is none", "tools")

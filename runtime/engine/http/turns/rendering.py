@@ -9,7 +9,7 @@ from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.turns.masks import Masks
 from sgc.runtime.engine.text.template_worker import Renderer, RenderError
 
-_END = "\U000f0f02"  # where a message that is gone on with ends so far
+_END = "\U000f0f02"  # marks the end of the message that the reply continues
 
 
 def rendered(
@@ -22,8 +22,8 @@ def rendered(
 ) -> tuple[str, list[tuple[int, int]]]:
     """The text, and the spans in which special tokens are plain text; raises HttpError.
 
-    more: the client's values for the template. continues_last: whether the reply goes on with the
-    last message.
+    more: the client's values for the template. continues_last: whether the reply continues the last
+    message.
     """
     masks = Masks([*specials, _END])
     hidden = masks.hide(list(messages))

@@ -24,7 +24,7 @@ MAX_CALLS = 16  # in one reply, so that a model that repeats itself comes to an 
 MAX_NAME_CHARS = 128
 ANY_OBJECT: Json = {"type": "object"}
 _NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
-# Of a schema, what says nothing about its values; a property may have one of these names.
+# Annotations of a schema, which restrict no value; a property may have one of these names.
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$schema", "$comment"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"const", "enum"})
@@ -32,7 +32,7 @@ _DATA = frozenset({"const", "enum"})
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """schema: of its arguments, as text; constraints hold them to it. told: the tool as the client
+    """schema: of its arguments, as text, which constraints enforce. told: the tool as the client
     gave it, for the chat template. where: its place in the request."""
 
     name: str
@@ -46,8 +46,8 @@ class Function:
 class Tools:
     """The tools of one request, and which calls it wants.
 
-    must: whether the reply is a call. callable: the functions that may be called; none for a choice
-    of none.
+    must: whether the reply must be a call. callable: the functions that may be called; empty if
+    tool_choice is none.
     """
 
     told: tuple[Function, ...]
@@ -59,7 +59,7 @@ class Tools:
 def read_tools(fields: Fields, form: CallFormat | str) -> Tools | None:
     """The tools of a request for a chat, None if it gives none; raises HttpError.
 
-    form: of the model's calls, or why it makes none.
+    form: of the model's calls, or the reason why it makes none.
     """
     given = fields.get("tools")
     if given is not None and not isinstance(given, list):
@@ -116,7 +116,7 @@ def _function(tool: Any, where: str) -> Function:
     inner.text("description")
     is_strict = inner.boolean("strict")
     schema = _schema(inner, f"{inner.where}parameters")
-    # Templates take for granted what OpenAI's clients may leave out.
+    # Templates expect fields that OpenAI's clients may leave out.
     defaults = {"description": "", "parameters": {"type": "object", "properties": {}}}
     given = {key: value for key, value in tool["function"].items() if value is not None}
     told = {"type": "function", "function": {"name": name, **defaults, **given}}
@@ -124,7 +124,7 @@ def _function(tool: Any, where: str) -> Function:
 
 
 def _schema(fields: Fields, where: str) -> str:
-    """The schema of the arguments: an object's."""
+    """The schema of the arguments, which must be an object's."""
     fields.object("parameters")
     bare = _bare(fields.get("parameters") or ANY_OBJECT)
     if bare.get("type", "object") != "object":
@@ -142,8 +142,8 @@ def _check_bounds(function: Function) -> None:
 
 
 def _held(tools: Tools, form: CallFormat) -> Tools:
-    """The tools, with arguments of any object for each whose schema cannot be held to; raises
-    HttpError if that is a strict one."""
+    """The tools; if a schema cannot be enforced, the arguments may be any object. Raises HttpError
+    if such a tool is strict."""
     if not tools.callable:
         return tools
     grammar = calls_grammar(form, tools)
@@ -167,7 +167,7 @@ def _loosened(function: Function) -> Function:
 
 
 def _bare(schema: Any) -> Any:
-    """The schema without annotations, which take room and hold nothing."""
+    """The schema without annotations, which restrict nothing."""
     if isinstance(schema, list):
         return [_bare(each) for each in schema]
     if not isinstance(schema, dict):
@@ -237,7 +237,7 @@ def _named(fields: Fields, told: Sequence[Function]) -> Function:
 
 def calls_grammar(form: CallFormat, tools: Tools) -> str:
     """The grammar of the calls, from the first one's beginning to the reply's end."""
-    rules: dict[str, list[str]] = {}  # of each schema, the functions that have it
+    rules: dict[str, list[str]] = {}  # from each schema to the functions that have it
     for function in tools.callable:
         rules.setdefault(function.schema, []).append(function.name)
     more = f"({_quoted(form.separator)} call){{0,{MAX_CALLS - 1}}}" if tools.has_many else ""

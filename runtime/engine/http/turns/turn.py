@@ -1,9 +1,9 @@
 """One reply to a chat: reasoning, text, calls, each a generation of its own in one context.
 
-A part ends where its text says so (`</think>`, a trigger of calls), and the next one's request has
-the prompt, what was generated, and the constraint of its own part. So reasoning and text are free
-while calls are held to their schemas, and the engine computes no token twice: the radix tree has
-what came before.
+A part ends where its text says so (`</think>`, a trigger of calls). The request of the next part
+has the prompt, the text generated so far, and that part's own constraint. So reasoning and text are
+free while calls follow their schemas, and the engine computes no token twice: the prefix is in the
+radix tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 class Part(enum.Enum):
-    """THINKING is reasoning for certain; OPEN may begin with it. HEADER is none of the reply: it
+    """THINKING is certainly reasoning; OPEN may begin with it. HEADER is not part of the reply: it
     says what follows (`harmony.py`)."""
 
     OPEN = enum.auto()
@@ -39,8 +39,8 @@ class Part(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Harmony:
-    """ids: of gpt-oss's special tokens, by their texts. functions: that may be called. continues:
-    whether the reply goes on with a text that has begun."""
+    """ids: of gpt-oss's special tokens, by their texts. functions: those that may be called.
+    continues: whether the reply continues a text that has begun."""
 
     ids: dict[str, int]
     functions: tuple[Function, ...] = ()
@@ -49,12 +49,13 @@ class Harmony:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What every reply to one request is made of.
+    """The parts of every reply to one request.
 
-    begins: its first part. tag: around reasoning, or its channel; "" without. form: of calls, if
-    any may be made. grammar: of the calls. must_call: whether calls follow the reasoning at once.
-    text_grammar: of a text under a constraint, or the first trigger in its place. special_ids: of
-    triggers that are special tokens. harmony: of a model whose replies are messages in channels.
+    begins: the first part. tag: around reasoning, or its channel; "" without reasoning. form: of
+    calls, if calls are allowed. grammar: of the calls. must_call: whether calls follow the
+    reasoning at once. text_grammar: of a constrained text, or the first trigger in its place.
+    special_ids: of triggers that are special tokens. harmony: of a model whose replies are messages
+    in channels.
     """
 
     begins: Part = Part.TEXT
@@ -83,11 +84,11 @@ PLAIN = Plan()
 
 
 class Turn:
-    """The state of one reply. `ask` is its first request; `take` gives each that follows."""
+    """The state of one reply. `ask` returns its first request; `take` returns each later one."""
 
     def __init__(self, plan: Plan, request: pb.Request, shown: Shown | None = None) -> None:
-        """shown: where log-probabilities are streamed, those of a generated text without what a
-        stop cut off."""
+        """shown: if log-probabilities are streamed, returns those of a generated text without the
+        part that a stop cut off."""
         self._plan = plan
         self._shown = shown
         self._part = plan.begins
@@ -95,8 +96,8 @@ class Turn:
         self._sampling = request.generate.sampling
         self._n_parts = self._n_read = 0
         self._maybe = ""
-        self._past: set[str] = set()  # of triggers and tags, those that turned out to be text
-        self._stops: list[str] = []  # our own, of the request that runs
+        self._past: set[str] = set()  # triggers and tags that turned out to be text
+        self._stops: list[str] = []  # our own stops, of the running request
         self._thought = Edges(starts_bare=True, ends_bare=True)
         self._said = Edges(ends_bare=plan.form is not None)
         self._has_said = False
@@ -105,10 +106,10 @@ class Turn:
         self.finish: str | None = None
         self.usage = pb.Usage()
         self.n_reasoning = 0  # tokens
-        self.texts: list[pb.Generated] = []  # what was generated as text, for log-probabilities
-        self._rows: list[pb.TokenLogprob] = []  # of text, not taken yet
-        self._maybe_rows: list[pb.TokenLogprob] = []  # of what may be reasoning
-        self._n_rows = 0  # of the part's, those that came with its text
+        self.texts: list[pb.Generated] = []  # tokens generated as text, for log-probabilities
+        self._rows: list[pb.TokenLogprob] = []  # log-probabilities of text, not taken yet
+        self._maybe_rows: list[pb.TokenLogprob] = []  # log-probabilities of what may be reasoning
+        self._n_rows = 0  # the part's log-probabilities that came with its text
 
     def ask(self) -> pb.Request:
         """The first request."""
@@ -131,25 +132,25 @@ class Turn:
         return self._after(generated)
 
     def blame(self, error: HttpError) -> None:
-        """Names the field that an error of the request that runs is about, if it is known."""
+        """Adds to an error of the running request the name of the field at fault, if known."""
         if self._part is Part.CALLS and error.status == 400 and error.param is None:
             error.param = "tools"
 
     def deltas(self) -> list[Json]:
-        """What is new, as OpenAI's deltas."""
+        """The new parts of the reply, as OpenAI's deltas."""
         found, self._deltas = self._deltas, []
         return found
 
     def rows(self) -> list[pb.TokenLogprob]:
-        """The log-probabilities of text that are new: those that come with the text, if the engine
-        was asked so, and at a text's end the others."""
+        """The new log-probabilities of text: if they are streamed, those that come with the text,
+        and the others at the text's end."""
         found, self._rows = self._rows, []
         return found
 
     # Reading.
 
     def _hear(self, rows: Iterable[pb.TokenLogprob]) -> None:
-        """Takes log-probabilities that came with a text that was read."""
+        """Takes log-probabilities that came with text."""
         self._maybe_rows += rows
         if self._part is Part.OPEN:
             return
@@ -214,11 +215,11 @@ class Turn:
 
     def _after(self, generated: pb.Generated) -> pb.Request | None:
         plan, stop = self._plan, self._stop(generated)
-        if self._part is Part.OPEN:  # it ended before it was clear
+        if self._part is Part.OPEN:  # the part ended before it was clear
             self._part, text, self._maybe = Part.TEXT, self._maybe, ""
             self._say(text)
         trigger = self._trigger(stop) if self._part is Part.TEXT else None
-        if trigger is not None and plan.text_grammar:  # all of it is the trigger
+        if trigger is not None and plan.text_grammar:  # the whole text is the trigger
             self._rows = []
         elif self._part is Part.TEXT:
             self._take_rows(generated)
@@ -240,8 +241,8 @@ class Turn:
         return None
 
     def _must_go_on(self, generated: pb.Generated) -> bool:
-        """Whether the model ended its reply within its reasoning, though something is held to
-        follow."""
+        """Whether the model ended its reply within its reasoning, although a constrained text or
+        call must follow."""
         is_over = generated.finish_reason == pb.FINISH_REASON_STOP and not generated.matched
         must = self._plan.must_call or self._plan.text_grammar
         return is_over and bool(must or self._sampling.WhichOneof("constraint"))
@@ -281,7 +282,7 @@ class Turn:
         assert self._plan.form is not None
         self._add(trigger.opens.removeprefix(trigger.text) if is_written else trigger.opens)
         self._maybe = ""
-        self._said.rest()  # white space before calls is none of the text
+        self._said.rest()  # white space before calls is not part of the text
         self._part = Part.CALLS
         self._calls = CallText(self._plan.form)
 
@@ -319,7 +320,7 @@ class Turn:
         return asked
 
     def _request_left(self) -> pb.Request:
-        """The request, with the tokens that are left."""
+        """The request, with the remaining tokens."""
         asked = pb.Request()
         asked.CopyFrom(self._request)
         sampling = asked.generate.sampling
@@ -367,7 +368,7 @@ def _seed(seed: int, part: int) -> int:
 
 
 def call_delta(event: Begun | Arguments, form: CallFormat) -> Json:
-    """What a client is told of a call."""
+    """The delta that tells a client of a call."""
     if isinstance(event, Begun):
         function = {"name": event.name, "arguments": ""}
         call = {"index": event.index, "id": _call_id(form), "type": "function"}
@@ -376,7 +377,7 @@ def call_delta(event: Begun | Arguments, form: CallFormat) -> Json:
 
 
 def _call_id(form: CallFormat) -> str:
-    if form.name == "mistral":  # whose templates take nothing else
+    if form.name == "mistral":  # whose templates accept nothing else
         return "".join(secrets.choice(_ALPHABET) for _ in range(9))
     return "call_" + secrets.token_hex(12)
 

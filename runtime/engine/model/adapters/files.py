@@ -1,7 +1,8 @@
 """Adapters on disk: folders as peft saves them, with LoRA's settings and weights. They are read
-strictly, and whatever would change a reply without being computed here is refused by name.
+strictly: a setting or tensor that would change replies, but is not applied here, is refused by
+name.
 
-It reads no weights, and imports no torch: the server calls it before anything is started.
+This module reads no weights and imports no torch: the server calls it before anything is started.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ _DOWN, _UP = ".lora_A.weight", ".lora_B.weight"
 _FLOATS = {"F16", "BF16", "F32", "F64"}
 
 _READ = {"r", "lora_alpha", "use_rslora", "rank_pattern", "alpha_pattern", "target_modules"}
-# Settings of training and of peft itself, and those that say which modules have weights: the file
-# shows which.
+# Settings of training and of peft itself, and those that say which modules have weights, which the
+# weights' file shows.
 _UNUSED = {"auto_mapping", "base_model_name_or_path", "revision", "inference_mode", "peft_version",
            "lora_dropout", "layers_to_transform", "layers_pattern", "exclude_modules",
            "fan_in_fan_out", "megatron_core", "loftq_config", "eva_config", "corda_config",
            "qalora_group_size", "ensure_weight_tying", "runtime_config"}  # fmt: skip
-# Values with which a setting does nothing; of all others, these: null, false, 0, "", [] and {}.
+# Values with which a setting has no effect; for all other settings: null, false, 0, "", [] and {}.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
     "task_type": ("CAUSAL_LM", None),
     "bias": ("none", None),
-    # The others change the model's own weights when they are made.
+    # Other values change the model's own weights when the adapter is made.
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal"),
 }
 _WHAT = {
     "use_dora": "DoRA",
     "use_qalora": "QALoRA",
-    "modules_to_save": "whole modules that take the place of the model's",
+    "modules_to_save": "whole modules that replace the model's",
     "trainable_token_indices": "tokens that were trained",
     "target_parameters": "adapted parameters, such as those of experts",
     "bias": "biases that were trained",
@@ -73,7 +74,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class AdapterFiles:
-    """A checked folder. modules: by the model's names. digest: of all that decides its replies."""
+    """A checked folder. modules: by the model's names. digest: of all that decides the replies."""
 
     name: str
     folder: Path
@@ -86,7 +87,7 @@ class AdapterFiles:
 
     @property
     def rank(self) -> int:
-        """The largest of its modules'."""
+        """The largest rank of its modules."""
         return max(module.rank for module in self.modules.values())
 
 
@@ -109,7 +110,7 @@ def parse_adapters(options: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def read_adapter(name: str, folder: Path) -> AdapterFiles:
-    """Raises `LoadError` that names the file."""
+    """Checks an adapter's folder; raises `LoadError` that names the file."""
     if not folder.is_dir():
         raise LoadError(
             f"no folder at {folder}, where the adapter {name!r} should be",
@@ -128,8 +129,8 @@ def read_adapter(name: str, folder: Path) -> AdapterFiles:
 
 
 def check_vocabulary(adapter: AdapterFiles, tokenizer_folder: Path) -> None:
-    """Raises `LoadError` if the adapter was made with tokens that the model's tokenizer has not.
-    peft saves the tokenizer beside the adapter."""
+    """Raises `LoadError` if the adapter was made with tokens that the model's tokenizer does not
+    have. peft saves the tokenizer beside the adapter."""
     path = adapter.folder / TOKENIZER
     new = sorted(_tokens(path).items() - _tokens(tokenizer_folder / TOKENIZER).items())
     if new and (tokenizer_folder / TOKENIZER).exists():
@@ -223,7 +224,7 @@ def _rank(path: Path, name: str, down: TensorHeader, up: TensorHeader) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """What an adapter's products are multiplied by."""
+    """The factors by which an adapter's products are multiplied."""
 
     path: Path
     rank: int
@@ -251,7 +252,7 @@ class _Scales:
         return float(alpha) / (math.sqrt(rank) if self.is_rooted else rank)
 
     def _of(self, patterns: Mapping[str, Any], name: str, default: Any) -> Any:
-        """As peft does: of the first pattern that the name, or its end behind a dot, matches."""
+        """As in peft: the value of the first pattern that matches the name or its end."""
         try:
             found = (value for pattern, value in patterns.items() if matches(pattern, name))
             return next(found, default)

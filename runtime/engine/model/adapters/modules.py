@@ -1,5 +1,5 @@
-"""Adapters on a model's own modules: what they add to the output of a linear layer is computed for
-the rows of each adapter at once. For models that our own kernels do not compute (`ways.py`).
+"""Adapters on a model's own modules: the additions to a linear layer's output are computed at once
+for all rows of an adapter. For models that our own kernels do not compute (`ways.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.decoders.deltas import Adapter, Delta
 
 _Runs = list[tuple[int, int, int]]
-"""(adapter, first row, row behind the last) where rows have one."""
+"""(adapter, first row, row after the last) for rows that have an adapter."""
 
 
 class AdaptedModules:
-    """The hooks of a model's modules; `begin` tells them the next batch."""
+    """The hooks of a model's modules; `begin` sets the next batch."""
 
     def __init__(self, model: Any, adapters: Sequence[Adapter]) -> None:
         self._runs: dict[int, _Runs] = {}
@@ -29,8 +29,8 @@ class AdaptedModules:
             module.register_forward_hook(self._hook(deltas))
 
     def begin(self, adapters: Ints | None, wanted: Ints) -> None:
-        """adapters: [n_tokens], of each; None if there is none. wanted: those that the head gets;
-        if they are all, they are the same rows."""
+        """adapters: [n_tokens], the adapter of each token; None if no token has one. wanted: the
+        tokens that the head gets; if these are all tokens, they are the same rows."""
         self._runs = {}
         if adapters is not None:
             self._runs[len(wanted)] = _runs(adapters[wanted])

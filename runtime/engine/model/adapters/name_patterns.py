@@ -1,5 +1,6 @@
-"""Patterns of module names in an adapter's settings: regular expressions of a folder that may come
-from anywhere. Only those are run that end soon on any name: no repeated groups, few repeats.
+"""Patterns of module names in an adapter's settings: regular expressions from a folder that may
+come from anywhere. Only patterns that end soon on any name are run: no repeated groups, few
+repeats.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 MAX_CHARS = 256
-MAX_REPEATS = 2  # a match takes at most about this power of the name's length, and one more
+MAX_REPEATS = 2  # a match takes at most about this power, plus one, of the name's length
 _SINGLE = {kinds.LITERAL, kinds.NOT_LITERAL, kinds.ANY, kinds.IN}
 _REPEATS = {kinds.MAX_REPEAT, kinds.MIN_REPEAT}
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name, or its end behind a dot, matches. Raises ValueError for a pattern that is
-    not run."""
+    """Whether a name, or its end after a dot, matches. Raises ValueError for a pattern that is not
+    allowed."""
     return len(name) <= MAX_CHARS and bool(_compiled(pattern).match(name))
 
 
@@ -37,10 +38,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _repeats(parsed: Any) -> int:
-    """How many repeats there are; raises ValueError for anything that may take long."""
+    """The number of repeats; raises ValueError for constructs that may take long."""
     n = 0
     for kind, value in parsed:
-        if kind in _REPEATS and value[1] == 1:  # there or not
+        if kind in _REPEATS and value[1] == 1:  # optional
             n += _repeats(value[2])
         elif kind in _REPEATS:
             if len(value[2]) != 1 or value[2][0][0] not in _SINGLE:

@@ -16,7 +16,7 @@ _OTHER = "give the adapter of this model, or the model of this adapter"
 
 
 class Adapters:
-    """The adapters of an engine; a batch's rows name them by number, from 1 on."""
+    """The adapters of an engine; a batch's rows refer to them by number, from 1 on."""
 
     def __init__(self, files: Sequence[AdapterFiles]) -> None:
         self._files = files
@@ -48,7 +48,7 @@ def _read(files: AdapterFiles) -> Adapter:
 
 
 def _modules(model: Any) -> Mapping[str, Any]:
-    """The modules that have a matrix, by name. model: transformers' or a plain one."""
+    """The modules that have a weight matrix, by name. model: transformers' or a plain one."""
     return {
         name: module
         for name, module in model.named_modules()
@@ -57,7 +57,7 @@ def _modules(model: Any) -> Mapping[str, Any]:
 
 
 def _shapes(model: Any) -> Mapping[str, tuple[int, int]]:
-    """(n_out, n_in) of the linear modules that see all rows, or the wanted ones, and no others."""
+    """(n_out, n_in) of the linear modules that get exactly all rows, or the wanted ones."""
     found: dict[str, tuple[int, int]] = {}
     for name, module in _modules(model).items():
         kind = type(module).__name__

@@ -1,4 +1,4 @@
-"""What the tensors of a module that bitsandbytes quantized stand for, in float32, [n_out, n_in].
+"""Dequantizes the tensors of a module that bitsandbytes quantized to float32, [n_out, n_in].
 
 Eight bits are rows of int8 with the largest of each row (`SCB`). Four bits are places in a table of
 16 values (nf4, fp4), with the largest of each block, which double quantization holds in eight bits
@@ -20,7 +20,7 @@ STATES = ("weight.quant_state.bitsandbytes__nf4", "weight.quant_state.bitsandbyt
 MAY_HAVE = ("SCB", "weight_format", "weight.absmax", "weight.quant_map", "weight.nested_absmax",
             "weight.nested_quant_map", *STATES)  # fmt: skip
 _MAX_STATE_BYTES = 64 * 1024
-_ROWS = 0  # the only order of int8 weights that was ever saved on purpose
+_ROWS = 0  # the only order of int8 weights that was saved on purpose
 
 
 def widened(parts: Mapping[str, Tensor], _: Mapping[str, Any]) -> Tensor:
@@ -57,7 +57,7 @@ def _four_bits(parts: Mapping[str, Tensor], state: Mapping[str, Any]) -> Tensor:
 
 
 def _largest(parts: Mapping[str, Tensor], state: Mapping[str, Any]) -> Tensor:
-    """Of each block."""
+    """The largest absolute value of each block."""
     found = _part(parts, "weight.absmax").flatten()
     if "weight.nested_absmax" not in parts:
         if not found.is_floating_point():
@@ -72,7 +72,7 @@ def _largest(parts: Mapping[str, Tensor], state: Mapping[str, Any]) -> Tensor:
 
 
 def _of_blocks(each: Tensor, n: int, size: Any) -> Tensor:
-    """each: a number for each block of `size`. Returns one for each of n numbers."""
+    """each: a number for each block of `size`. Returns that number for each of n numbers."""
     if not _is_size(size) or len(each) != -(-n // size):
         raise ValueError(f"{len(each)} blocks of {size!r:.50} for {n} numbers")
     return each.repeat_interleave(min(size, n))[:n]

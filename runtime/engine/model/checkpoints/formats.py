@@ -17,7 +17,7 @@ from sgc.runtime.engine.model.checkpoints import bits_and_bytes
 
 Parts = Mapping[str, Tensor]
 Settings = Mapping[str, Any]
-_AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # where an integer's eight numbers lie in it
+_AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # the positions of the eight numbers in an integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Format:
     may_have: tuple[str, ...] = ()
 
     def split(self, key: str) -> tuple[str, str] | None:
-        """The module and the name of one of its tensors, None if it is none of these."""
+        """The module and the name of one of its tensors; None for another key."""
         for name in (*self.may_have, *self.needs):
             if key.endswith(f".{name}"):
                 return key.removesuffix(f".{name}"), name

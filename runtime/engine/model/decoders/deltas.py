@@ -1,7 +1,8 @@
 """What adapters (LoRA) add to a decoder's products: y += (x @ down.T) @ up.T.
 
-Our own kernels compute it in the product itself: behind an input's row they put what the row's
-adapter makes of it, and zeros in the columns of the others; the weight is longer by all `up`s.
+Our own kernels compute it in the product itself: after an input's row they append the product of
+the row with its adapter's `down`, and zeros in the columns of other adapters; the weight is
+extended by all `up`s.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-_ALIGNED = 32  # columns: rows stay at places that kernels read quickly
+_ALIGNED = 32  # columns: keeps rows at addresses that kernels read quickly
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Of one module, by one adapter. down: [rank, n_in]; up: [n_out, rank], scaled. float32."""
+    """An adapter's change of a module. down: [rank, n_in]; up: [n_out, rank], scaled. float32."""
 
     down: Tensor
     up: Tensor
@@ -29,9 +30,9 @@ Adapter = Mapping[str, Delta]
 
 @dataclass(frozen=True, slots=True)
 class Longer:
-    """Weights of one input, longer by `width` columns: [n_out, n_in + width]. downs: of each
-    adapter what its columns are made with, [n, n_in], None if it changes none of these weights, and
-    where they begin."""
+    """Weights of one input, longer by `width` columns: [n_out, n_in + width]. downs: for each
+    adapter, the matrix that makes its columns, [n, n_in], None if it changes none of these weights,
+    and the first of these columns."""
 
     weights: list[Tensor]
     downs: list[tuple[Tensor | None, int]]
@@ -50,8 +51,8 @@ class Deltas:
         self.unused = {name for adapter in self.adapters for name in adapter}
 
     def longer(self, weights: Sequence[Tensor]) -> Longer | None:
-        """None: no adapter changes any of these weights, which are the modules' or rows of
-        them."""
+        """The extended weights, which are modules' weights or rows of them; None if no adapter
+        changes any."""
         homes = [self._home(weight) for weight in weights]
         names = list(dict.fromkeys(home[0] for home in homes if home is not None))
         if not names:
@@ -84,7 +85,7 @@ class Deltas:
 
 
 def _up(delta: Delta, name: str, home: tuple[str, int] | None, n_out: int) -> Tensor:
-    """What a weight gets in the columns of a module: nothing, if it lies in another."""
+    """The rows of `up` for a weight; zeros if the weight lies in another module."""
     if home is None or home[0] != name:
         return delta.up.new_zeros(n_out, delta.up.shape[1])
     return delta.up[home[1] : home[1] + n_out]

@@ -166,7 +166,7 @@ class _Layers:
             inner=self.writer.buffer("inner", mlp.experts[0].into.n_out),
             wide=self.writer.buffer("wide", self.x.width, is_wide=True),
         )
-        # Small, and a little more or less sends a token to another expert.
+        # Not quantized: it is small, and a small error sends a token to another expert.
         router = self.packed(mlp.router, in_dtype=True)
         self.writer.linear(router, h, buffers.logits, Epilogue.STORE_F32)
         products: list[tuple[Packed, Packed]] = []

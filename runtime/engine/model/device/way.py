@@ -1,4 +1,4 @@
-"""Computes a model on a device. Of a step's arrays, one copy goes there; logits stay there."""
+"""Computes a model on a device. A step's arrays are sent there in one copy; logits stay there."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # Triton is imported only where it is used
 class DeviceWay:
     """capture: captures graphs; None for none, as where the computation waits for the host.
 
-    together: what each batch is run in. It is set once the model is loaded, which all processes of
-    a group do alike.
+    together: the context in which each batch runs. It is set once the model is loaded, which all
+    processes of a group do in the same way.
     """
 
     together: Callable[[FlatBatch], AbstractContextManager[Any]] = nullcontext
@@ -40,7 +40,7 @@ class DeviceWay:
         self._compute = compute
         self._capture = capture
         self._graphs: DecodeGraphs | None = None
-        self._queued: Any = None  # what the last step came after
+        self._queued: Any = None  # an event recorded before the last step
 
     @torch.inference_mode()
     def logits(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32] | Logits:
@@ -49,7 +49,7 @@ class DeviceWay:
 
     @torch.inference_mode()
     def hidden(self, batch: FlatBatch, pool: KVPool) -> npt.NDArray[np.float32]:
-        with self.together(batch):  # the others of a group compute logits, which nobody reads
+        with self.together(batch):  # the group's other processes compute logits that nobody reads
             self._keep_close()
             found = self._eager(self._compute.hidden, batch, pool, None)
             wide: npt.NDArray[np.float32] = found.float().cpu().numpy()
@@ -81,9 +81,9 @@ class DeviceWay:
         return self._eager(self._compute, batch, pool, known) if found is None else found
 
     def _keep_close(self) -> None:
-        """Of steps that draw nothing, such as a long prompt's, two are under way at most: whoever
-        comes meanwhile would wait for all of them. After an error on the GPU itself nothing can be
-        computed there any more, and the process ends, which the server notices."""
+        """Lets at most two steps that draw nothing, such as a long prompt's, be under way: a new
+        request would wait for all of them. After an error on the GPU itself nothing can be computed
+        there any more; the process then ends, which the server notices."""
         if self.place.is_gpu:
             try:
                 if self._queued is not None:

@@ -1,5 +1,5 @@
 """Recurrent layers of transformers' models (short convolutions, Mamba, gated delta nets), run on
-flat batches: each row apart, with its own states, by the layer's own code and cache classes.
+flat batches: each row separately, with its own states, by the layer's own code and cache classes.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _switched(own: Any, run: _Apart, now: Callable[[], Groups | None]) -> Any:
 
 
 class _Apart:
-    """resumes: whether the layer's code goes on from a state with several tokens at once; else it
-    gets one by one."""
+    """resumes: whether the layer's code can continue a state with several tokens at once; else it
+    gets tokens one by one."""
 
     def __init__(self, mixer: Any, config: Any, resumes: bool) -> None:
         self._own = mixer.forward
@@ -87,7 +87,7 @@ class _Apart:
         return torch.cat(steps, 1)
 
     def cache(self, states: dict[tuple[str, int], Tensor] | None) -> Any:
-        """One of transformers', whose only layer of use is this one."""
+        """A cache of transformers' in which only this layer is used."""
         layer: Any = cache_utils.LinearAttentionLayer(number_of_states=self._n_states)
         for (kind, index), state in (states or {}).items():
             getattr(layer, f"{kind}_states")[index] = state
@@ -121,8 +121,8 @@ def _cache_argument(module: nn.Module) -> str | None:
 
 @torch.inference_mode()
 def _resumes(model: Any, mixer: Any) -> bool:
-    """Whether several tokens after a state give what they give in one run. Some layers' code begins
-    several tokens with an empty state, whatever it is given."""
+    """Whether running several tokens after a state gives the same results as one run of all tokens.
+    Some layers' code starts several tokens with an empty state, whatever state it gets."""
     config = model.config.get_text_config()
     ours = _Apart(copy.deepcopy(mixer).float(), config, resumes=True)
     generator = torch.Generator().manual_seed(0)

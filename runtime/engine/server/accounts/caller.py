@@ -1,4 +1,4 @@
-"""Who asks: what the server knows of a client's call, by whichever face it came."""
+"""Who asks: what the server knows of a client's call, over gRPC or HTTP."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ class Caller:
 
     domain, account: of the client's token, if it has one. began_at: when the call came, on the
     monotonic clock. timeout_s: how long it may take, if the client said so. is_counted, is_running:
-    of an HTTP request, whether its account has counted it, and does so now;
-    has_reserved: whether tokens were taken for it. priority: what it asks
-    for. id: as the log has it; totals: what the log says of its requests together. traceparent: the
-    span that they are in.
+    whether the account has counted an HTTP request, and counts it as running; has_reserved: whether
+    tokens were reserved for it. priority: the requested one. id: as in the log; totals: the sums of
+    its engine requests, for the log. traceparent: the span that they are in.
     """
 
     domain: bytes = b""
@@ -40,7 +39,7 @@ class Caller:
 
     @property
     def deadline(self) -> float:
-        """When the client's own time is over, on the monotonic clock."""
+        """When the client's own time limit ends, on the monotonic clock."""
         return math.inf if self.timeout_s is None else self.began_at + self.timeout_s
 
     def limit(self, timeout_s: float) -> None:

@@ -5,8 +5,8 @@ minute's worth at once, and no two minutes in a row hold more than three.
 
 A request is one HTTP request, or one request of a gRPC stream. Its tokens are those that the model
 computes for it: of its prompt, those that are not cached, and those it generates. When it comes,
-its whole prompt must fit the bucket, or the bucket be full; when it has ended, what was cached is
-given back and what was generated is taken, so that the bucket may hold less than nothing.
+its whole prompt must fit the bucket, or the bucket must be full; when it has ended, its cached
+tokens are given back and its generated tokens are taken, so the bucket may fall below zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # not needed before the step process has started
     from sgc.proto import engine_pb2 as pb
 
 MINUTE_S = 60.0
-FIRST_SECONDS = 1.0  # how long a request is thought to take before one has ended
+FIRST_SECONDS = 1.0  # the assumed duration of a request before one has ended
 REQUESTS, TOKENS, CONCURRENT = "requests", "tokens", "concurrent"  # names of limits
 PRIORITIES = {"low": -1, "normal": 0, "high": 1}
 
@@ -40,7 +40,7 @@ class Quota:
     max_priority: int = 0
 
     def priority_of(self, asked: int | None) -> int:
-        """What a request gets that asks for it."""
+        """The priority of a request that asks for `asked`."""
         return self.priority if asked is None else min(asked, self.max_priority)
 
     def __bool__(self) -> bool:
@@ -61,7 +61,7 @@ class QuotaRefusal:
 
 
 class Bucket:
-    """per_minute: what it holds when it is full, and what flows in in a minute."""
+    """per_minute: its capacity, and the amount that flows in within a minute."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
         self.per_minute = per_minute
@@ -85,18 +85,18 @@ class Bucket:
         return max(0.0, short) * MINUTE_S / self.per_minute
 
     def take(self, amount: float) -> None:
-        """Takes an amount, even if there is less; a negative one is given back."""
+        """Takes an amount, even if the bucket has less; a negative amount is given back."""
         self._level = min(self.per_minute, self.level - amount)
 
     def changed(self, per_minute: float) -> Bucket:
-        """A bucket of another size, from which as much is missing."""
+        """A bucket of another size that lacks the same amount."""
         found = Bucket(per_minute, self._clock)
         found.take(self.per_minute - self.level)
         return found
 
 
 class Account:
-    """What the clients of a token use. name: the token's, which is told; never the token.
+    """What the clients of a token use. name: the token's, for messages; never the token.
 
     outcomes, refusals: how its requests ended, and which limits refused them. prompt_tokens and the
     others: of those that finished.
@@ -155,7 +155,7 @@ class Account:
         return refusal
 
     def settle(self, n_reserved: int, n_used: int) -> None:
-        """Takes what a request has used in the place of what was taken for it."""
+        """Replaces the tokens reserved for a request by those that it used."""
         if self._tokens is not None:
             self._tokens.take(n_used - n_reserved)
 

@@ -52,8 +52,9 @@ class Tokens:
         return [entry.account for entry in self._entries]
 
     def replace(self, others: Tokens) -> None:
-        """Lets other tokens in from now on, each with a domain of its own: what a token that was
-        alone has cached is no other's. An account of the same name goes on, with its new limits."""
+        """Replaces the accepted tokens. Each has a domain of its own: prefixes cached for a token
+        that was alone are not shared with others. An account of the same name continues, with its
+        new limits."""
         known = {entry.account.name: entry.account for entry in self._entries}
         entries = []
         for entry in others._entries:
@@ -68,7 +69,7 @@ class Tokens:
         return None if caller is None else caller.domain
 
     def caller_of(self, authorization: bytes) -> Caller | None:
-        """Who asks with the token in a header; None if it is wrong.
+        """The `Caller` with the token in a header; None if the token is wrong.
 
         Takes the same time for every wrong token, and for every right one.
         """

@@ -84,9 +84,10 @@ class EngineBackend(Backend):
         metadata: Sequence[tuple[str, str]] = (),
         options: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """request_timeout_s: how long the engine may take for one request; it ends it then.
-        reconnect_s: how long an engine that was there is waited for when it is gone. metadata: of
-        the stream, beside the token. options: of the connection; equal ones are shared."""
+        """request_timeout_s: how long the engine may take for one request; the engine then ends the
+        request. reconnect_s: how long to wait for an engine that is gone. metadata: of the stream,
+        in addition to the token. options: of the connection; connections with equal options are
+        shared."""
         self._uri = uri
         self._target, self._is_tls = parse_uri(uri)
         token = os.environ.get("SGC_TOKEN") if token is None else token
@@ -132,7 +133,7 @@ class EngineBackend(Backend):
 
     async def _with_unconditional(self, scored: Scored) -> Scored:
         """Adds the log-probabilities of each choice's tokens without the prompt: after the
-        beginning of sequence where the model has one, else the first has none."""
+        beginning of sequence if the model has one; else the first token has none."""
         asked = Sampling(max_tokens=0, temperature=0.0, logprobs=LogprobsAsked(start=0))
         work = [self.generate((TokenRun(each.ids, ""),), asked) for each in scored.choices]
         replies = await asyncio.gather(*work)
@@ -189,7 +190,7 @@ class EngineBackend(Backend):
         return stats
 
     async def embed(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """A vector of each text, as the model gives them (docs/embeddings.md)."""
+        """A vector of each text, as the model returns it (docs/embeddings.md)."""
         prompts = [(TextRun(wire.checked_text(text, "a text to embed")),) for text in texts]
         asked = [wire.request_of(prompt, embed=pb.Embed()) for prompt in prompts]
         replies = await asyncio.gather(*(self._ask(request) for request in asked))
@@ -203,8 +204,8 @@ class EngineBackend(Backend):
         return int(reply.freed_tokens)
 
     async def pass_on(self, request: pb.Request, on_delta: OnDelta | None) -> pb.Reply:
-        """The final reply to a message as it is, an error included; it is asked once. Raises
-        BackendError where there is no reply."""
+        """The final reply to a message, which may be an error; sends the message once. Raises
+        BackendError if there is no reply."""
         stream = self._stream
         if stream is None or not stream.is_open:
             await self.info()
@@ -278,7 +279,7 @@ class EngineBackend(Backend):
             return self._stream
 
     async def _meetcopied(self, stub: Any) -> None:
-        """Asks an engine that was gone what it is now; raises BackendError if it is another one."""
+        """Raises BackendError if an engine that was gone is now another one."""
         known, info = self._info, await self._called(stub, "GetInfo", pb.InfoRequest())
         assert known is not None
         if wire.identity(known) != wire.identity(info):
@@ -348,8 +349,8 @@ class _Adapted(EngineBackend):
         return self._engine.with_adapter(name)
 
     async def capabilities(self) -> Capabilities:
-        """Those of the engine, with the adapter's fingerprint. Raises UsageError if it has none of
-        that name."""
+        """The engine's capabilities, with the adapter's fingerprint. Raises UsageError if the
+        engine has no adapter of that name."""
         if self._capabilities is None:
             info, found = await self.info(), await self._engine.capabilities()
             served = {each.name: each.fingerprint for each in info.adapters}

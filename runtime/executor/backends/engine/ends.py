@@ -6,7 +6,7 @@ import grpc
 
 from sgc.errors import BackendError, EngineUnavailable, Overloaded
 
-# What gRPC says here where it writes to a stream that has just ended, in the place of the reason.
+# gRPC's message, instead of the reason, when it writes to a stream that has just ended.
 _WRITTEN_LATE = "Internal error from Core"
 
 
@@ -17,7 +17,7 @@ def error_of(error: grpc.RpcError | None, uri: str, timeout_s: float) -> Backend
     code, details = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAUTHENTICATED:
         return BackendError(f"the engine at {uri} wants a token: {details}", hint="set SGC_TOKEN")
-    # It ends a stream with ABORTED when it has answered every request that it accepted.
+    # The engine ends a stream with ABORTED when it has answered every accepted request.
     if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
         return Overloaded(f"the engine at {uri} refused: {details}")
     if code is grpc.StatusCode.INTERNAL and details == _WRITTEN_LATE:

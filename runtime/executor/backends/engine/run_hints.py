@@ -1,4 +1,4 @@
-"""What a request tells the engine of its run beside what it asks; see `backend.py`."""
+"""The hints on its run that a request carries to the engine; see `backend.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_hints(request: pb.Request, prompt: Prompt) -> pb.Request:
 
 
 def with_run(request: pb.Request) -> pb.Request:
-    """Adds whose run it is, and what is left of it, if known."""
+    """Adds the run that the request belongs to, and how much is left of it, if known."""
     run = told()
     if run is not None:
         request.run.id = run.number

@@ -67,7 +67,7 @@ class Stream:
         return reply
 
     async def reply_to(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
-        """The same; an error that is replied is returned too."""
+        """The same, but an error reply is returned, not raised."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
         request.id = next(self._ids)

@@ -226,7 +226,7 @@ def capabilities_of(info: pb.Info) -> Capabilities:
 
 
 def identity(info: pb.Info) -> tuple[str, ...]:
-    """What must not change under a run: with it prompts and replies would."""
+    """What must not change of an engine during a run: prompts and replies depend on it."""
     adapters = (each.fingerprint for each in info.adapters)
     return (info.model, info.tokenizer_fingerprint, info.template_fingerprint, *adapters)
 

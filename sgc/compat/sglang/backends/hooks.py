@@ -83,7 +83,7 @@ class Hooks(Endpoint):
         shared.run(self.backend.commit_prefix(prompt_of(s)))
 
     def fill_image(self, s: Any) -> None:
-        """The same."""
+        """The same as `commit_lazy_operations`."""
         self.commit_lazy_operations(s)
 
     def end_program(self, s: Any) -> None:

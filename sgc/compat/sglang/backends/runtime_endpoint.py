@@ -1,7 +1,7 @@
 """SGLang's backend classes: `RuntimeEndpoint`, `Runtime` and the base class.
 
-The first two are sgc's own, plus what SGLang's programs read of them: named chat templates and a
-count of tokens. Model providers are in `providers.py`.
+The first two are sgc's own classes with two things that SGLang's programs read: named chat
+templates and a count of tokens. Model providers are in `providers.py`.
 """
 
 from __future__ import annotations

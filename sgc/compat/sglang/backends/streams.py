@@ -31,8 +31,8 @@ _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 class AskedStream:
     """A stream at the time of a request: SGLang's `StreamExecutor` as backends read it.
 
-    Each request has a copy of its own, so a backend that changes it changes no program; `sid` is
-    the same in all requests of a stream. The names of images are not known.
+    Each request has a copy of its own, so a backend that changes the copy changes no program; `sid`
+    is the same in all requests of a stream. The names of images are not known.
     """
 
     backend: Any
@@ -136,7 +136,7 @@ def _stop_of(run: Any, node: Node, sampling: Sampling, dtype: str | None) -> Any
     given = run.context.options.stop if operand is None else run.values.operand(operand)
     chat = run.context.capabilities.chat.stop
     if sampling.stop != given + dtype_stops(dtype) + chat:
-        return list(sampling.stop)  # speculation: the request goes past the program's stops
+        return list(sampling.stop)  # speculation: the request generates past the program's stops
     is_text = isinstance(operand, OneText) and not chat
     return given[0] if is_text else [*given, *chat]
 

@@ -1,7 +1,7 @@
 """SGLang's helpers that start, await and end its own server.
 
 The stand-in does not include SGLang's server. If the real package is installed beside sgc, its
-server is started as a process of its own; else starting one is an error that says what to do.
+server runs as a process of its own; else starting a server is an error that says what to do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which files a GGUF model is in, and what they say together: one file, or the parts of a split.
+"""The files of a GGUF model, one file or the parts of a split, and their combined header.
 
 Parts are named by their numbers; the first one has the settings. Imports no library.
 """
@@ -40,12 +40,12 @@ class Gguf:
 
     @property
     def n_bytes(self) -> int:
-        """Of its tensors."""
+        """The bytes of its tensors."""
         return sum(tensor.n_bytes for tensor in self.tensors.values())
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The bytes that each kind of numbers takes; those that are quantized."""
+        """The bytes of tensors of each quantized kind."""
         found: dict[str, int] = {}
         for tensor in self.tensors.values():
             if tensor.kind not in FLOATS:
@@ -55,7 +55,7 @@ class Gguf:
 
     @property
     def dtype(self) -> str:
-        """The numbers that it was written in; bfloat16 for one that is quantized."""
+        """The dtype that it was written in; bfloat16 for a quantized model."""
         kinds = {KINDS[tensor.kind].name for tensor in self.tensors.values()}
         if self.kinds or "BF16" in kinds:
             return "bfloat16"
@@ -105,7 +105,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def read(paths: Sequence[Path]) -> Gguf:
-    """What the files say together; raises `LoadError`. paths: as of `files_of`."""
+    """The combined header of the files; raises `LoadError`. paths: as returned by `files_of`."""
     headers = [read_header(path) for path in paths]
     first = headers[0]
     tensors: dict[str, GgufTensor] = {}

@@ -26,9 +26,9 @@ from sgc.errors import LoadError
 from sgc.runtime.engine.process import child
 
 WALL_LIMIT_S = 300.0
-KEPT = 32  # folders; what was used longest ago goes first
-_VERSION = 1  # another one whenever a folder is written otherwise
-_STALE_S = 3600.0  # an unfinished folder this old is of a process that was killed
+KEPT = 32  # folders; the least recently used is removed first
+_VERSION = 1  # changed whenever folders are written differently
+_STALE_S = 3600.0  # an unfinished folder this old was left by a process that was killed
 _MODULE = "sgc.runtime.engine.model.checkpoints.gguf.unpack"
 _MAX_ANSWER_BYTES = 100_000
 
@@ -62,14 +62,14 @@ def _make(paths: Sequence[Path], cache: Path, target: Path) -> None:
     made.mkdir(mode=0o700)
     try:
         _ask([str(made), *map(str, paths)], paths[0])
-        with contextlib.suppress(OSError):  # another process was as quick
+        with contextlib.suppress(OSError):  # another process has made it meanwhile
             made.rename(target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
 def _ask(arguments: Sequence[str], path: Path) -> None:
-    """Runs the child; raises what it found."""
+    """Runs the child; raises the error that it found."""
     try:
         done = subprocess.run(
             [*child.python_module(_MODULE), *arguments],
@@ -114,7 +114,7 @@ def _cache() -> Path:
 
 
 def _remove_old(cache: Path) -> None:
-    """Room for one more."""
+    """Removes old folders, to make room for one more."""
     with contextlib.suppress(OSError):
         each = [(path.stat().st_mtime, path) for path in cache.iterdir() if path.is_dir()]
         whole = sorted(item for item in each if not item[1].name.startswith("."))

@@ -19,7 +19,7 @@ from sgc.runtime.engine.text.json_files import Json
 EMBEDDING, HEAD = "token_embd.weight", "output.weight"
 FREQUENCIES = "rope_freqs.weight"
 LONG, SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
-# Of these no logit depends here; causal attention is checked apart.
+# No logit depends on these here; causal attention is checked separately.
 _UNUSED = {"vocab_size", "tensor_data_layout", "pooling_type", "rope.scaling.finetuned"}
 _DEFAULT_BASE = 10_000.0
 
@@ -51,7 +51,7 @@ class Keys:
         return self._full(name) in self.values
 
     def says(self, name: str) -> bool:
-        """Whether it is there, and not 0."""
+        """Whether the setting is present and not 0."""
         return bool(self.values.get(self._full(name)))
 
     def word(self, name: str, default: str) -> str:
@@ -236,7 +236,7 @@ def _windows(keys: Keys, config: Json, every: int) -> Json:
 
 
 def _queries_scale(config: Json, n_layers_of_27b: int) -> int:
-    """As llama.cpp knows it: not the head's size in the model of 27B."""
+    """As in llama.cpp: in the model of 27B, the scale is not from the head's size."""
     if config["num_hidden_layers"] == n_layers_of_27b:
         return int(config["hidden_size"] // config["num_attention_heads"])
     return int(config["head_dim"])
@@ -296,8 +296,8 @@ def _yarn(keys: Keys) -> Json:
 
 
 def _with_frequencies(rope: Json, keys: Keys, factors: list[float] | None, config: Json) -> Json:
-    """factors: by which frequencies are divided, as of Llama 3.1: nothing but these are stored of
-    its scaling. longrope divides by lists, here by the same one at any length."""
+    """factors: by which frequencies are divided. Of Llama 3.1's scaling, only these are stored.
+    longrope divides by lists, here by the same one at any length."""
     if factors is None:
         return rope
     if rope["rope_type"] != "default" or len(factors) != config["head_dim"] // 2:

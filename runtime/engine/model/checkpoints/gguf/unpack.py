@@ -1,4 +1,4 @@
-"""Writes what a GGUF file says beside its weights as a model folder: settings, tokenizer, template.
+"""Writes a GGUF file's settings, tokenizer and template, but not its weights, as a model folder.
 Run as a module, it is a child with bounds on time, memory and files, for the file may be anyone's.
 
     start.py … sgc.runtime.engine.model.checkpoints.gguf.unpack FOLDER FILE…
@@ -63,7 +63,7 @@ def main() -> None:
             "error": f"{paths[0]} needs newer packages to be read: {error!s:.300}",
             "hint": "pip install --upgrade 'sgc[gguf]'",
         }
-    except BaseException as error:  # a library that panics, too
+    except BaseException as error:  # also a library's panic
         answer = {
             "error": f"{paths[0]} cannot be used: {type(error).__name__}: {error!s:.500}",
             "hint": "",

@@ -43,7 +43,7 @@ def gguf_of(folder: Path) -> Gguf | None:
 
 
 def told(gguf: Gguf, n_bytes: int, dtype: str) -> str:
-    """What is done to a quantized file, for a warning. n_bytes: that its weights take."""
+    """The warning about a quantized file. n_bytes: the memory of its widened weights."""
     return (
         f"{gguf.path} is quantized ({_quantization(gguf)}): its weights are widened to {dtype}, "
         f"{_size(n_bytes)} in memory for {_size(gguf.n_bytes)} of the file"
@@ -134,13 +134,13 @@ def _array(tensor: GgufTensor) -> _Array:
     if len(data) != tensor.n_bytes:
         raise LoadError(f"{tensor.path} is cut off", hint=AGAIN)
     rows = data.reshape(-1, tensor.shape[-1] // kind.n_numbers * kind.n_bytes)
-    with np.errstate(all="ignore"):  # what is no number, the check at load finds
+    with np.errstate(all="ignore"):  # the check at load finds NaNs
         found: _Array = library.dequantize(rows, library.GGMLQuantizationType(tensor.kind))
     return found.reshape(tensor.shape)
 
 
 def _quantization(gguf: Gguf) -> str:
-    """Its usual name, such as Q4_K_M; else the kind that most bytes are of."""
+    """The quantization's usual name, such as Q4_K_M; else the kind of most bytes."""
     import gguf as library
 
     kinds = gguf.kinds

@@ -61,8 +61,8 @@ class AnthropicBatches:
             return str((await self._batches.create(requests=requests)).id)
 
     async def find(self, key: Key, ids: Collection[str], known: Collection[str]) -> list[str]:
-        """This API takes no names for batches. So: those of that time, of as many requests; the
-        results, once they are there, say which of them has these requests."""
+        """This API takes no names for batches. So: those of that time with as many requests; their
+        results, once there, say which of them has these requests."""
         since = datetime.fromtimestamp(key.since - CLOCKS_APART_S, UTC)
         found, n_seen = [], 0
         with self._api.typed_errors(""):

@@ -29,7 +29,7 @@ class Wanted:
 class Ask:
     """A request on its way. n_tries: batches that it was in; n_refusals: batches that the provider
     had no room for; is_held: whether its ceiling is
-    reserved of the budget; lost_usd: what replies may have cost that were of no use."""
+    reserved of the budget; lost_usd: the possible cost of useless replies."""
 
     id: str
     wanted: Wanted

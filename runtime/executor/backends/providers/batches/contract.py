@@ -1,4 +1,4 @@
-"""What a provider's batch API is to us: data, and the calls that each provider implements."""
+"""The interface of providers' batch APIs: data, and the calls that each provider implements."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """By which a batch is found again at its provider. job: of the job's journal; number: of the
-    batch in it; since: when it was begun, in seconds since 1970; n_requests: in it."""
+    """Identifies a batch at its provider. job: of the job's journal; number: of the batch in the
+    journal; since: when the batch was begun, in seconds since 1970; n_requests: in the batch."""
 
     job: str
     number: int
@@ -30,7 +30,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request of a batch. line: it and its body, as JSON."""
+    """A request of a batch. line: the request with its body, as JSON."""
 
     id: str
     line: bytes
@@ -44,9 +44,9 @@ class Entry:
 class Status:
     """word: the provider's own; n_done: requests that have ended, where that is told.
 
-    rest: what has become of requests without a result. refused: why the provider took none of the
-    batch; lines: why it took none because of some lines, by their numbers from 1; is_full: it
-    has too much queued, and would take it later. results: where they are.
+    rest: how requests without a result ended. refused: why the provider took none of the batch;
+    lines: the reasons for single lines, by their numbers from 1; is_full: the provider's queue is
+    full, and it would take the batch later. results: where the results are.
     """
 
     word: str
@@ -70,7 +70,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a batch says of one request. body: the reply's; error: of one that failed."""
+    """A batch's result for one request. body: of the reply; error: of a request that failed."""
 
     id: str
     end: End
@@ -91,7 +91,7 @@ class BatchApi(Protocol):
     def entry(self, id: str, body: Json) -> Entry: ...
 
     async def upload(self, key: Key, entries: Sequence[Entry]) -> str:
-        """Uploads what `start` names; "" where it sends the requests itself."""
+        """Uploads what `start` names; returns its id, "" if `start` sends the requests itself."""
         ...
 
     async def start(self, key: Key, file: str, entries: Sequence[Entry]) -> str:
@@ -99,14 +99,14 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, key: Key, ids: Collection[str], known: Collection[str]) -> list[str]:
-        """Batches that `start` has made with this key, though nobody heard of it; likeliest first.
+        """Batches that `start` may have made with this key without an answer; likeliest first.
 
         ids: of the batch's requests; known: batches that are another's.
         """
         ...
 
     async def discard(self, key: Key, file: str) -> None:
-        """Removes what was uploaded for a batch that is not to start any more."""
+        """Removes the upload of a batch that will not start."""
         ...
 
     async def look(self, batch: str) -> Status: ...

@@ -1,4 +1,4 @@
-"""Names requests by what they ask, so that a process that goes on finds those of the one before.
+"""Names requests by their content, so that a later process finds those of an earlier one.
 
 Hints to caches are left out: they may differ when a job goes on with fewer rows.
 """

@@ -25,10 +25,10 @@ VERSION = 1
 
 @dataclass(slots=True)
 class Noted:
-    """A batch. ids: of its requests, in their order; left: those whose outcome nobody has taken in
-    this process; file, batch: ids at the provider, "" while unknown. was_over: an earlier process
-    has seen its end. is_doubtful: it may have been made though no answer came. is_read: this
-    process has read its results."""
+    """A batch. ids: of its requests, in order; left: those whose outcome was not taken yet in this
+    process; file, batch: ids at the provider, "" while unknown. was_over: an earlier process has
+    seen its end. is_doubtful: it may have been made although no answer came. is_read: this process
+    has read its results."""
 
     key: Key
     ids: tuple[str, ...]
@@ -54,8 +54,8 @@ class _Read:
 
 
 class Journal:
-    """An open journal. batches: those of which something may still be asked, by number; where: is
-    the batch of each request that may be asked again."""
+    """An open journal. batches: those whose results may still be needed, by number; where: the
+    batch of each request that may be asked again."""
 
     def __init__(self, path: Path, scope: str) -> None:
         """scope: what else replies depend on, such as the server's address.
@@ -117,7 +117,7 @@ class Journal:
         self._append({"kind": "over", "number": noted.number, "word": word})
 
     def dropped(self, noted: Noted, why: str) -> None:
-        """Notes that a batch is not at the provider, or that nothing is asked of it any more."""
+        """Notes that a batch is not at the provider, or is not needed any more."""
         self._append({"kind": "dropped", "number": noted.number, "why": why})
         del self.batches[noted.number]
         for each in noted.left:

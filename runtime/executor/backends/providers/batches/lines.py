@@ -37,10 +37,10 @@ def id_of(line: Any) -> str:
 
 
 class Reader:
-    """What the lines of one batch say, each request once.
+    """The results in the lines of one batch, each request once.
 
-    n_damaged: lines that are no results; n_twice, n_strange: results that came before, or that
-    nobody asked for, and the first of these.
+    n_damaged: lines that are no results; n_twice: repeated results; n_strange: results that were
+    not asked for, with the first of them.
     """
 
     def __init__(self, parse: Callable[[Json], Result], ids: Collection[str]) -> None:
@@ -55,7 +55,7 @@ class Reader:
         self.stranger = ""
 
     def read(self, line: bytes) -> Result | None:
-        """The line's result, if it is one that is new and was asked for."""
+        """The line's result, if it is new and was asked for."""
         try:
             found = json.loads(line)
             result = self._parse(found)
@@ -74,7 +74,7 @@ class Reader:
 
     @property
     def notes(self) -> list[str]:
-        """What was odd."""
+        """Notes on irregular lines."""
         found = []
         if self.n_damaged:
             found.append(f"{self.n_damaged} lines of its results are damaged")

@@ -93,7 +93,7 @@ class Running:
             except (RateLimited, ProviderUnavailable) as error:
                 wait_s = away.wait_s(error, WAIT_S)
             await self._clock.sleep(wait_s)
-        if not self.noted.is_read:  # else requests are unknown whose results were taken before
+        if not self.noted.is_read:  # else requests whose results were taken before would be unknown
             for said in reader.notes:
                 self._note(f"batch {self.noted.number}: {said}")
         self.noted.is_read = True
@@ -106,7 +106,7 @@ class Running:
             return
         if result.end is End.REPLIED:
             if (malformed := ask.take(result.body)) is not None:
-                ask.lost_usd += ask.wanted.ceiling_usd  # it was billed, nobody knows how much
+                ask.lost_usd += ask.wanted.ceiling_usd  # it was billed, by an unknown amount
                 self._retry(ask, malformed)
                 return
             self._n_replies += 1

@@ -1,4 +1,4 @@
-"""Collects requests into batches: a stage is all that rows can ask before they need a reply.
+"""Collects requests into batches: a stage is all that rows can request before they need a reply.
 
 A stage is over when the event loop has nothing left to do and nothing comes back from threads or
 tools, so that every row waits for a reply (`loops/idle.py`). While threads or tools are busy, it
@@ -87,7 +87,7 @@ class Stages:
                 self._around.budget.settle(wanted.ceiling_usd, cost + ask.lost_usd)
 
     def _leave_batch(self, id: str) -> None:
-        """Nobody waits for a request: its row has ended. A later run may ask for its result."""
+        """No row waits for this request any more. A later run may ask for its result."""
         noted = self._around.journal.where.get(id)
         if noted is not None and noted.number in self._running:
             self._running[noted.number][0].asks.pop(id, None)
@@ -104,7 +104,7 @@ class Stages:
         if self._flushing is not None or not (self._waiting or self._ended):
             return False
         if any(running.is_reading for running, _ in self._running.values()):
-            return False  # between two pieces of a batch's results: more rows are about to ask
+            return False  # between two pieces of a batch's results: more requests are about to come
         is_whole = not self._waiting or len(self._waiting) >= self._most
         if is_busy and not is_whole and (wait_s := self._linger_s()) > 0:
             if self._timer is not None:
@@ -115,7 +115,7 @@ class Stages:
         return True
 
     def _woken(self) -> None:
-        """The loop is idle again after this, and looks."""
+        """Called by the timer; the loop becomes idle again after this, and calls `_on_idle`."""
         self._timer = None
 
     def _linger_s(self) -> float:
@@ -123,7 +123,7 @@ class Stages:
         return min(self._last_s + LINGER_S, self._first_s + MAX_LINGER_S) - now_s
 
     def _forget_ended(self) -> None:
-        """All that could run has run: what was taken of a batch's results is in the job's log."""
+        """Forgets ended batches: all that could run has run, so the job's log has their results."""
         ended, self._ended = self._ended, []
         for noted in ended:
             if not noted.left and noted.number in self._around.journal.batches:
@@ -156,7 +156,7 @@ class Stages:
         return is_waiting or (under is not None and ask.id in under[0].asks)
 
     def _attached(self, asks: Sequence[Ask]) -> list[Ask]:
-        """Has the requests wait for batches that have them already; returns the others."""
+        """Makes requests wait for batches that already have them; returns the others."""
         rest = []
         for ask in asks:
             noted = self._around.journal.where.get(ask.id)
@@ -173,7 +173,7 @@ class Stages:
         return rest
 
     def _affordable(self, asks: Sequence[Ask]) -> list[Ask]:
-        """Those for which the budget has room; others wait until a batch has ended, or fail."""
+        """The requests that the budget has room for; others wait for a batch to end, or fail."""
         budget, found = self._around.budget, []
         for ask in asks:
             if ask.is_held or budget.take(ask.wanted.ceiling_usd):
@@ -272,7 +272,7 @@ class Stages:
 
     @property
     def outstanding(self) -> list[str]:
-        """Batches that go on at the provider whatever becomes of this process. For any thread."""
+        """Batches that go on at the provider even if this process ends. For any thread."""
         return [
             each.batch or f"number {each.number}, if it arrived"
             for each in tuple(self._around.journal.batches.values())
@@ -280,8 +280,8 @@ class Stages:
         ]
 
     async def cancel(self, tell: Callable[[str], None]) -> None:
-        """Cancels all batches that go on, and tells each. Raises the first error when all were
-        tried. Those of which nobody knows whether they are there come last: it may take long."""
+        """Cancels all running batches, and reports each. Raises the first error when all were
+        tried. Batches that may not exist come last, since they may take long."""
         tried: set[str] = set()
         failed = await self._cancel_known(tell, tried)
         try:

@@ -1,4 +1,4 @@
-"""Submits batches once each: a batch of which nobody knows whether it was made is looked for.
+"""Submits each batch once: if it is not known whether a batch was made, it is searched for.
 
 Before a batch is submitted, the journal has it. If the process, or the connection, dies before the
 provider's answer is there, the provider's own list of batches says whether it was made.
@@ -52,7 +52,7 @@ class Submitting:
 
     async def _settle(self, noted: Noted) -> None:
         if not await self._find(noted):
-            # What is deleted cannot be submitted any more by a request that is still under way.
+            # A request that is still under way can then no longer submit the deleted file.
             await self._api.discard(noted.key, noted.file)
             if not await self._find(noted):
                 self._journal.dropped(noted, "it was not submitted")
@@ -120,8 +120,8 @@ class Submitting:
         return False
 
     async def _has_our_requests(self, noted: Noted, batch: str) -> bool:
-        """Whether a batch has these requests, which its results say once they are there. One that
-        is not there any more is as good as none."""
+        """Whether a batch has these requests, as its results say once they are there. A batch that
+        is gone counts as one without them."""
         self._note(f"batch {noted.number} may be {batch}: waits for its results, which say so")
         try:
             status = await self._until_over(batch)
@@ -136,8 +136,8 @@ class Submitting:
         return False
 
     async def _until_over(self, batch: str) -> Status:
-        """The status of a batch that has ended. A provider that is away for too long is not waited
-        for again."""
+        """Waits until a batch has ended; returns its status. Does not wait again for a provider
+        that was away for too long."""
         try:
             return await until_over(self._api, batch, self._clock)
         except (RateLimited, ProviderUnavailable, MalformedReply) as error:

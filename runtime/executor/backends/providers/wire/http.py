@@ -37,7 +37,7 @@ def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Whom clients trust, which takes 20 ms to read; httpx takes it from these variables."""
+    """The certificates that clients trust, from httpx's own variables; reading them takes 20 ms."""
     return httpx2.create_ssl_context()
 
 

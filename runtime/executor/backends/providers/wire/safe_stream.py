@@ -10,8 +10,8 @@ from sgc.runtime.executor.backends.stops import first_stop, n_pending_stop_chars
 
 
 class SafeStream:
-    """Passes on text as it arrives, and holds back what may begin a stop string, or repeat white
-    space of the prompt. Shown text is never taken back.
+    """Passes on text as it arrives, and holds back text that may begin a stop string, or repeat
+    white space of the prompt. Shown text is never taken back.
     """
 
     def __init__(self, on_delta: Callable[[str], None], lowered: Lowered) -> None:
