@@ -58,11 +58,11 @@ class ProgramsServicer(object):
     def RunProgram(self, request, context):
         """Texts as they come, if asked for, and then the result. Cancelling it ends the run.
         INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED (retry later), UNAVAILABLE (the engine),
-        DEADLINE_EXCEEDED, and UNKNOWN: the program itself failed. For who sends a call to another
-        server when one fails: with the metadata "sgc-effects: refuse" a program that has effects is not
-        run (FAILED_PRECONDITION), and "sgc-begun: no" comes with an error of a run that has not begun.
-        For retry policies, "grpc-retry-pushback-ms" says when there may be room, and -1 with an error of
-        a run that has begun.
+        DEADLINE_EXCEEDED, and UNKNOWN: the program itself failed. For routers, which send a call to
+        another server when one fails: with the metadata "sgc-effects: refuse" a program that has
+        effects is not run (FAILED_PRECONDITION), and an error of a run that has not begun comes with
+        "sgc-begun: no". For retry policies, "grpc-retry-pushback-ms" says when there may be room; it is
+        -1 for an error of a run that has begun.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -95,7 +95,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"bias": "all"}, "bias 'all': biases that were trained"),
     ({"bias": "lora_only"}, "biases that were trained"),
     ({"lora_bias": True}, "biases of its own"),
-    ({"modules_to_save": ["lm_head"]}, "whole modules that take the place"),
+    ({"modules_to_save": ["lm_head"]}, "whole modules that replace"),
     ({"trainable_token_indices": [3]}, "tokens that were trained"),
     ({"target_parameters": ["experts.gate_up_proj"]}, "such as those of experts"),
     ({"layer_replication": [[0, 2]]}, "stand several times"),
