@@ -693,7 +693,6 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("target", Kind.TEXT, "the block's name"),
             FieldSpec("args", ANYTHING, default=(), is_list=True, consumes=True),
-            _static("bound", Kind.INT, "how often in each run of its loop; 0 is any", default=0),
         ),
         (),
         _ENDS,

@@ -178,7 +178,7 @@ def raised_as(name: str) -> type[ProgramRaised]:
 
 
 class TurnsExceeded(ProgramError):
-    """A loop ran more often than its bound."""
+    """A loop goes on beyond `max_turns` of its function."""
 
 
 class JoinFailed(ProgramError):

@@ -6,7 +6,7 @@ than all their passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from sgc.ir.analysis.dependencies import successors
 from sgc.ir.graph import Block, Graph
@@ -24,26 +24,6 @@ def following_of(blocks: Sequence[Block]) -> Following:
     numbers = {block.name: number for number, block in enumerate(blocks)}
     ends = (successors(block.nodes[-1]) if block.nodes else () for block in blocks)
     return [[numbers[name] for name in names if name in numbers] for names in ends]
-
-
-def back_edges(flow: Following, root: int = 0) -> Iterator[tuple[int, int]]:
-    """The edges that end a turn of a loop: those to a block that dominates the one they leave. Of
-    loops that can be entered at several blocks, all edges between their blocks."""
-    above = dominators(flow, root)
-    kept = [[*each] for each in flow]
-    for block, targets in enumerate(flow):
-        around, each = {block}, block
-        while each in above:
-            each = above[each]
-            around.add(each)
-        for target in around.intersection(targets):
-            kept[block].remove(target)
-            yield block, target
-    for part in parts(kept):
-        inside = {*part} if is_loop(part, kept) else set()
-        yield from (
-            (block, target) for block in inside for target in kept[block] if target in inside
-        )
 
 
 def dominators(flow: Following, root: int = 0) -> dict[int, int]:

@@ -16,7 +16,7 @@ from sgc.ir.analysis.dependencies import jump_args, jump_target, successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, make_node
 from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.facts.flow import is_bound, may_miss
+from sgc.passes.facts.flow import may_miss
 from sgc.passes.rewriting import closed, reached, renamed, with_blocks, with_nodes
 
 
@@ -75,12 +75,7 @@ def _decided(last: Node) -> str | None:
 def _only_jump(block: Block) -> Node | None:
     """The jump, if it is the block's only node."""
     only = block.nodes[0]
-    return only if len(block.nodes) == 1 and _free_target(only) is not None else None
-
-
-def _free_target(last: Node) -> str | None:
-    """The block that a terminator always jumps to, if any."""
-    return None if is_bound(last) else jump_target(last)
+    return only if len(block.nodes) == 1 and jump_target(only) is not None else None
 
 
 def _reached(graph: Graph) -> Graph:
@@ -98,7 +93,7 @@ def _joined(graph: Graph) -> Graph:
     following = {
         block.name: target
         for block in graph.blocks
-        if (target := _free_target(block.nodes[-1])) is not None
+        if (target := jump_target(block.nodes[-1])) is not None
         if n_ways[target] == 1 and target != block.name
     }
     if not following:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sgc.ir.analysis.dependencies import Tree, jump_target, successors
+from sgc.ir.analysis.dependencies import Tree, successors
 from sgc.ir.analysis.flow import Following, dominators, following, is_loop, parts, reached
-from sgc.ir.graph import Block, Graph, Lit, Node
+from sgc.ir.graph import Block, Graph, Node
 
 
 class Regions:
@@ -95,12 +95,7 @@ def _post_dominators(graph: Graph, flow: Following, end: int) -> dict[int, int]:
 def _may_end(block: Block) -> bool:
     """Whether a run can end in a block, also with an error."""
     last = block.nodes[-1]
-    return not successors(last) or is_bound(last) or may_miss(last)
-
-
-def is_bound(last: Node) -> bool:
-    """Whether a terminator is a jump with a bound on how often a run takes it."""
-    return jump_target(last) is not None and last.get("bound") != Lit(0)
+    return not successors(last) or may_miss(last)
 
 
 def may_miss(last: Node) -> bool:

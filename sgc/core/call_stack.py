@@ -16,16 +16,21 @@ from sgc.errors import UsageError
 class _Call:
     """path: its place among the calls. heal: None is the run's default. ahead: tokens that one
     request asks for from providers that bill each request; 0: only those of its own generation.
+    max_turns: of its loops; None is without a bound.
     """
 
     path: str
     heal: bool | None
     ahead: int
+    max_turns: int | None
     n_calls: int = 0  # calls that it has made
 
 
 class CallStack:
-    """Belongs to one thread at a time. heal: the default of the outermost function."""
+    """Belongs to one thread at a time.
+
+    default_heal, default_max_turns: those of the outermost function.
+    """
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -33,15 +38,21 @@ class CallStack:
         self._n_maps: Counter[str] = Counter()  # by the path of the function that maps
         self._thread = threading.get_ident()
         self.default_heal: bool | None = None
+        self.default_max_turns: int | None = None
 
     @contextmanager
     def call(
-        self, name: str, heal: bool | None = None, path: str = "", ahead: int = 0
+        self,
+        name: str,
+        heal: bool | None = None,
+        path: str = "",
+        ahead: int = 0,
+        max_turns: int | None = None,
     ) -> Iterator[str]:
         """Enters a call of a function; yields its path, from which seeds are derived.
 
-        heal: None inherits the caller's. path: of a mapped call, which is not in the caller's
-        count.
+        heal, max_turns: None inherits the caller's. path: of a mapped call, which is not in
+        the caller's count.
         """
         self.refuse_other_threads(name)
         if not path and not self._calls:
@@ -50,7 +61,9 @@ class CallStack:
             caller = self._calls[-1]
             path = f"{caller.path}/{name}.{caller.n_calls}"
             caller.n_calls += 1
-        self._calls.append(_Call(path, self.heal if heal is None else heal, ahead))
+        heal = self.heal if heal is None else heal
+        turns = self.max_turns if max_turns is None else max_turns
+        self._calls.append(_Call(path, heal, ahead, turns))
         try:
             yield path
         finally:
@@ -60,6 +73,11 @@ class CallStack:
     def heal(self) -> bool | None:
         """Whether the running function's generations heal; None is the run's default."""
         return self._calls[-1].heal if self._calls else self.default_heal
+
+    @property
+    def max_turns(self) -> int | None:
+        """How many turns a loop of the running function may take; None is without a bound."""
+        return self._calls[-1].max_turns if self._calls else self.default_max_turns
 
     @property
     def ahead(self) -> int:

@@ -222,8 +222,13 @@ class Session(Building):
         if self.overlays is None:
             return python
         with _rebuilding:
-            rebuilt: Callable[..., Any] = self.overlays.rebuild(python)
+            rebuilt: Callable[..., Any] = self.overlays.rebuild(python, self.is_counted)
         return rebuilt
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the turns of the running function's loops are counted."""
+        return self.stack.max_turns is not None
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
         """The callable that runs a user's function that the program calls."""

@@ -31,7 +31,7 @@ def call(
     path: of a mapped call; after: what must be there before it begins.
     """
     ahead = function.num_api_spec_tokens or 0
-    with session.stack.call(function.name, function.heal, path, ahead) as path:
+    with session.stack.call(function.name, function.heal, path, ahead, function.max_turns) as path:
         fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
         if after:
             fields["after"] = after

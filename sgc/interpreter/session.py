@@ -106,9 +106,11 @@ class EagerSession(Session):
         self.instance.tools.allow([tool])
 
     def body(self, python: FunctionType) -> Callable[..., Any]:
-        for text in own_texts(python):
-            self._own[id(text)] = text
-        return super().body(python)
+        is_counted = self.is_counted and self.overlays is None
+        body: Any = _counted(python) if is_counted else super().body(python)
+        for each in {python, body}:
+            self._own |= {id(text): text for text in own_texts(each)}
+        return body
 
     def is_caught(self) -> bool:
         from sgc.tracing.code.handlers import is_caught
@@ -138,6 +140,7 @@ class EagerSession(Session):
         part = EagerSession(instance.context.program, instance, self.loop, self._map_with)
         part.depth, part.helpers = self.depth + 1, self.helpers
         part.stack.default_heal = self.stack.heal
+        part.stack.default_max_turns = self.stack.max_turns
         part._values, part._drawn = list(self._values), set(self._drawn)
         part._own, part._given = dict(self._own), dict(self._given)
         return part
@@ -366,3 +369,18 @@ class EagerSession(Session):
             at = end
         parts.append((True, Lit(text[at:])))
         return [part for part in parts if part[1] != Lit("")]
+
+
+def _counted(python: FunctionType) -> FunctionType:
+    """A program's function that counts the turns of its loops, for `max_turns`."""
+    from sgc.tracing.convert.source import NoSource, counted
+
+    try:
+        return counted(python)
+    except NoSource as error:
+        raise UsageError(
+            f"{python.__name__} has max_turns, and its loops cannot be read: {error}",
+            where=f"{os.path.basename(python.__code__.co_filename)}:"
+            f"{python.__code__.co_firstlineno}",
+            hint="write it into a file and import that, or loop over sgc.turns(n)",
+        ) from error

@@ -1,4 +1,4 @@
-"""Loops with a bounded number of turns, which compile to a loop whatever the number is."""
+"""Bounds on the turns of loops: `sgc.turns`, and `max_turns` of a function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from sgc.core.places import here
 from sgc.core.session import current_session
-from sgc.errors import UsageError
+from sgc.errors import TurnsExceeded, UsageError
 
 
 class turns:
@@ -29,3 +29,16 @@ class turns:
 
     def __repr__(self) -> str:
         return f"sgc.turns({self._n!r})"
+
+
+def turn(n: Any) -> Any:
+    """Counts one more turn of a loop in which `max_turns` allows some; converted code calls it
+    first in each turn. n: the turns before. Raises TurnsExceeded."""
+    session = current_session()
+    most = None if session is None else session.stack.max_turns
+    if most is None:  # a function made in the program, which runs without it
+        return n
+    n = n + 1
+    if n < most + 1:
+        return n
+    raise TurnsExceeded(f"a loop goes on beyond max_turns={most}", where=here())

@@ -53,7 +53,10 @@ def function(
         full_graph: a call that cannot be compiled is an error.
         heal: the default of its generations (see `gen`); None is that of the calling program, else
             the run's.
-        max_turns: the bound of a compiled run on loops whose end depends on generated text.
+        max_turns: how many turns a loop may take each time that it is entered, if it is a `while`,
+            or a `for` over `itertools.count`, `cycle` or `iter(f, end)`, and uses a stream; the
+            next turn raises TurnsExceeded. It holds for the function's own text, and for functions
+            that it calls and that have none.
         allow_ambient: reads of clocks, random numbers, the environment and files do not prevent
             compiling: their values become part of the program.
         num_api_spec_tokens: tokens to speculate with on provider APIs.

@@ -144,22 +144,8 @@ def piece_advice(graph: Graph) -> Iterator[Finding]:
         yield Finding(node.loc, f"{shown_piece(node)} runs in Python", advice)
 
 
-def bound_advice(graph: Graph) -> Iterator[Finding]:
-    """Loops with a bound on their turns that only compiled runs have."""
-    for node in graph.nodes():
-        bound = node.get("bound") if node.op == "jump" else None
-        if isinstance(bound, Lit) and bound.value:
-            yield Finding(
-                node.loc,
-                f"compiled, this loop ends with TurnsExceeded after {bound.value} turns; "
-                "interpreted it has no such bound",
-                "loop over sgc.turns(n) if both should have it",
-            )
-
-
 ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
     border_advice,
     left_advice,
     piece_advice,
-    bound_advice,
 )

@@ -93,7 +93,6 @@ class TraceSession(Deciding):
         self.in_place: InPlace | None = None  # the functions converted in place
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
-        self.max_turns: int | None = None
         self.held = Holdings()
         self.copies: set[str] = set()
         self.new: set[str] = set()

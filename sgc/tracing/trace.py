@@ -255,9 +255,8 @@ class Trace:
             if exploration.takes_first:
                 raise self._left
             report.deopt = self._left.message
-        if not self._max_turns:  # else a run ends with TurnsExceeded
-            refuse_endless(exploration.entry, self.function)
-        blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
+        refuse_endless(exploration.entry, self.function)
+        blocks = assemble(exploration.entry, exploration.namer, first.callers)
         return self._graph(first, blocks)
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
@@ -305,7 +304,8 @@ class Trace:
         session.note(self._bound)
         session.callees, session.gathers = self.callees, self.gathers
         session.in_place, session.sizes = self.in_place, self.sizes
-        session.stack.default_heal, session.max_turns = self._heal, self._max_turns
+        session.stack.default_heal = self._heal
+        session.stack.default_max_turns = self._max_turns
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:
             session.namer.take(parameter.name)

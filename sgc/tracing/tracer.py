@@ -165,12 +165,12 @@ class _Tracing:
 def _found(
     trace: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
 ) -> Graph:
-    """The graph of a program. If some of it cannot be in it, or takes long to find, `alive` traces
-    the program with live objects, and that is taken if all of it is in it.
+    """The graph of a program. If some of it cannot be in it, takes long to find, or would take long
+    to run, `alive` traces the program with live objects, and that is taken if all of it is in it.
     """
     trace.steps.most = None if alive is None else WORK_ALONE
     found = _tried(trace, budget, is_full, report)
-    is_part = isinstance(found, TraceError) or bool(report.deopt)
+    is_part = isinstance(found, TraceError) or bool(report.deopt) or trace.sites.spells
     live = None if alive is None or not is_part else _of_live_or_none(alive, budget, report)
     if live is not None:
         return live

@@ -35,7 +35,7 @@ def test_random_graphs_round_trip_with_their_facts(seeds: range) -> None:
         assert sgir.to_bytes(again) == data
 
 
-DIGEST = "da291ed5c3b4f25ac4848a358b6d26edd6658c65e4463008686595aa4dbf482f"
+DIGEST = "0816b462854662b3bfe8b9a530e4fc56ed316d5025d6e10d5381fa286fe53138"
 
 
 def test_bytes_do_not_depend_on_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

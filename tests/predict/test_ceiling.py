@@ -162,10 +162,16 @@ def test_a_program_that_fails_has_asked_before() -> None:
     graph = parse("""sgir 1
 program @p() {
   %s = stream "p"
-  jump "b" args=[%s]
-^b(%t: stream):
+  jump "b" args=[%s, 1]
+^b(%t: stream, %i: int):
   %a, %y = gen %t max_tokens=2
-  jump "b" args=[%a] bound=2
+  %j: int = compute "add" [%i, 1]
+  %l: bool = compute "lt" [%j, 4]
+  branch %l then="again" orelse="over"
+^again:
+  jump "b" args=[%a, %j]
+^over:
+  fail "TurnsExceeded" "a loop goes on beyond max_turns=3"
 }
 """)
     asking = EngineAsking(CAPABILITIES, n_first=0)

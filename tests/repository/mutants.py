@@ -62,7 +62,6 @@ PASSES = (
     ),
     *_of(
         "passes/facts/flow.py", f"{GOLDEN} tests/passes/hints/test_start_early.py",
-        ("or is_bound(last) or", "or"),
         ("or may_miss(last)", ""),
         ("block not in self._loops and above not in self._loops", "True"),
     ),
@@ -86,7 +85,6 @@ PASSES = (
     *_of(
         "passes/exact/fold_flow.py", GOLDEN,
         ("or may_miss(last):", "or False:"),
-        ("return None if is_bound(last) else jump_target(last)", "return jump_target(last)"),
         ("if not is_sure or not arms", "if not arms"),
     ),
     *_of(
@@ -224,10 +222,8 @@ TRACING = (
     *_of(
         "sgc/tracing/checking/check.py",
         "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
-        ("isinstance(compiled, TurnsExceeded) or (are_ended", "(are_ended"),
-        ("isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)",
-         "isinstance(compiled, TurnsExceeded)"),
-        ("if is_ended or is_too_long:", "if is_ended:"),
+        ("(are_ended and is_one_by_one) or is_too_long:", "(are_ended and is_one_by_one):"),
+        ("(are_ended and is_one_by_one) or is_too_long:", "is_too_long:"),
     ),
     *_of(
         "sgc/tracing/checking/comparing.py",
@@ -296,7 +292,6 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/paths/assemble.py", TRACED,
-        ("if not self._max_turns:", "if True:"),
         ("given = name if end.mapped is None else end.mapped.get(name, name)", "given = name"),
         ("if isinstance(value, str) and value in by_name and value not in kept:", "if False:"),
     ),

@@ -69,18 +69,21 @@ def exits(n: int = 350) -> str:
 @family
 def loops(n: int = 250) -> str:
     """Nested loops, with a generation in the innermost."""
-    lines = [TEST, 'jump "b0"']
+    lines = [TEST, 'jump "b0" args=[0]']
     for i in range(n):
-        lines += [f"^b{i}:", f'branch %t then="b{i + 1}" orelse="c{i}"']
+        lines += [f"^b{i}(%i{i}: int):", f'branch %t then="e{i}" orelse="c{i}"', f"^e{i}:"]
+        lines += [f'jump "b{i + 1}"' + (" args=[0]" if i + 1 < n else "")]
     lines += [f"^b{n}:", '%s = stream "p"', "%r, %g = gen %s max_tokens=4"]
     lines += [f'jump "c{n - 1}"']
     for i in reversed(range(n)):
         after = f"d{i - 1}" if i else "end"
         lines += [
             f"^c{i}:",
-            f'branch %t then="k{i}" orelse="d{i}"',
+            f'%j{i}: int = compute "add" [%i{i}, 1]',
+            f'%l{i}: bool = compute "lt" [%j{i}, 4]',
+            f'branch %l{i} then="k{i}" orelse="d{i}"',
             f"^k{i}:",
-            f'jump "b{i}" bound=3',
+            f'jump "b{i}" args=[%j{i}]',
         ]
         lines += [f"^d{i}:", f'jump "c{i - 1}"' if i else f'jump "{after}"']
     return _program([*lines, "^end:", "return none"])
@@ -95,7 +98,7 @@ def one_loop(n: int = 400) -> str:
         if i:
             lines += [f'%u{i} = const %s{i - 1} "a"']
         lines += [f'jump "b{i + 1}"']
-    lines += [f"^b{n}:", 'branch %t then="back" orelse="end"', "^back:", 'jump "b0" bound=9']
+    lines += [f"^b{n}:", 'branch %t then="back" orelse="end"', "^back:", 'jump "b0"']
     return _program([*lines, "^end:", "return none"])
 
 

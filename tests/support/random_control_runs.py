@@ -75,7 +75,7 @@ class Tally:
     n_unmerged: int = 0  # the verifier refused the merged paths
     n_untraced: Counter[str] = field(default_factory=Counter)
     n_runs: int = 0
-    n_bounded: int = 0  # compiled runs that ended at max_turns
+    n_bounded: int = 0  # compiled runs that ended at max_turns, as the interpreted ones do
     n_refused: int = 0  # compiled runs that ended in saying that they cannot go on
     n_errors: Counter[str] = field(default_factory=Counter)
     drawn: Counter[str] = field(default_factory=Counter)  # watched constructs
@@ -246,9 +246,9 @@ def _difference(made: Made, module: types.ModuleType, graph: Graph, tally: Tally
         tally.n_runs += 1
         for level, program in enumerate(programs):
             found = compiled(module, program, case)
-            tally.n_bounded += found.is_bounded
+            tally.n_bounded += found.found == TurnsExceeded.__name__
             tally.n_refused += found.is_refused
-            if not agree(run, found, made.max_turns):
+            if not agree(run, found):
                 return f"{case.name} at -O{level}: {told(run.shown, found.shown)}"
     reached = n_reached(made.source(), counts)
     tally.n_arms += reached[0]
@@ -326,9 +326,9 @@ class Run:
         return bool(self.found == "Endless")
 
     @property
-    def is_bounded(self) -> bool:
-        """Whether it ended at a bound that only compiled runs have."""
-        return self.found in (TurnsExceeded.__name__, LimitExceeded.__name__)
+    def is_limited(self) -> bool:
+        """Whether it ended at a limit that only compiled runs have."""
+        return self.found == LimitExceeded.__name__
 
     @property
     def is_refused(self) -> bool:
@@ -366,7 +366,7 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
     return Run(found, log, asked, is_mapped=module.IS_MAPPED)
 
 
-def agree(wanted: Run, found: Run, max_turns: int) -> bool:
+def agree(wanted: Run, found: Run) -> bool:
     """Whether a compiled run agrees with an interpreted one. Tool calls are compared only without
     errors, which cancel what is in flight.
     """
@@ -375,12 +375,9 @@ def agree(wanted: Run, found: Run, max_turns: int) -> bool:
         return True
     if "SgcError" in (one, two):  # ended by too many requests: another error may come first
         return isinstance(one, str) and isinstance(two, str)
-    if found.is_bounded:  # an interpreted loop has no bound, and makes these requests and more
-        is_due = two == LimitExceeded.__name__ or wanted.is_mapped or (
-            max(wanted.counts.values()) > max_turns
-        )  # fmt: skip
+    if found.is_limited:  # an interpreted run has no such limit: it makes these requests and more
         logs = Counter(wanted.log), Counter(found.log)
-        return is_due and found.asked <= wanted.asked and logs[1] <= logs[0]
+        return found.asked <= wanted.asked and logs[1] <= logs[0]
     return same((one, wanted.log), (two, found.log))
 
 

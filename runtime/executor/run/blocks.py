@@ -21,7 +21,7 @@ from sgc.errors import (
     TurnsExceeded,
     raised_as,
 )
-from sgc.ir.analysis.dependencies import jump_target, successors
+from sgc.ir.analysis.dependencies import successors
 from sgc.ir.analysis.host_calls import is_early
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref, Value, operand_refs
 from sgc.runtime.executor.functions.once import made_once
@@ -95,8 +95,8 @@ class Flow:
         return found
 
     def ahead(self, name: str, names: Names) -> list[Ahead]:
-        """The block itself and those that surely follow it; none if no tool in them may be called
-        early."""
+        """The block itself and those that follow it, unless the run fails; none if no tool in them
+        may be called early."""
         found: list[Ahead] = []
         names = dict(names)  # a value may have the name that another one gets in these blocks
         for shape in self._chain(name):
@@ -111,10 +111,16 @@ class Flow:
             following: str | None = name
             while following is not None and following not in chain and len(chain) < MAX_AHEAD:
                 shape = chain[following] = self.blocks[following]
-                following = jump_target(shape.block.nodes[-1])
+                following = self._following(shape.block.nodes[-1])
             is_any = any(is_early(node) for shape in chain.values() for node in shape.block.nodes)
             self._chains[name] = tuple(chain.values()) if is_any else ()
         return self._chains[name]
+
+    def _following(self, last: Node) -> str | None:
+        """The block that follows, unless the run fails; None if several may."""
+        blocks = {name: self.blocks[name].block for name in successors(last)}
+        names = [name for name, block in blocks.items() if block.nodes[0].op != "fail"]
+        return names[0] if len(names) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +236,6 @@ async def walk(run: Walked, flow: Flow) -> None:
 async def _walk(run: Walked, flow: Flow) -> None:
     names: dict[str, Ref] = {}
     turns: Counter[str] = Counter()
-    taken = _Taken()
     shape, before, on_block = flow.blocks[flow.entry], "", run.context.on_block
     for number in range(MAX_BLOCKS):
         if on_block is not None:
@@ -250,13 +255,11 @@ async def _walk(run: Walked, flow: Flow) -> None:
         if number % YIELD_EVERY == YIELD_EVERY - 1:
             await asyncio.sleep(0)
         if last.op == "jump":
-            taken.check(run, shape.block.nodes[-1])
             shape = flow.blocks[last.text("target")]
             _bind(run, shape, last, names, turns[shape.block.name])
         else:
             is_foreseen = run.context.options.early_tools and _foresee(run, flow, last, names)
             shape = flow.blocks[await _decided(run, last)]
-            taken.enter(shape.block.name)
             if is_foreseen:
                 run.decided(shape.block.name)
     raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
@@ -278,32 +281,6 @@ def _foresee(run: Walked, flow: Flow, last: Node, names: Names) -> bool:
     return bool(calling)
 
 
-class _Taken:
-    """How often a run has taken each bounded jump since it last entered the loop, which may happen
-    again in each turn of an outer loop."""
-
-    def __init__(self) -> None:
-        self._by_block: dict[str, Counter[int]] = {}  # jumps at a loop's beginning
-
-    def enter(self, name: str) -> None:
-        self._by_block.pop(name, None)
-
-    def check(self, run: Walked, jump: Node) -> None:
-        """Notes that a jump is taken. Raises TurnsExceeded."""
-        bound, name = run.field(jump, "bound"), jump.text("target")
-        if not bound:
-            self.enter(name)
-            return
-        taken = self._by_block.setdefault(name, Counter())
-        taken[id(jump)] += 1
-        if taken[id(jump)] > bound:
-            raise TurnsExceeded(
-                f"a loop ran more than {bound} times, its bound",
-                where=str(jump.loc or ""),
-                hint="raise max_turns of its @sgc.function, or end the loop earlier",
-            )
-
-
 def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: int) -> None:
     """Binds the parameters to the arguments of the jump."""
     args = jump.get("args")
@@ -320,7 +297,9 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, Ref], turn: i
 
 
 # Errors of the language that programs cause by invalid values.
-_OF_LANGUAGE = {each.__name__: each for each in (AppendError, ArgumentError, ForkError)}
+_OF_LANGUAGE = {
+    each.__name__: each for each in (AppendError, ArgumentError, ForkError, TurnsExceeded)
+}
 
 
 async def _decided(run: Walked, last: Node) -> str:

@@ -198,9 +198,6 @@ class _Walk:
         for counter in counters:
             if isinstance(counter.limit, Lit) and (n_turns := self._counted(counter, entries)):
                 return counter.block, n_turns
-        jump = self._flow.bounded_jump(part)
-        if jump is not None:
-            return jump[0], jump[1] + 1
         for counter in counters:
             if n_turns := self._counted(counter, entries):
                 return counter.block, n_turns

@@ -121,15 +121,6 @@ class Flow:
             found[part] = min(n_after, MAX_PATHS)
         return found[condensed.graph["mapping"][0]]
 
-    def bounded_jump(self, part: set[int]) -> tuple[int, int] | None:
-        """A block of a loop whose jump has a bound, and the bound."""
-        for number in sorted(part):
-            last = self.graph.blocks[number].nodes[-1]
-            bound = last.get("bound") if last.op == "jump" else None
-            if isinstance(bound, Lit) and isinstance(bound.value, int) and bound.value:
-                return number, bound.value
-        return None
-
     def counters(self, part: set[int]) -> Sequence[Counter]:
         """The counters of a loop."""
         key = frozenset(part)

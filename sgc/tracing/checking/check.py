@@ -23,7 +23,6 @@ from sgc.errors import (
     ProgramRaised,
     SgcError,
     TraceError,
-    TurnsExceeded,
 )
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.analysis.host_calls import pieces_in_python
@@ -107,13 +106,17 @@ def _check(
     deadline: Deadline,
 ) -> None:
     n_asked, given, is_one_by_one = 0, Arguments(graph), _asks_one_by_one(graph)
+    is_slow = False  # compiled, on long texts
     own = _own_texts(function)
     search = Search(graph, given, own)
     for number, trial in enumerate(_trials(graph, given, own, search)):
         if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
             return
         arguments, walk = trial.arguments, Walk()
+        if is_slow and has_long(arguments.values()):
+            continue
         backends = _Recorded(trial, walk.asked), _Recorded(trial)
+        compiled: RunResult | SgcError | None = None
         try:
             with deadline.run():
                 compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop, walk)
@@ -127,13 +130,14 @@ def _check(
                     in_python, loop,
                 )  # fmt: skip
         except Overdue as overdue:
+            if compiled is None and has_long(arguments.values()):
+                is_slow = True
+                continue
             raise _endless(function, arguments, overdue) from None
         n_asked += backends[1].asked.total()
         is_too_long = isinstance(compiled, LimitExceeded) and has_long(arguments.values())
         are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
-        is_ended = isinstance(compiled, TurnsExceeded) or (are_ended and is_one_by_one)
-        if is_ended or is_too_long:
-            # Interpreted, it has no bound, or the same: it makes the same requests.
+        if (are_ended and is_one_by_one) or is_too_long:
             assert isinstance(compiled, SgcError)
             compare_asked(function, compiled, *(each.asked for each in backends))
         else:
@@ -166,6 +170,8 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
     except TraceError:
         raise
     except SgcError as error:
+        if isinstance(error.__cause__, Overdue):
+            raise error.__cause__ from None
         forget_frames(error)  # they hold what the run held, which would be garbage in cycles
         return error
 

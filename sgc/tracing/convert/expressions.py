@@ -40,6 +40,7 @@ from sgc.tracing.convert.loops.comprehensions import with_loops
 from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
+from sgc.tracing.convert.loops.turns import endless, with_turns
 from sgc.tracing.convert.loops.while_tests import with_while_tests
 from sgc.tracing.convert.managers import is_own, with_managers
 from sgc.tracing.convert.matches import with_matches
@@ -67,11 +68,12 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     """Rewrites the expressions of a module, or of a part of it, in place; its `pieces` become
     nodes. names: the whole module's.
     """
+    loops = endless(tree) if pieces.are_counted else []
     if pieces.are_all:
-        return with_pieces(tree, pieces)
+        return with_turns(with_pieces(tree, pieces), loops)
     if pieces.live:
         tree = with_live(tree, pieces.live)
-    tree = with_while_tests(tree)
+    tree = with_while_tests(with_turns(tree, loops))
     is_live = bool(pieces.live)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces), is_live), names)
     flat = with_flat(with_named_generators(mapped, names), names)

@@ -33,14 +33,14 @@ from sgc.tracing.convert.live_forms import (
     is_looked_up_first,
     is_of_map,
     is_plain,
-    is_read,
     is_word,
+    may_ask,
     streams_of,
     variables_bound,
 )
 from sgc.tracing.convert.loops.looping import placed
 from sgc.tracing.pieces.live import key_of, live_piece, nodes_of
-from sgc.tracing.pieces.names import free_names, names_of
+from sgc.tracing.pieces.names import free_names
 from sgc.tracing.pieces.piece import Piece
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.Assert)
@@ -123,15 +123,7 @@ class _Function:
         return None if own is None else live_piece(own, self._whole, self._filename)
 
     def _may_ask(self, node: ast.AST) -> bool:
-        """Whether a part uses a stream otherwise than to read a variable of it, or asks."""
-        used = names_of([node]).reads & self._asks
-        if used:
-            parts = [*ast.walk(node)]
-            read = {id(each.value) for each in parts if is_read(each)}  # type: ignore[attr-defined]
-            named = (each for each in parts if isinstance(each, ast.Name) and each.id in used)
-            if any(id(each) not in read for each in named):
-                return True
-        return any(map(is_word, ast.walk(node)))
+        return may_ask(node, self._asks)
 
     # -- what is inside of a statement --------------------------------------------------------
 

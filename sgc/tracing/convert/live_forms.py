@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterable
 
 from sgc.tracing.pieces.live import OF_PYTHON
-from sgc.tracing.pieces.names import bound_by
+from sgc.tracing.pieces.names import bound_by, names_of
 
 # What tells that a variable is a stream.
 _OF_STREAMS = frozenset({
@@ -65,6 +65,18 @@ def is_word(node: ast.AST) -> bool:
     if name == "map" and not isinstance(function, ast.Attribute):
         return False  # Python's own
     return name in _WORDS
+
+
+def may_ask(node: ast.AST, streams: frozenset[str]) -> bool:
+    """Whether a part uses a stream otherwise than to read a variable of it, or asks."""
+    used = names_of([node]).reads & streams
+    if used:
+        parts = [*ast.walk(node)]
+        read = {id(each.value) for each in parts if is_read(each)}  # type: ignore[attr-defined]
+        named = (each for each in parts if isinstance(each, ast.Name) and each.id in used)
+        if any(id(each) not in read for each in named):
+            return True
+    return any(map(is_word, ast.walk(node)))
 
 
 def streams_of(function: ast.FunctionDef) -> frozenset[str]:

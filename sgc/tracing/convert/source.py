@@ -11,16 +11,19 @@ from __future__ import annotations
 import __future__
 
 import ast
+import builtins
 import io
 import linecache
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from sgc.core.watching import unhooked, unwatched
+from sgc.lang.turns import turn
+from sgc.tracing.code.operator_names import TURN
 from sgc.tracing.code.trees import CONVERTED
 from sgc.tracing.convert.expressions import convert
 from sgc.tracing.convert.loops.mapped import is_added
@@ -31,6 +34,7 @@ MAX_KEPT = 1 << 16
 _kept: dict[
     tuple[int, Pieces], tuple[CodeType, CodeType]
 ] = {}  # by id, as comparing codes is slower
+_counting: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of `counted` code, with its origin
 MAX_FILES = 256
 _sources: dict[str, tuple[list[str], str]] = {}  # a file's lines, and its text
 
@@ -51,6 +55,8 @@ def converted(
     names: the globals of its module, whose loader may have the source; pieces: those of its file
     that become code in the graph. Raises NoSource.
     """
+    held, origin = _counting.get(id(code), (code, code))
+    code = origin if held is code else code
     kept = _kept.get((id(code), pieces))
     if kept is not None and kept[0] is code:
         return kept[1]
@@ -62,6 +68,31 @@ def converted(
         _kept.clear()
     _kept[id(code), pieces] = code, found
     return found
+
+
+def counted(function: FunctionType) -> FunctionType:
+    """A function that counts the turns of its loops, for `max_turns`; and the function that it
+    wraps, if it is a decorator's. Raises NoSource."""
+    vars(builtins)[TURN] = turn  # the modules' own globals must not change
+    pieces = Pieces(are_all=True, are_counted=True)
+    code = converted(function.__code__, function.__globals__, pieces)
+    if len(_counting) >= MAX_KEPT:
+        _counting.clear()
+    _counting[id(code)] = code, function.__code__
+    wrapped = getattr(function, "__wrapped__", None)
+    cells = [_counted_in(cell, wrapped) for cell in function.__closure__ or ()]
+    copy = FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, tuple(cells) or None
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__dict__, copy.__annotations__ = function.__dict__, function.__annotations__
+    return copy
+
+
+def _counted_in(cell: CellType, wrapped: Any) -> CellType:
+    """The cell of a closure; if it holds the wrapped function, one that counts."""
+    held = [cell] == [CellType(wrapped)]  # an empty cell is equal to no other
+    return CellType(counted(wrapped)) if held and isinstance(wrapped, FunctionType) else cell
 
 
 def _source(filename: str, names: dict[str, Any] | None) -> str:
@@ -186,8 +217,14 @@ def _codes(file: _File, part: _Part, pieces: Pieces) -> Mapping[CodeType, CodeTy
     tree = convert(ast.parse(text), file.names, pieces)
     made = compile(tree, file.name, "exec", file.flags, dont_inherit=True)
     codes = dict(_pairs(part.codes, _inside(made)))
-    _note(codes.values())
+    if not _is_plain(pieces):
+        _note(codes.values())
     return codes
+
+
+def _is_plain(pieces: Pieces) -> bool:
+    """Whether code with these pieces is the program's own that only counts turns."""
+    return pieces.are_all and pieces.are_counted and not pieces.in_python
 
 
 def _note(codes: Iterable[CodeType]) -> None:
@@ -217,7 +254,8 @@ def _with_sets_of(code: CodeType, made: CodeType) -> CodeType:
                 is_set = type(each) is frozenset
                 constants.append(sets.get(_set_key(each), each) if is_set else each)
         found = made.replace(co_consts=tuple(constants))
-        _note([found])
+        if CONVERTED.get(id(made)) is made:
+            _note([found])
         return found
 
     return with_sets(made)

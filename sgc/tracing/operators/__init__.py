@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sgc.lang.turns import turn
 from sgc.tracing.code.operator_names import (
     ALWAYS,
     AS_DICT,
@@ -50,6 +51,7 @@ from sgc.tracing.code.operator_names import (
     SLICE,
     SPREAD,
     TEXT,
+    TURN,
     UNCACHED,
     UNCHANGED,
     WHOLE,
@@ -128,4 +130,5 @@ OPERATORS: dict[str, Any] = {
     CACHED: cached,
     UNCACHED: uncached,
     SHOWN: shown,
+    TURN: turn,
 }

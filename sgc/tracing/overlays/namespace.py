@@ -15,6 +15,7 @@ import os
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import sgc.tracing.overlays.itertools  # noqa: F401 (registers what it knows)
@@ -58,16 +59,16 @@ class Overlays:
         ambient = current_ambient()
         self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
 
-    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+    def rebuild(self, function: types.FunctionType, is_counted: bool = False) -> types.FunctionType:
         """A copy of a function that runs over an overlay; a write of a global in it stops the
-        trace."""
+        trace. is_counted: the copy counts the turns of its loops, for `max_turns`."""
         key = id(function.__globals__)
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
                 function.__globals__, self._is_silent, self._is_converting, self._ambient,
                 self._sites, self._watched,
             )  # fmt: skip
-        rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
+        rebuilt: types.FunctionType = self._by_globals[key].rebuild(function, is_counted)
         return rebuilt
 
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
@@ -151,7 +152,7 @@ class _Overlay:
         self._is_converting = is_converting
         self._ambient = ambient
         self._globals: dict[str, Any] = {}
-        self._rebuilt: dict[int, Any] = {}
+        self._rebuilt: dict[tuple[int, bool], Any] = {}
         self._keep: list[Any] = []  # ids are unique only among living objects
         self._codes: list[types.CodeType] = []
         self.copies: list[tuple[str, Any, str]] = []  # name, copied data, its text before
@@ -175,10 +176,10 @@ class _Overlay:
     def _is_ours(self, value: Any) -> bool:
         return isinstance(value, types.FunctionType) and value.__globals__ is self.original
 
-    def rebuild(self, function: types.FunctionType) -> Any:
+    def rebuild(self, function: types.FunctionType, is_counted: bool) -> Any:
         """The function with the overlay's globals; functions that it may call, and those in its
         closure, are rebuilt too."""
-        rebuilt = self._rebuild(function)
+        rebuilt = self._rebuild(function, is_counted)
         while self._met:
             code = self._met.pop().__code__
             self._watched.add_imported(code, str(self.original.get("__package__") or ""))
@@ -205,9 +206,10 @@ class _Overlay:
         """The original code of the functions that run over the overlay."""
         return self._codes
 
-    def _rebuild(self, function: types.FunctionType) -> Any:
-        if id(function) in self._rebuilt:
-            return self._rebuilt[id(function)]
+    def _rebuild(self, function: types.FunctionType, is_counted: bool = False) -> Any:
+        key = id(function), is_counted
+        if key in self._rebuilt:
+            return self._rebuilt[key]
         writes = _first_outside_write(function.__code__)
         if writes is not None:
             # Refused only if it is called: a module may have such helpers that no program uses.
@@ -215,8 +217,8 @@ class _Overlay:
         try:
             code = own_code(function)
             pieces = self._sites.places(code.co_filename, are_all=not self._is_converting)
-            if self._is_converting or pieces.in_python:
-                code = converted(code, self.original, pieces)
+            if self._is_converting or pieces.in_python or is_counted:
+                code = converted(code, self.original, replace(pieces, are_counted=is_counted))
         except NoSource as error:
             return _refused(
                 function,
@@ -234,31 +236,34 @@ class _Overlay:
         copy.__dict__ = function.__dict__  # the same: another module may read what this one sets
         self._watched.add(function.__name__, function)
         self._watched.add_defaults(function)
-        self._rebuilt[id(function)] = copy
+        self._rebuilt[key] = copy
         self._codes.append(function.__code__)
-        self._hold(function)
+        self._hold(function, key)
         self._met.append(function)
+        wrapped = getattr(function, "__wrapped__", None)
         for old, new in zip(closure or (), cells or (), strict=True):
             try:
                 value = old.cell_contents
             except ValueError:
                 continue
             new.cell_contents = (
-                self._rebuild(value) if self._is_ours(value) else self._seeing(value)
+                self._rebuild(value, is_counted and value is wrapped)
+                if self._is_ours(value)
+                else self._seeing(value)
             )
         for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
                 new.cell_contents = self._copy(name, new.cell_contents)
         return copy
 
-    def _hold(self, function: types.FunctionType) -> None:
+    def _hold(self, function: types.FunctionType, key: tuple[int, bool]) -> None:
         """Keeps a function alive, unless it has a closure: such a function, made by the program, is
         forgotten when the program drops it, with what its variables hold.
         """
         if not function.__closure__:
             self._keep.append(function)
             return
-        key, rebuilt = id(function), self._rebuilt
+        rebuilt = self._rebuilt
         self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
     def _copy(self, name: str, value: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sgc.core.symbols import Namer
 from sgc.ir import types
-from sgc.ir.analysis.flow import back_edges, dominators, following_of
+from sgc.ir.analysis.flow import dominators
 from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.tracing.kinds.row_types import plain
 from sgc.tracing.paths.segments import Branch, Goto, Segment, reached_from, targets
@@ -33,19 +33,14 @@ class _Box:
     loc: Loc | None = None
 
 
-def assemble(
-    entry: Segment, namer: Namer, max_turns: int, callers: Mapping[str, str]
-) -> tuple[Block, ...]:
+def assemble(entry: Segment, namer: Namer, callers: Mapping[str, str]) -> tuple[Block, ...]:
     """The blocks of a graph. callers: for each stream that a call begins, its caller's stream."""
-    return _Assembly(entry, namer, max_turns, callers).blocks()
+    return _Assembly(entry, namer, callers).blocks()
 
 
 class _Assembly:
-    def __init__(
-        self, entry: Segment, namer: Namer, max_turns: int, callers: Mapping[str, str]
-    ) -> None:
-        self._entry, self._namer, self._max_turns = entry, namer, max_turns
-        self._callers = callers
+    def __init__(self, entry: Segment, namer: Namer, callers: Mapping[str, str]) -> None:
+        self._entry, self._namer, self._callers = entry, namer, callers
         self._reached = list(reached_from(entry).values())
         self._joins = self._find_joins()
         self._above = self._dominators()
@@ -66,19 +61,7 @@ class _Assembly:
         self._drop_unread()
         self._append_lone()
         self._name()
-        return self._bounded(tuple(self._close(box) for box in self._boxes.values()))
-
-    def _bounded(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """The blocks, where jumps that end a turn of a loop have the bound of `max_turns`."""
-        if not self._max_turns:
-            return blocks
-        made, bound = [*blocks], Lit(self._max_turns)
-        for number in {block for block, _ in back_edges(following_of(blocks))}:
-            *nodes, last = made[number].nodes
-            if last.op == "jump":
-                last = last.with_fields(bound=bound)
-                made[number] = replace(made[number], nodes=(*nodes, last))
-        return tuple(made)
+        return tuple(self._close(box) for box in self._boxes.values())
 
     def _find_joins(self) -> set[int]:
         """Segments with several predecessors, or with one that passes renamed values."""

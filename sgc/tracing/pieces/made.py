@@ -134,6 +134,7 @@ class Sites:
     valued: set[tuple[str, Position, str]] = field(default_factory=set)
     no_code_at: frozenset[str] = frozenset()
     is_guessed: bool = False
+    spells: bool = False  # a loop of the graph goes over a text letter by letter
     is_live: bool = False
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
     looked_up: set[str] = field(default_factory=set)

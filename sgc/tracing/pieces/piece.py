@@ -133,7 +133,8 @@ class Piece:
 class Pieces:
     """The pieces of a file: those that become code that is data, and those that run in Python.
     are_all: nothing else is converted; as_values: variables that become values of the graph before
-    statements, by the places of these; live: the file, if its data are live objects.
+    statements, by the places of these; live: the file, if its data are live objects; are_counted:
+    whether turns of loops are counted, for `max_turns`.
     """
 
     as_code: frozenset[Piece] = frozenset()
@@ -141,6 +142,7 @@ class Pieces:
     are_all: bool = False
     as_values: frozenset[tuple[Position, str]] = frozenset()
     live: str = ""
+    are_counted: bool = False
 
     def within(self, has: Callable[[int], bool]) -> Pieces:
         """Those whose first line is one of some lines."""
@@ -150,6 +152,7 @@ class Pieces:
             self.are_all,
             frozenset(each for each in self.as_values if has(each[0][0])),
             self.live,
+            self.are_counted,
         )
 
 

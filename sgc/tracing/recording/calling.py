@@ -83,7 +83,7 @@ class Calling(Values):
     ) -> Callee:
         """The callee for a mapped function; ends the trace if the function is not traced yet."""
         assert self.callees is not None
-        turns = function.max_turns or self.max_turns
+        turns = function.max_turns or self.stack.max_turns
         wanted = Wanted(function, types_of, bound, self.stack.heal, turns)
         found = self.callees.find(wanted)
         if found is None:

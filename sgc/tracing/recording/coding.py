@@ -150,11 +150,7 @@ class Coding(Origins):
         return self.looped(Items(self.characters_of(text)))
 
     def characters_of(self, text: str) -> Any:
-        if self.max_turns:  # turns of loops in loops are counted together
-            stop(
-                f"a loop over the characters of {self.shown(text)} in a program with max_turns",
-                hint="count them in a function that has no stream; or " + INTERPRET,
-            )
+        self.sites.spells = True
         code = "def piece(text):\n    return list(text)"
         return self.coded(code, (text,), types.list_of(types.TEXT))
 

@@ -74,7 +74,7 @@ class Outside(LateNames):
 
     @unhooked
     def body(self, python: FunctionType) -> Callable[..., Any]:
-        return self._overlays.rebuild(python)
+        return self._overlays.rebuild(python, self.is_counted)
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
         return self._overlays.entered(function)

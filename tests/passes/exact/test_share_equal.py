@@ -82,7 +82,7 @@ program @p(%b: bool) {{
   %t2, %v = gen %t1 {GREEDY}
   branch %b then="again" orelse="end"
 ^again:
-  jump "turn" args=[%t2] bound=3
+  jump "turn" args=[%t2]
 ^end:
   return none
 }}

@@ -135,7 +135,7 @@ CASES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
           %more: bool = compute "in" ["y", %b]
           branch %more then="again" orelse="end"
         ^again:
-          jump "turn" args=[%b] bound=4
+          jump "turn" args=[%b]
         ^end:
           return %b
         """,
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
           %more: bool = compute "in" ["y", %b]
           branch %more then="again" orelse="end"
         ^again:
-          jump "turn" args=[%b] bound=4
+          jump "turn" args=[%b]
         ^end:
           return %b
         """,

@@ -318,7 +318,7 @@ def test_a_loop_that_goes_round_too_often(scripted):
                 break
 
     program = endless.compile(check=False)
-    with pytest.raises(sgc.SgcError, match="more than 5 times"):
+    with pytest.raises(sgc.SgcError, match="beyond max_turns=5"):
         program.run(backend=scripted(lambda prompt, sampling: "more"))
     done = program.run(backend=scripted(lambda prompt, sampling: "done"))
     assert results(done)[2] is None

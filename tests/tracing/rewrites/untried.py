@@ -44,7 +44,6 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
     "no program tried here reaches it": [
         ("overlays/builtins.py", "__len__ gives a number that may be no int"),
         ("body.py", "the program changes its argument …; a compiled program would not"),
-        ("recording/coding.py", "a loop over the characters of … in a program with max_turns"),
         (
             "recording/coding.py",
             "… is a list known only at run time, and each of its items is needed",

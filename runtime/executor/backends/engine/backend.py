@@ -268,7 +268,7 @@ class EngineBackend(Backend):
             try:
                 stub = await self._connected()
                 if self._stream is not None:
-                    await self._meetcopied(stub)
+                    await self._meet_again(stub)
             except EngineUnavailable as error:
                 self._failure = (time.monotonic(), error)
                 raise
@@ -278,7 +278,7 @@ class EngineBackend(Backend):
             self._stream = Stream(call, self._error_of, max(1, most))
             return self._stream
 
-    async def _meetcopied(self, stub: Any) -> None:
+    async def _meet_again(self, stub: Any) -> None:
         """Raises BackendError if an engine that was gone is now another one."""
         known, info = self._info, await self._called(stub, "GetInfo", pb.InfoRequest())
         assert known is not None
