@@ -1,5 +1,5 @@
-"""A small Python module as data: its text is parsed and checked here. `runtime/executor/code` runs
-its tree. Names that are not in the tables of `code_names.py` are errors.
+"""A small Python module as data: its text is parsed and checked here, and its tree is run by
+`runtime/executor/code`. Names that are not in the tables of `code_names.py` are errors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _parsed(source: str) -> ast.Module:
         where = f"line {error.lineno}" if error.lineno else ""
         raise CodeError(f"expected Python, found {error.msg}", where=where) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise CodeError(f"expected Python, found what cannot be parsed: {error}") from error
+        raise CodeError(f"expected Python, found text that cannot be parsed: {error}") from error
 
 
 def _check_depth(tree: ast.Module) -> None:
@@ -76,7 +76,7 @@ def _check_depth(tree: ast.Module) -> None:
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes nested in a node; an elif counts as nested no deeper than its if."""
+    """The nodes nested in a node; an `elif` does not count as deeper than its `if`."""
     beside = [node]
     while beside:
         of = beside.pop()
@@ -163,7 +163,7 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def _of_functions(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes that bind names of the module or of functions: a class has names of its own."""
+    """The nodes of the module and of its functions, without a class's own names."""
     left: list[ast.AST] = [tree]
     while left:
         node = left.pop()

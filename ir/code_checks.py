@@ -37,8 +37,8 @@ class Checker:
     def __init__(self, imports: dict[str, Import], bound: set[str]) -> None:
         self._imports, self._bound = imports, bound
         self.classes: set[str] = set()
-        self.defined: set[str] = set()  # the classes above
-        self._of_class: set[str] = set()  # the names that the class around has so far
+        self.defined: set[str] = set()  # the classes defined so far
+        self._of_class: set[str] = set()  # the names of the enclosing class so far
         self._in_method = False
         shadowed = imports.keys() & bound
         if shadowed:
@@ -62,13 +62,13 @@ class Checker:
         _check_bound_once(body)
 
     def see(self, node: ast.AST, of_class: set[str] | None = None) -> None:
-        """Checks a node outside of functions. of_class: names of the class that it is in."""
+        """Checks a node outside of functions. of_class: the names of the enclosing class."""
         self._of_class = of_class or set()
         self._see(node, False)
         self._of_class = set()
 
     def see_method(self, node: ast.FunctionDef, of_class: set[str]) -> None:
-        """Checks a method, whose name and decorators are checked."""
+        """Checks a method, except its name and decorators, which were checked before."""
         self._of_class = of_class
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
@@ -107,7 +107,7 @@ class Checker:
         self._in_method = was_in_method
 
     def path(self, node: ast.expr) -> Import | None:
-        """The item of a module that a chain of attributes names, if it does."""
+        """The item of a module that a chain of attributes names; None if it names none."""
         names: list[str] = []
         inner = node
         while isinstance(inner, ast.Attribute):
@@ -126,13 +126,13 @@ class Checker:
         return Import(module, names[-1])
 
     def imported(self, node: ast.expr) -> Import | None:
-        """The item of a module that an expression names, if it does."""
+        """The item of a module that an expression names; None if it names none."""
         if isinstance(node, ast.Name):
             return self._imports.get(node.id)
         return self.path(node)
 
     def is_bound(self, name: str) -> bool:
-        """Whether the code gives a name a meaning of its own."""
+        """Whether the code itself binds a name."""
         return name in self._bound or name in self._imports
 
     def check_name(self, node: ast.AST, name: str) -> None:
@@ -219,7 +219,7 @@ def is_super(node: ast.AST) -> bool:
 
 
 def _check_bound_once(body: list[ast.stmt]) -> None:
-    """Refuses a class whose name the module gives to something else, too."""
+    """Refuses a class whose name the module binds to something else, too."""
     classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
     seen: set[str] = set()
     for node in body:
@@ -237,7 +237,7 @@ def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
 
 
 def _seen(node: ast.AST) -> Iterator[ast.AST]:
-    """The children that are evaluated: annotations are not."""
+    """The children that are evaluated, without annotations."""
     skipped = {"annotation", "returns", "decorator_list", "type_comment"}
     for name, value in ast.iter_fields(node):
         if name in skipped:

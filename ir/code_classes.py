@@ -17,7 +17,7 @@ _NOT_FIELDS = frozenset({"InitVar", "KW_ONLY"})
 
 
 class Checks(Protocol):
-    """What checks a class's parts. classes: the module's; defined: those above this one."""
+    """The checks of a class's parts. classes: the module's classes; defined: those before it."""
 
     classes: set[str]
     defined: set[str]
@@ -155,7 +155,7 @@ def _check_annotation(node: ast.expr) -> None:
 
 
 def is_class_variable(node: ast.expr) -> bool:
-    """Whether an annotation says that a name is a class's alone: `ClassVar[...]`."""
+    """Whether an annotation is `ClassVar[...]`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value.split("[")[0].split(".")[-1].strip() == "ClassVar"
     inner = node.value if isinstance(node, ast.Subscript) else node

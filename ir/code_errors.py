@@ -1,4 +1,4 @@
-"""The error of a graph's code that is not in the subset of Python, and what checks exchange."""
+"""The error for code outside of the subset of Python, and the types that checks exchange."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `restored(Class, attributes)` makes an instance without a call of `__init__`; `unchanged(value)` is
 a value that nothing may change: a run ends with an error if something does; `always(value)` is a
-`default_factory` that gives copies of a value; `cached(function, text)` calls a function once for
-each arguments; `refused(text)` ends a run. Python has none of them.
+`default_factory` that returns copies of a value; `cached(function, text)` calls a function once for
+each tuple of arguments; `refused(text)` ends a run. Python has none of these functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EXCEPTIONS = (
     "SyntaxError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
     "UnicodeEncodeError", "UnicodeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
-ADDED = ("always", "cached", "refused", "restored", "unchanged")  # functions that Python has not
+ADDED = ("always", "cached", "refused", "restored", "unchanged")  # not in Python
 BUILTINS = frozenset(
     {
         *EXCEPTIONS, *ADDED,
@@ -83,7 +83,7 @@ _TABLE = {
     "pydantic": "BaseModel ValidationError",
     "urllib": "",
 }
-# Packages that a program may do without.
+# Optional packages.
 OPTIONAL = frozenset({"pydantic"})
 # Names by module. typing has no others, since annotations are not evaluated.
 LIBRARY: dict[str, frozenset[str]] = {
@@ -98,7 +98,7 @@ rtruediv itruediv floordiv rfloordiv ifloordiv mod rmod imod divmod rdivmod pow 
 rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor
 """
 SPECIAL_METHODS = frozenset(f"__{name}__" for name in _SPECIAL.split())
-# How methods may be decorated, and with what a dataclass.
+# The decorators of methods, and the options of a dataclass.
 DECORATORS = frozenset({"classmethod", "property", "staticmethod"})
 DATACLASS_OPTIONS = frozenset(
     {"eq", "frozen", "init", "kw_only", "order", "repr", "slots", "unsafe_hash"}

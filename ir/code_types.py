@@ -1,4 +1,4 @@
-"""The type of what code in a graph gives, as an annotation: `list[tuple[str, int]] | None`."""
+"""The type of the result of a graph's code, as an annotation: `list[tuple[str, int]] | None`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from sgc.ir.code_checks import CodeError
 
-MAX_TYPE = 20_000  # characters: code may give many values
+MAX_TYPE = 20_000  # characters: code may return many values
 _SCALARS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True, slots=True)
 class CodeType:
     """of: `list`, `tuple`, `object` (any value) or the name of a scalar type; parts: the types of
-    its items; may_be_none: whether it may be None instead.
+    the items; may_be_none: whether the value may be None instead.
     """
 
     of: str
@@ -24,8 +24,8 @@ class CodeType:
     may_be_none: bool = False
 
     def fits(self, value: Any) -> bool:
-        """Whether a value has this type: True is no int, but an int may stand for a float, as in
-        arguments."""
+        """Whether a value has this type: True is not an int, but an int may stand for a float, as
+        in arguments."""
         if self.of == "object" or (value is None and self.may_be_none):
             return True
         if self.of == "list":

@@ -1,8 +1,8 @@
 """The table of pure functions that `compute` may name: their arguments, results and errors.
 
-Each does what Python's operation of that name does on run-time values. If it can fail as in Python,
-a program calls `attempt` first, and branches on its result. `runtime/executor/ops/functions.py`
-evaluates them; the IR knows only this table.
+Each function does what Python's operation of that name does on run-time values. If the function can
+fail as in Python, a program calls `attempt` first, and branches on the result of `attempt`.
+`runtime/executor/ops/functions.py` evaluates the functions; the IR knows only this table.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ INT_OR_NONE = INTS | JSONS
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
     """takes: the kinds of each argument; gives: the kind of the result, None if the arguments or
-    the program decide it; error: the names of the exceptions that it may raise, separated by
-    spaces; n_optional: how many of the last arguments are optional; is_variadic: the last argument
-    may repeat.
+    the program decide it; error: the names of the exceptions that the function may raise, separated
+    by spaces; n_optional: how many of the last arguments are optional; is_variadic: whether the
+    last argument may repeat.
     """
 
     name: str

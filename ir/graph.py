@@ -29,8 +29,8 @@ class Ref:
 class Lit:
     """A literal.
 
-    Literals are equal if they have the same type and print alike: in Python `1 == 1.0 == True` and
-    `0.0 == -0.0`, which are different literals, and `nan != nan`, which are equal ones.
+    Literals are equal if they have the same type and print alike. So `1`, `1.0` and `True` are
+    different literals, as are `0.0` and `-0.0`, although equal in Python; but `nan` equals `nan`.
     """
 
     value: Scalar
@@ -63,7 +63,7 @@ class Loc:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The definition of a value: a node's result, a block's or the program's parameter."""
+    """The definition of a value: a node's result, or a parameter of a block or of the program."""
 
     name: str
     type: Type
@@ -105,7 +105,7 @@ class Node:
         return operand.value
 
     def refs(self) -> Iterator[str]:
-        """The names of the values that it uses, in order, once for each use."""
+        """The names of the values that the node uses, in order, once for each use."""
         for _, operand in self.fields:
             yield from operand_refs(operand)
 
@@ -176,19 +176,19 @@ class Graph:
             yield from block.nodes
 
     def all_nodes(self) -> Iterator[Node]:
-        """Its own nodes, then those of the programs that it calls."""
+        """The program's own nodes, then the nodes of the programs that it calls."""
         yield from self.nodes()
         for each in self.called:
             yield from each.nodes()
 
     @property
     def n_nodes(self) -> int:
-        """The number of nodes, those of called programs included."""
+        """The number of nodes, including the nodes of called programs."""
         own = sum(len(block.nodes) for block in self.blocks)
         return own + sum(each.n_nodes for each in self.called)
 
 
-@lru_cache(typed=True)  # few values, but called for each field that is read
+@lru_cache(typed=True)  # has few values, but is called for each field that is read
 def _literal(value: Any) -> Operand:
     return tuple(map(Lit, value)) if isinstance(value, tuple) else Lit(value)
 

@@ -1,6 +1,6 @@
 """Bounds on programs, shared by the parser, the verifier and the file form.
 
-They are far above what programs need; they bound the cost of a hostile file.
+The bounds are far above what programs need; they limit the cost of a hostile file.
 """
 
 # The nesting depth of lists of literals, and of list types.
@@ -11,8 +11,8 @@ MAX_FILE_BYTES = 16 * 2**20
 MAX_ENTRIES = 2_000_000
 # Blocks of one program; the reachability of blocks takes a bit for each pair.
 MAX_BLOCKS = 20_000
-# A file may expand to so many characters, plus so many per byte of it. Strings count once for each
-# use, as in a printed program, although the file holds each only once.
+# A file may expand to so many characters, plus so many per byte of the file. Strings count once for
+# each use, as in a printed program, although the file holds each string only once.
 MAX_SHARED_CHARS = 4 * 2**20
 MAX_CHARS_PER_BYTE = 4
 # The called programs of maps, how deep their calls nest, and how many calls of a map run at a time.

@@ -31,37 +31,37 @@ class Flag(StrEnum):
         flag._value_, flag.doc = value, doc
         return flag
 
-    PURE = "pure", "no effect; equal operands give equal results"
+    PURE = "pure", "has no effect; equal operands make equal results"
     STOCHASTIC = "stochastic", "asks a model; deterministic only when greedy or seeded"
-    APPENDS = "appends text", "takes a stream state and gives the next one"
+    APPENDS = "appends text", "takes a stream state and returns the next one"
     HOST = "host", "runs code of the host that the file only names"
-    LOGGED = "logged", "a log keeps what it gave, and counts it"
+    LOGGED = "logged", "a log keeps its result, and counts the call"
     OUTPUT = "output", "makes something part of the program's result"
-    HINT = "hint", "changes nothing but when something is computed, and where it is kept"
+    HINT = "hint", "changes only when something is computed, and where it is kept"
     TERMINATOR = "terminator", "ends a block"
     ASKS = "asks", "asks a model with the prompt so far, and appends the reply"
-    GENERATES = "generates", "asks for text, with the sampling parameters"
+    GENERATES = "generates", "requests text, with the sampling parameters"
     CONSTANT = "constant text", "appends a text that is the same in every run"
     ROLE = "role", "appends marks of the chat template"
     MEDIA = "media", "appends an image or a video, which may be in a file"
-    SAME = "same prompt", "the states it gives have the prompt of the one it takes"
-    EMPTY = "empty prompt", "its stream begins with nothing in its prompt"
+    SAME = "same prompt", "the states it returns have the prompt of the state it takes"
+    EMPTY = "empty prompt", "its stream begins with an empty prompt"
     BEGINS = "begins streams", "its streams are numbered in the order of such ops"
     CALLS = "calls", "runs called programs"
     CUTS = "cuts", "decides which streams are cut off, or cuts one off"
-    TIMED = "timed", "what it gives depends on which streams end first"
-    TAKES_LOST = "takes what is lost", "may be given values of a stream that was cut off"
+    TIMED = "timed", "its result depends on which streams end first"
+    TAKES_LOST = "takes what is lost", "may take values of a stream that was cut off"
     LIVE = "live objects", "reads or changes objects of the run, in the program's order"
-    UNSURE = "unsure", "gives what may not be there; using it then fails"
+    UNSURE = "unsure", "its result may be missing; using it then fails"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
     """One field of an op.
 
-    kinds: the kinds that an operand may have. is_list: the operand is a tuple of them. static: only
-    literals. consumes: it consumes a stream state. positional: printed without its name. is_label:
-    it affects neither requests nor values.
+    kinds: the kinds that an operand may have. is_list: the operand is a tuple of such operands.
+    static: the operand is a literal. consumes: the field consumes a stream state. positional: the
+    field is printed without its name. is_label: it affects neither requests nor values.
     """
 
     name: str
@@ -85,7 +85,8 @@ class OpSpec:
     """A row of the table of ops.
 
     results: the kinds of the results in order, None for any kind but a stream; variadic_results:
-    the last one may repeat. span: the fields with the first and last state of a part of a stream.
+    the last result may repeat. span: the fields with the first and last state of a part of a
+    stream.
     """
 
     name: str
@@ -97,7 +98,7 @@ class OpSpec:
     variadic_results: bool = False
     span: tuple[str, str] | None = None
 
-    # Cached, since passes read them of every node, many times.
+    # Cached, since passes read these properties for every node, many times.
     @cached_property
     def by_name(self) -> dict[str, FieldSpec]:
         return {row.name: row for row in self.fields}

@@ -67,7 +67,7 @@ def _flags(*flags: Flag) -> frozenset[Flag]:
 
 
 # A hint on sampling ops, for engines that cache prompts.
-_LAST = _label("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
+_LAST = _label("last", Kind.BOOL, "no request continues from here: its tokens may be evicted first",
                default=False)  # fmt: skip
 
 _PURE = _flags(Flag.PURE)
@@ -95,7 +95,7 @@ TABLE: tuple[OpSpec, ...] = (
             _list(
                 "after",
                 ANYTHING,
-                "values that must be there first: the ends of a mapped call before it",
+                "values that must exist first: the ends of an earlier mapped call",
                 default=(),
             ),
         ),
@@ -113,7 +113,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "append",
-        "Appends a value as text: an argument or something generated. Never special tokens.",
+        "Appends a value as text: an argument or a generated text. Never special tokens.",
         (_stream(), _value("value", PRINTABLE)),
         (Kind.STREAM,),
         _APPENDS,
@@ -137,16 +137,16 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "gen",
-        "Generates text from the prompt so far, appends it and gives it.",
+        "Generates text from the prompt so far, appends the text and returns it.",
         (
             _stream(),
             _name("the user's name for it"),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
-            _label("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
+            _label("hidden", Kind.BOOL, "not shown as it comes; later text is", default=False),
             _label(
                 "ahead",
                 Kind.INT,
-                "tokens to ask for at once, for what follows too, where each request is billed",
+                "tokens to request at once, for later generations too, where requests are billed",
                 default=0,
             ),
             _LAST,
@@ -158,7 +158,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "gen_n",
-        "Generates n texts from the prompt so far, appends the first and gives all.",
+        "Generates n texts from the prompt so far, appends the first and returns all.",
         (
             _stream(),
             _value("n", {Kind.INT}),
@@ -172,7 +172,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "select",
-        "Appends the likeliest of some texts and gives it.",
+        "Appends the likeliest of some texts and returns it.",
         (
             _stream(),
             _list("choices", TEXTUAL, "at least one, or `among`", default=()),
@@ -180,7 +180,7 @@ TABLE: tuple[OpSpec, ...] = (
                 "among",
                 frozenset({Kind.LIST, Kind.JSON}),
                 default=None,
-                doc="a list of the choices, known only when it runs",
+                doc="a list of the choices, known only at run time",
             ),
             _name("the user's name for it"),
             _static(
@@ -200,7 +200,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "share",
-        "Appends what an equal generation of another stream appended, and gives what it gave.",
+        "Appends the text of an equal generation of another stream, and returns its results.",
         (
             _stream(),
             _stream("start", consumes=False),
@@ -215,7 +215,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "cache",
-        "Marks the prompt up to here as one to be kept, by providers that are told so.",
+        "Marks the prompt up to here for the provider's cache; other engines ignore the mark.",
         (_stream(), _static("ttl", Kind.TEXT, "for how long: 5m, 1h", default="")),
         (Kind.STREAM,),
         _flags(Flag.APPENDS, Flag.HINT, Flag.SAME),
@@ -223,11 +223,11 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "prefetch",
-        "Has the beginning of a prompt computed before it is asked with, when nothing else waits.",
+        "Has the beginning of a prompt computed before its request, when nothing else waits.",
         (
             _words("kinds", "of each piece: const, value, role_begin or role_end"),
             _list("pieces", PRINTABLE, "texts, and the names of roles"),
-            FieldSpec("stream", STREAMS, default=None, doc="what they follow; nothing: they begin"),
+            FieldSpec("stream", STREAMS, default=None, doc="the state before; none: a new prompt"),
         ),
         (),
         _flags(Flag.HINT, Flag.TAKES_LOST),
@@ -268,13 +268,13 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "separate_reasoning",
-        "Takes the reasoning out of the text appended since `start`; gives what is left and the "
+        "Takes the reasoning out of the text appended since `start`; returns the rest and the "
         "reasoning.",
         (
             _stream(),
             _stream("start", consumes=False),
             _static("model_type", Kind.TEXT, "whose marks of reasoning"),
-            _label("name", Kind.TEXT, "the user's name for what is left", default=""),
+            _label("name", Kind.TEXT, "the user's name for the rest", default=""),
         ),
         (Kind.STREAM, Kind.TEXT, Kind.TEXT),
         _APPENDS,
@@ -283,7 +283,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "append_span",
-        "Appends what another stream has got between two of its states, as text and images.",
+        "Appends the text and images between two states of another stream.",
         (
             _stream(),
             _stream("start", consumes=False),
@@ -303,7 +303,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "fork",
-        "Gives the trunk and n children that all continue the same prompt.",
+        "Returns the trunk and n children that all continue the same prompt.",
         (_stream(), _static("n", Kind.INT, "children")),
         (Kind.STREAM, Kind.STREAM),
         _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
@@ -312,8 +312,8 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "open_fork",
-        "Gives the trunk, and a fork of n children that continue the same prompt; `child` begins "
-        "them one after the other.",
+        "Returns the trunk, and a fork of n children that continue the same prompt; `child` begins "
+        "them one by one.",
         (
             _stream(),
             _value("n", {Kind.INT}, "children: from 1 to 100000"),
@@ -332,7 +332,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "ended",
-        "Gives a test once it is known and the stream is there.",
+        "Returns a test once the test is known and the stream has reached this state.",
         (
             _stream(consumes=False),
             _value("test", {Kind.BOOL}),
@@ -354,7 +354,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "winner",
-        "Goes on with a child if it is a winner; else cuts it off, and its requests with it.",
+        "Continues with a child if it is a winner; else cuts off the child and its requests.",
         (
             _stream(),
             _stream("start", consumes=False),
@@ -387,7 +387,7 @@ TABLE: tuple[OpSpec, ...] = (
                 frozenset({Kind.INT}),
                 is_list=True,
                 static=True,
-                doc="the index of the child that each item is of",
+                doc="for each item, the index of its child",
             ),
             _list("items", ANY_VALUE),
         ),
@@ -438,11 +438,11 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "record",
-        "Gathers values under keys; without keys, as a tuple, if there are any.",
+        "Gathers values under keys; items without keys become a tuple.",
         (
             _words("keys", default=()),
             _list("items", ANY_VALUE),
-            _static("is_tuple", Kind.BOOL, "where it is empty; else it is a dict", default=False),
+            _static("is_tuple", Kind.BOOL, "without items: a tuple, not a dict", default=False),
         ),
         (Kind.JSON,),
         _PURE,
@@ -461,7 +461,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "attempt",
-        "Whether `compute` of the same would succeed, and the message of its error if not.",
+        "Whether `compute` of the same function would succeed, and its error's message if not.",
         (
             _static("fn", Kind.TEXT, "which function; one that can fail"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
@@ -472,10 +472,10 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "evaluate",
-        "Runs a small Python module (`ir/code.py`), which is data, on values; gives what its last "
-        "function returns. It may define classes, and give and take their instances: a class is "
-        "the same in all modules that define it, and what it uses, by the same text. A failure is "
-        "told by `outcome`.",
+        "Runs a small Python module (`ir/code.py`), which is data, on values; returns the result "
+        "of its last function. It may define classes, and take and return their instances: a class "
+        "is the same in all modules that define it, and what it uses, by the same text. `outcome` "
+        "tells of a failure.",
         (
             _static("code", Kind.TEXT, "the module's text"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
@@ -485,13 +485,13 @@ TABLE: tuple[OpSpec, ...] = (
                 default=(),
                 is_list=True,
                 static=True,
-                doc="the arguments that it gives changed, which nothing else may hold",
+                doc="the arguments that it changes and returns; nothing else may hold them",
             ),
-            _static("is_several", Kind.BOOL, "what it gives is a list of values", default=False),
+            _static("is_several", Kind.BOOL, "the result is a list of values", default=False),
             _static(
                 "gives",
                 Kind.TEXT,
-                "the type of what it gives, as an annotation: `list[tuple[str, int]] | None`; "
+                "the type of the result, as an annotation: `list[tuple[str, int]] | None`; "
                 "another result is an error",
                 default="",
             ),
@@ -502,7 +502,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "unset",
-        "Stands for a name that was not set on this way through the program; using it fails.",
+        "Stands for a name that was not set on this path of the program; using it fails.",
         (_static("name", Kind.TEXT),),
         (None,),
         _flags(Flag.PURE, Flag.UNSURE),
@@ -510,12 +510,12 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "perform",
-        "Runs code as `evaluate` does, on live objects: it is given them as they are, and may "
-        "change them and give them back. All such nodes of a run run in the program's order.",
+        "Runs code as `evaluate` does, on live objects: it gets the objects themselves, and may "
+        "change and return them. All such nodes of a run run in the program's order.",
         (
             _static("code", Kind.TEXT, "the module's text"),
             FieldSpec("args", ANY_OBJECT, is_list=True, positional=True),
-            _static("n", Kind.INT, "how many values it gives; if several, as a list", default=1),
+            _static("n", Kind.INT, "how many values it returns; if several, in a list", default=1),
             _static(
                 "catches",
                 Kind.BOOL,
@@ -525,7 +525,7 @@ TABLE: tuple[OpSpec, ...] = (
             _static(
                 "is_apart",
                 Kind.BOOL,
-                "it is given no live object and makes a new one: it has no place in that order",
+                "it takes no live object and makes a new one: it has no place in that order",
                 default=False,
             ),
         ),
@@ -537,7 +537,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "future",
         "A live object that stands for the variables of a stream to which nothing is appended any "
-        "more, and for what its call has returned. It waits for none of these; code that may read "
+        "more, and for its call's return value. It waits for none of these; code that may read "
         "one does.",
         (
             _words("keys", "the names of the variables", default=()),
@@ -550,13 +550,13 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "tool",
-        "Calls a function of the host, which the file only names, and gives what it returns.",
+        "Calls a function of the host, which the file only names, and returns its result.",
         (
             _static("name", Kind.TEXT, "`module:function`; the caller says what it stands for"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
             _words(
                 "keys",
-                "parameters that the last of them are for; the others go by place",
+                "the parameters of the last arguments; the others are positional",
                 default=(),
             ),
             _static(
@@ -574,18 +574,18 @@ TABLE: tuple[OpSpec, ...] = (
                 default=None,
                 static=True,
                 unit="seconds",
-                doc="a call that takes longer has failed",
+                doc="a call that takes longer fails",
             ),
             _static(
                 "on_error",
                 Kind.TEXT,
-                "JSON of what a failed call gives; none: the run fails",
+                "JSON of the result of a failed call; none: the run fails",
                 default=None,
             ),
             _static(
                 "path",
                 Kind.TEXT,
-                "the mapped call it is made in, within which calls are counted",
+                "the mapped call that contains it, within which calls are counted",
                 default="",
             ),
             _static(
@@ -602,16 +602,16 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "host",
         "Runs a piece of the program's source in Python, in the program's order; the file only "
-        "names it, and a run without the source ends there. No log keeps what it gives.",
+        "names the piece, and a run without the source ends there. No log keeps its result.",
         (
             _static("name", Kind.TEXT, "`module:line:column` of the piece"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
-            _words("keys", "the variables that they are for", default=()),
+            _words("keys", "the piece's variables that get the arguments", default=()),
             _named("source", Kind.TEXT, "the piece, which the program's source must still have"),
             _static(
                 "gives",
                 Kind.TEXT,
-                "the type of what it gives, as an annotation; another result is an error",
+                "the type of the result, as an annotation; another result is an error",
                 default="",
             ),
         ),
@@ -621,8 +621,8 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "outcome",
-        "Whether a tool's call, `host`, `evaluate` or `perform` succeeded; if not, what its error "
-        "says, and the names of its class and of all classes that this is derived from.",
+        "Whether a tool's call, `host`, `evaluate` or `perform` succeeded; if not, the error's "
+        "message, and the names of the error's class and of all its base classes.",
         (FieldSpec("value", ANY_OBJECT, positional=True, doc="of a call that catches"),),
         (Kind.BOOL, Kind.TEXT, Kind.TEXT, Kind.LIST),
         _PURE,
@@ -630,7 +630,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "map",
-        "Runs a called program for each item of a list; gives lists of what they gave.",
+        "Runs a called program for each item of a list; returns lists of the calls' results.",
         (
             _static("program", Kind.INT, "its number among the called programs"),
             _value("items", {Kind.LIST, Kind.JSON}),
@@ -639,7 +639,7 @@ TABLE: tuple[OpSpec, ...] = (
             ),
             _words(
                 "keys",
-                "parameters that `args` are for; the one that is left takes the item",
+                "the parameters that get `args`; the remaining one gets the item",
                 default=(),
             ),
             _list("args", ANY_VALUE, default=()),
@@ -672,7 +672,7 @@ TABLE: tuple[OpSpec, ...] = (
                 "named",
                 frozenset({Kind.LIST}),
                 default=None,
-                doc="pairs of a name, known only when it runs, and its value",
+                doc="pairs of a name, known only at run time, and its value",
             ),
         ),
         (),
@@ -681,7 +681,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "return",
-        "Ends the program; the value is what the function returned.",
+        "Ends the program; the value is the function's return value.",
         (FieldSpec("value", ANY_VALUE, default=None, positional=True),),
         (),
         _flags(Flag.TERMINATOR, Flag.OUTPUT),
@@ -689,7 +689,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "jump",
-        "Goes on with a block; its parameters get the values in order.",
+        "Continues with a block; its parameters get the values in order.",
         (
             _static("target", Kind.TEXT, "the block's name"),
             FieldSpec("args", ANYTHING, default=(), is_list=True, consumes=True),
@@ -700,7 +700,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "branch",
-        "Goes on with one of two blocks, which take no parameters.",
+        "Continues with one of two blocks, which take no parameters.",
         (
             _value("test", {Kind.BOOL}),
             _named("then", Kind.TEXT, "the block if it is true"),
@@ -712,7 +712,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "switch",
-        "Goes on with the block of the case that a text equals; they take no parameters.",
+        "Continues with the block of the case that a text equals; the blocks take no parameters.",
         (
             _value("value", TEXTUAL),
             _words("cases"),
@@ -737,7 +737,7 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "deopt",
-        "What follows was not traced: the interpreter goes on, fed by the run's log.",
+        "What follows was not traced: the interpreter continues, fed with the run's log.",
         (_static("reason", Kind.TEXT),),
         (),
         _ENDS,

@@ -1,4 +1,4 @@
-"""The children of a node in the tree that Python's own parser makes of a pattern of `re`.
+"""The children of a node in the tree into which Python's own parser parses a pattern of `re`.
 
 The parser is a private module of Python; the form of its trees has not changed since 3.11.
 """
@@ -13,7 +13,7 @@ REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 def bodies(op: Any, value: Any, flags: int = 0) -> list[tuple[Any, int]]:
     """The sequences in a node, each with the flags that apply in it: the arms of a branch, the body
-    of a repeat or group; none for a character, set, position or reference."""
+    of a repeat or group; empty for a character, set, position or reference."""
     if op is sre.BRANCH:
         return [(arm, flags) for arm in value[1]]
     if op in REPEATS:

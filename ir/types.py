@@ -16,7 +16,7 @@ class Kind(StrEnum):
     JSON = "json"
     MEDIA = "media"
     LIST = "list"
-    LIVE = "live"  # an object of the run, which all that have it see change
+    LIVE = "live"  # an object of the run; all that refer to it see it change
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +64,5 @@ def list_of(item: Type) -> Type:
 
 
 def choice_of(options: tuple[str, ...] = ()) -> Type:
-    """A text that is one of `options`; without options, they are known only at run time."""
+    """A text that is one of `options`; empty if the options are known only at run time."""
     return Type(Kind.CHOICE, options=options)

@@ -2,8 +2,8 @@
 
 The verifier runs in linear time, and reports all breaches at once:
 
-    R1 fields         required fields are there, unknown ones are not, each once and in the
-                      order of the op's row; static ones are literals; operands have the kinds
+    R1 fields         required fields are present, unknown fields are not; each occurs once, in the
+                      order of the op's row; static fields are literals; operands have the kinds
                       of the row, and are lists where the row says so
     R2 results        their number and kinds are those of the row (fork: the trunk and n children)
     R3 names          names of values are unique, and so are those of blocks
@@ -25,9 +25,9 @@ The verifier runs in linear time, and reports all breaches at once:
                       called programs keep every rule, hold no programs, and nest within bounds
     R17 code          code is in the subset of `ir/code.py`, with arguments for its parameters
 
-It does not check that a list's items have its item type; that method, role and sampling values are
-known to the executor (which reports them at run time); that a stream's name and path are those of
-its call.
+The verifier does not check that a list's items have its item type; that method, role and sampling
+values are known to the executor (which reports them at run time); that a stream's name and path are
+those of its call.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from sgc.ir.graph import Graph
 
 
 class Preserves(Enum):
-    """What is equal before and after a pass, from most to least."""
+    """What a pass leaves equal, from most to least."""
 
     REQUESTS = "requests"  # the same request bytes; only metadata, hints or time change
     RESULTS = "results"  # fewer, merged or reordered requests; same texts and variables
@@ -22,9 +22,9 @@ class Preserves(Enum):
 class Pass:
     """A named rewrite. `run` returns the same object if nothing changed.
 
-    explain: lines on what it did and where, from the program before and after (without called
-    programs); without it the receipt names the source lines whose nodes changed. whole: `run` gets
-    a program together with those it calls, not each separately.
+    explain: returns lines on what the pass did and where, from the program before and after
+    (without called programs); without it, the receipt names the source lines whose nodes changed.
+    whole: whether `run` gets a program together with the programs it calls, not each separately.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The pipelines, read top to bottom, and the manager that runs them.
 
-The verifier runs before the first pass and after each, and its time counts as the pass's. What a
-pass did is recorded as a receipt in the resulting graph.
+The verifier runs before the first pass and after each pass, and its time counts as the pass's. The
+changes of a pass are recorded as a receipt in the resulting graph.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ O1: tuple[Pass, ...] = (
     mark_last.PASS,
 )
 O2: tuple[Pass, ...] = (*O1, fuse_calls.PASS)
-# It comes first, so that the other passes see the final prompts.
+# Comes first, so that the other passes see the final prompts.
 O3: tuple[Pass, ...] = (hoist_prefix.PASS, *O2)
 
 LEVELS = (O0, O1, O2, O3)
-# Run only by name: they are valid only for some options of a run, which the program does not tell.
+# Run only by name: they are valid only for some options of a run, which the program does not show.
 NAMED: tuple[Pass, ...] = (tighten_max_tokens.PASS,)
 PASSES: dict[str, Pass] = {row.name: row for row in (*O3, *NAMED)}
 
@@ -97,9 +97,9 @@ def choose_passes(names: tuple[str, ...], target: tuple[Pass, ...] = ()) -> tupl
 
 
 def rewritten(row: Pass, graph: Graph) -> Graph:
-    """The result of a pass on a program and those it calls; the same object if nothing changed.
+    """The result of a pass on a program and the programs it calls; the same object if unchanged.
 
-    It is not verified and has no receipt.
+    The result is not verified and has no receipt.
     """
     after = row.run(graph)
     if row.whole:

@@ -50,7 +50,7 @@ def _literal(operand: Operand) -> Hashable:
 
 
 def _ranges(lines: list[int]) -> Iterator[str]:
-    """Sorted numbers, with consecutive ones as `first-last`."""
+    """Sorted numbers, with consecutive numbers as `first-last`."""
     numbers = sorted(set(lines))
     start = numbers[0]
     for number, following in zip(numbers, [*numbers[1:], 0], strict=True):

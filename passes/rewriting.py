@@ -11,7 +11,7 @@ from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 
 
 def renamed(node: Node, names: Mapping[str, Operand]) -> Node:
-    """The node with values replaced by operands; the same object if it uses none of them."""
+    """The node with values replaced by operands; the same object if it uses no such value."""
     if not names or not any(name in names for name in node.refs()):
         return node
     return replace(node, fields=tuple((key, operand(op, names)) for key, op in node.fields))
@@ -41,14 +41,14 @@ def closed(names: dict[str, Operand]) -> dict[str, Operand]:
 
 
 def with_nodes(block: Block, nodes: Iterable[Node]) -> Block:
-    """The same object if they are its own."""
+    """The block with these nodes; the same object if they are its own."""
     made = tuple(nodes)
     is_same = len(made) == len(block.nodes) and all(map(operator.is_, made, block.nodes))
     return block if is_same else replace(block, nodes=made)
 
 
 def with_blocks(graph: Graph, blocks: Iterable[Block]) -> Graph:
-    """The same object if they are its own."""
+    """The graph with these blocks; the same object if they are its own."""
     made = tuple(blocks)
     is_same = len(made) == len(graph.blocks) and all(map(operator.is_, made, graph.blocks))
     return graph if is_same else replace(graph, blocks=made)
@@ -64,7 +64,7 @@ def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:
 
 
 def reached(names: Iterable[str], after: Mapping[str, Iterable[str]]) -> set[str]:
-    """The names, and all that are reachable from them."""
+    """The names, and all names that are reachable from them."""
     found: set[str] = set()
     queue = list(names)
     while queue:

@@ -63,7 +63,7 @@ def definitions(graph: Graph) -> dict[str, Definition]:
 
 
 def uses(graph: Graph) -> dict[str, list[Place]]:
-    """The nodes that use each value, in order; a node with several uses is there several times."""
+    """The nodes that use each value, in order; a node with several uses occurs several times."""
     found: dict[str, list[Place]] = {}
     for place, node in places(graph):
         for name in node.refs():
@@ -115,7 +115,7 @@ class Tree:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The parent of each name that a root reaches; the one found first, if several."""
+        """The parent of each name that a root reaches; the first one found if there are several."""
         parents: dict[str, str] = {}
         seen = set(self.roots)
         queue = list(self.roots)

@@ -131,7 +131,7 @@ def _streams(nodes: tuple[Node, ...]) -> dict[str, tuple[int, ...]]:
 
 def _titles(nodes: tuple[Node, ...]) -> dict[str, str]:
     """The title of each stream, a function's or a fork child's, by the name of its first state."""
-    title_of: dict[str, str] = {}  # of every state
+    title_of: dict[str, str] = {}  # the title of every state
     for node in nodes:
         states = [value.name for value in node.results if value.type.is_stream]
         before = consumed(node)
@@ -180,7 +180,7 @@ def _called_title(number: int, graph: Graph) -> str:
 
 
 def _dot_lines(drawing: Drawing, prefix: str = "") -> Iterator[str]:
-    """The lines of one program. prefix: of the names of its nodes."""
+    """The lines of one program. prefix: the prefix of its nodes' names."""
     for number, (name, members) in enumerate(drawing.streams.items()):
         yield f"  subgraph cluster_{prefix}{number} {{"
         title = _dot_text(_cut(drawing.title(name)))

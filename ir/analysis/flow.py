@@ -1,7 +1,7 @@
-"""The control flow of a graph by block numbers, as every compile needs it.
+"""The control flow of a graph by block numbers, which every compile needs.
 
-networkx computes dominators too, by the same algorithm; loading it would take most compiles longer
-than all their passes.
+networkx also computes dominators, by the same algorithm, but in most compiles, loading it would
+take longer than all passes.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Sequence
 from sgc.ir.analysis.dependencies import successors
 from sgc.ir.graph import Block, Graph
 
-Following = list[list[int]]  # by block: those that it goes on with
+Following = list[list[int]]  # for each block, its successors
 
 
 def following(graph: Graph) -> Following:
-    """The blocks that each block goes on with, each once, in the order of its terminator."""
+    """The successors of each block, each once, in the order of the block's terminator."""
     return following_of(graph.blocks)
 
 
 def following_of(blocks: Sequence[Block]) -> Following:
-    """`following`, of blocks that are no graph yet."""
+    """`following`, for blocks that are not yet a graph."""
     numbers = {block.name: number for number, block in enumerate(blocks)}
     ends = (successors(block.nodes[-1]) if block.nodes else () for block in blocks)
     return [[numbers[name] for name in names if name in numbers] for names in ends]
 
 
 def dominators(flow: Following, root: int = 0) -> dict[int, int]:
-    """The immediate dominator of each block that the root reaches, but of the root.
+    """The immediate dominator of each block that the root reaches, except the root.
 
     Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001).
     """
@@ -47,7 +47,7 @@ def dominators(flow: Following, root: int = 0) -> dict[int, int]:
     is_changed = True
     while is_changed:
         is_changed = False
-        for block in reversed(order[:-1]):  # the last is the root
+        for block in reversed(order[:-1]):  # the last block is the root
             known = [each for each in before[block] if each in above]
             found = known[0]
             for each in known[1:]:
@@ -58,7 +58,7 @@ def dominators(flow: Following, root: int = 0) -> dict[int, int]:
 
 
 def reached(flow: Following) -> list[int]:
-    """The blocks that can run after each block, as bits; itself only if it is in a loop."""
+    """The blocks that can run after each block, as bits; the block itself only if in a loop."""
     after = [0] * len(flow)
     for part in reversed(parts(flow)):
         bits = sum(1 << block for block in part) if is_loop(part, flow) else 0
@@ -76,7 +76,7 @@ def is_loop(part: list[int], flow: Following) -> bool:
 
 
 def parts(flow: Following) -> list[list[int]]:
-    """The strongly connected components, each before those that it leads to (Kosaraju)."""
+    """The strongly connected components, each before the components that it leads to (Kosaraju)."""
     order = _postorder(flow, range(len(flow)))
     before = _before(flow, order)
     is_seen = bytearray(len(flow))
@@ -86,7 +86,7 @@ def parts(flow: Following) -> list[list[int]]:
             continue
         is_seen[first] = True
         part = [first]
-        for block in part:  # grows
+        for block in part:  # `part` grows meanwhile
             for each in before[block]:
                 if not is_seen[each]:
                     is_seen[each] = True
@@ -96,7 +96,7 @@ def parts(flow: Following) -> list[list[int]]:
 
 
 def _before(flow: Following, blocks: Iterable[int]) -> dict[int, list[int]]:
-    """Those of some blocks that lead to each of them."""
+    """The predecessors of each of these blocks among them."""
     found: dict[int, list[int]] = {block: [] for block in blocks}
     for block in found:
         for each in flow[block]:
@@ -105,7 +105,7 @@ def _before(flow: Following, blocks: Iterable[int]) -> dict[int, list[int]]:
 
 
 def _postorder(flow: Following, roots: Iterable[int]) -> list[int]:
-    """The blocks that some reach, themselves too, each after those that a walk finds from it."""
+    """The blocks reachable from the roots, roots included, in postorder."""
     found: list[int] = []
     is_seen = bytearray(len(flow))
     for root in roots:

@@ -1,4 +1,4 @@
-"""What a graph runs of the host's code: tools, and pieces of the program's own source."""
+"""The host's code that a graph runs: tools, and pieces of the program's own source."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
 
 MAX_SHOWN = 60
-MAX_LINES = 5  # that are shown
+MAX_LINES = 5  # lines that are shown
 
 
 def has_effect(node: Node) -> bool:
-    """Whether a node runs code of the host that must run once, and in the program's order."""
+    """Whether a node runs code of the host that must run once and in the program's order."""
     if Flag.HOST not in node.flags:
         return False
     return Flag.LOGGED not in node.flags or node.text("effect") != "pure"
 
 
 def is_early(node: Node) -> bool:
-    """Whether a node may run before it is known that the program comes to it."""
+    """Whether a node may run before it is known that the program reaches it."""
     return Flag.LOGGED in node.flags and not has_effect(node)
 
 
@@ -50,8 +50,8 @@ def told_pieces(graph: Graph) -> str:
 
 
 def without_pieces(graph: Graph, known: Collection[tuple[str, str]]) -> Graph:
-    """The graph as it runs where only these pieces are known, each by name and source: a path that
-    reaches another is left to the interpreter there."""
+    """The graph for a host that knows only these pieces, each by name and source: a path that
+    reaches another piece is left to the interpreter there."""
     if all(_key(node) in known for node in pieces_in_python(graph)):
         return graph
     called = tuple(without_pieces(each, known) for each in graph.called)
@@ -72,7 +72,7 @@ def _is_piece(node: Node) -> bool:
     return node.op in _PIECES
 
 
-_PIECES = ops_with(Flag.HOST) - ops_with(Flag.LOGGED)  # every node of every run is looked at
+_PIECES = ops_with(Flag.HOST) - ops_with(Flag.LOGGED)  # a set: every node of every run is checked
 
 
 def _key(node: Node) -> tuple[str, str]:

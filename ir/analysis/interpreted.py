@@ -1,4 +1,4 @@
-"""The paths of a program that were left to the interpreter, for the commands that report them."""
+"""The paths of a program that were left to the interpreter, for commands that report them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ MAX_LINES = 5  # that are shown
 class Left:
     """The paths that were not compiled.
 
-    n_ways: the number of paths that end in the interpreter; lines: of the tests where they leave
-    the compiled paths; reasons: why. is_all: the compiled part makes no request.
+    n_ways: the number of paths that end in the interpreter; lines: the lines of the tests at which
+    they leave the compiled paths; reasons: why they do. is_all: whether the compiled part makes no
+    request.
     """
 
     n_ways: int
@@ -39,8 +40,8 @@ def deopts(nodes: Iterable[Node]) -> list[Node]:
 
 
 def may_leave(graph: Graph) -> bool:
-    """Whether a run may have to go on in the interpreter: some path was left to it, or a piece of
-    the source runs in Python, and it may not have it."""
+    """Whether a run may have to continue in the interpreter: a path was left to the interpreter, or
+    a piece of the source runs in Python, and the run may lack the source."""
     return bool(deopts(graph.all_nodes()) or pieces_in_python(graph))
 
 

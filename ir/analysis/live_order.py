@@ -1,9 +1,9 @@
-"""The order of code on live objects, and what it waits for.
+"""The order of code on live objects, and the values that it waits for.
 
-All of it runs in the program's order, but what makes a new object of data alone.
+All such code runs in the program's order, except code that only makes a new object from data.
 
-A list of calls, `[ask(x) for x in xs]`, is made while they run: the op `future` waits for none of
-the values that it is given. Code that may read one waits for those of all calls before it.
+A list of calls, `[ask(x) for x in xs]`, is made while the calls run: the op `future` waits for none
+of its values. Code that may read one of them waits for the values of all calls before it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def is_ordered(node: Node) -> bool:
 
 @lru_cache(maxsize=4096)
 def reads_futures(code: str) -> bool:
-    """Whether code may read a variable of a stream, or what a call has returned."""
+    """Whether code may read a variable of a stream, or the return value of a call."""
     return any(map(_reads, ast.walk(ast.Module(list(parse_code(code).body), []))))
 
 

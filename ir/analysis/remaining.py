@@ -14,8 +14,8 @@ TURNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """whole: on the longest path of the program. after: on the longest path behind each node, which
-    is named by its first result; without the node's own."""
+    """whole: the tokens on the longest path of the program. after: the tokens on the longest path
+    after each node, by the node's first result; without the node's own tokens."""
 
     whole: float
     after: dict[str, float]
@@ -24,9 +24,9 @@ class Remaining:
 def remaining(graph: Graph, tokens: Callable[[Node], float]) -> Remaining:
     """The longest paths of a valid graph, in time linear in its nodes.
 
-    tokens: those that a node generates. A value's users follow it, in other blocks too; what does
-    not depend on a node runs beside it and is not behind it. A path takes the longest branch, and
-    goes back in loops up to `TURNS` times.
+    tokens: the number that a node generates. A value's users come after it, in other blocks too; a
+    node that does not depend on another runs beside it, not after it. A path takes the longest
+    branch, and goes back in loops up to `TURNS` times.
     """
     numbers = {block.name: number for number, block in enumerate(graph.blocks)}
     leaving = _leaving(graph)
@@ -37,7 +37,7 @@ def remaining(graph: Graph, tokens: Callable[[Node], float]) -> Remaining:
         for number in reversed(downward(graph)):
             nodes = graph.blocks[number].nodes
             following = [numbers[name] for name in successors(nodes[-1])] if nodes else []
-            # A block behind this one has its new length; one that a path goes back to, its old one.
+            # A later block already has its new length; a block that a path goes back to, its old.
             ends = max((lengths[n] for n in following), default=0.0)
             lengths[number] = _block(nodes, tokens, ends, leaving, after)
         if lengths == before:
@@ -46,7 +46,7 @@ def remaining(graph: Graph, tokens: Callable[[Node], float]) -> Remaining:
 
 
 def _leaving(graph: Graph) -> frozenset[str]:
-    """The values that another block uses than the one that defines them."""
+    """The values that are used outside of the block that defines them."""
     where = definitions(graph)
     return frozenset(
         name
@@ -62,9 +62,9 @@ def _block(
     leaving: frozenset[str],
     after: dict[str, float],
 ) -> float:
-    """The longest path from a block's beginning; adds its nodes to `after`. ends: the longest path
-    from its end."""
-    behind: dict[str, float] = {}  # each value
+    """The longest path from a block's beginning; adds the block's nodes to `after`. ends: the
+    longest path from the block's end."""
+    behind: dict[str, float] = {}  # the longest path after each value
     longest = ends
     for node in reversed(nodes):
         names = [value.name for value in node.results]

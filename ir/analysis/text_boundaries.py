@@ -19,7 +19,7 @@ MAX_TAIL_CHARS = 200
 class Tail:
     """The end of a prompt that is the same in every run, at most MAX_TAIL_CHARS characters.
 
-    is_cut: other text comes directly before it: a run's, or more of the program's own.
+    is_cut: whether other text comes directly before it: a run's, or more of the program's own.
     """
 
     text: str = ""
@@ -56,7 +56,7 @@ def borders(graph: Graph) -> Iterator[Border]:
 def _after(node: Node, before: Tail) -> Tail:
     if node.op == "const":
         return before.extended(node.text("text"))
-    if node.flags & {Flag.ROLE, Flag.MEDIA}:  # they append tokens that join no other text
+    if node.flags & {Flag.ROLE, Flag.MEDIA}:  # their tokens do not join with other text
         return Tail()
     if Flag.SAME in node.flags:
         return before

@@ -1,7 +1,7 @@
-"""Reads a graph from the flat tables of `sgir.proto`, with checks of every index, kind and count.
+"""Reads a graph from the flat tables of `sgir.proto`, and checks every index, kind and count.
 
 Nothing in a message is trusted, and nothing that it names is opened, imported or run. The graph may
-still break the verifier's rules. Only `file/sgir.py` calls this.
+still break the verifier's rules. Only `file/sgir.py` calls this module.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Reader:
         return text
 
     def _count(self, n_chars: int) -> None:
-        """Counts characters where they are used: strings are shared, so a small file may expand."""
+        """Counts characters at each use: strings are shared, so a small file may expand."""
         self._budget.n_left -= n_chars
         if self._budget.n_left < 0:
             raise self._error("expected texts of a few times its size, found more once written out")

@@ -53,7 +53,7 @@ def _argument_messages(node: Node, called: Graph, context: Context) -> Iterator[
     for param in params.values():
         type_ = _given_type(node, param, given, context)
         if param.value.type == MEDIA and type_ != MEDIA:
-            # A text would name a file, and generated text must not choose which file is read.
+            # A text would name a file, and a generated text must not choose which file is read.
             yield f"{shown_value(param.value.name)} takes media, and is given none"
 
 
@@ -71,7 +71,7 @@ def _given_type(
 
 def check_called(rule: str, graph: Graph) -> Iterator[Breach]:
     """Checks that called programs are few, nest within bounds, and have no called programs or
-    guards.
+    guards of their own.
     """
     if len(graph.called) > MAX_CALLED:
         yield Breach(rule, f"{len(graph.called)} called programs; there may be {MAX_CALLED}")

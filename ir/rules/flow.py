@@ -65,7 +65,7 @@ def _fits(arg: Operand, type_: Type, context: Context) -> bool:
     return not misfit(arg, frozenset({type_.kind}), context) and not type_.options
 
 
-_FIXED = TEXTUAL | NUMERIC | {Kind.BOOL}  # what cannot change is as good as live
+_FIXED = TEXTUAL | NUMERIC | {Kind.BOOL}  # unchangeable values may stand for live objects
 
 
 def _is_within(type_: Type, wide: Type, context: Context) -> bool:

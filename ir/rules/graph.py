@@ -21,7 +21,7 @@ class Context:
 
     def __init__(self, graph: Graph, called: tuple[Graph, ...] = ()) -> None:
         self.graph = graph
-        self.called = called  # the programs that it may run
+        self.called = called  # the programs that the graph may run
         self._options: dict[int, frozenset[str]] = {}
 
     @cached_property
@@ -34,13 +34,13 @@ class Context:
 
     @cached_property
     def following(self) -> flow.Following:
-        """The blocks that each block goes on with, by number."""
+        """The successors of each block, by number."""
         return flow.following(self.graph)
 
     @cached_property
     def returns(self) -> list[tuple[str, str]]:
-        """The edges by which a walk from the entry, depth first, comes back to a block that it is
-        inside; every cycle has one."""
+        """The edges by which a depth-first walk from the entry returns to a block that it is still
+        visiting; every cycle has such an edge."""
         found = []
         is_open, is_seen = bytearray(len(self.following)), bytearray(len(self.following))
         stack = [(0, True)]
@@ -67,12 +67,12 @@ class Context:
 
     @cached_property
     def reached(self) -> list[int]:
-        """The blocks that can run after each block, as bits; itself only if it is in a loop."""
+        """The blocks that can run after each block, as bits; the block itself only if in a loop."""
         return flow.reached(self.following)
 
     @cached_property
     def params(self) -> dict[object, tuple[Value, ...]]:
-        """The parameters of each block, by its name."""
+        """The parameters of each block, by the block's name."""
         return {block.name: block.params for block in self.graph.blocks}
 
     @cached_property
@@ -95,8 +95,8 @@ class Context:
         return found
 
     def options(self, type_: Type) -> frozenset[str]:
-        """The options of a choice as a set; values of a type share it."""
-        key = id(type_.options)  # hashing the options would cost as much as a search in them
+        """The options of a choice as a set, shared by all values of a type."""
+        key = id(type_.options)  # hashing the options would cost as much as searching them
         if key not in self._options:
             self._options[key] = frozenset(type_.options)
         return self._options[key]
@@ -157,7 +157,7 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
 def _repeats(
     context: Context, name: str, uses: list[Place]
 ) -> Iterator[tuple[Place | None, Place, str]]:
-    """The uses of a state that can run in one run with an earlier use, or repeatedly (None).
+    """The uses of a state that can run in the same run as an earlier use, or repeatedly (None).
 
     Arms of a branch exclude each other; a path that passes the definition again makes a new state.
     """
@@ -185,9 +185,10 @@ def _repeats(
 
 
 def _may_come_back(context: Context, block: int, home: int) -> bool:
-    """Whether a path might lead from a block to itself without passing its home.
+    """Whether a path might lead from a block to itself without passing the block `home`.
 
-    If the home dominates the block, it dominates all of such a path, which has a returning edge.
+    If `home` dominates the block, it dominates all blocks of such a path, and the path has an edge
+    of `returns`.
     """
     tree, above = context.dominators, str(home)
     if home == block or not tree.is_at_or_above(above, str(block)):
@@ -199,7 +200,7 @@ def _may_come_back(context: Context, block: int, home: int) -> bool:
 
 
 def _after(context: Context, block: int, home: int) -> int:
-    """The blocks that can run after a block, as bits, on paths that do not pass its home."""
+    """The blocks that can run after a block, as bits, on paths that do not pass `home`."""
     reached = context.reached
     if home < 0 or not reached[block] >> home & 1:
         return reached[block]
@@ -218,7 +219,7 @@ def _after(context: Context, block: int, home: int) -> int:
 
 
 def _used_up(context: Context, node: Node) -> list[str]:
-    """The states that a node consumes; for a jump, those whose parameter is consumed later."""
+    """The states that a node consumes; for a jump, the states whose parameter is consumed later."""
     if node.op != "jump":
         return analysis.consumed(node)
     return [name for name, param in _handed_on(context, node) if param in context.used_up]

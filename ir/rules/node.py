@@ -66,7 +66,7 @@ def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
 
 
 def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
-    """Whether a literal is of one of the kinds; exact types only, since a subclass would not
+    """Whether a literal has one of the kinds. Types must be exact, since a subclass would not
     survive a round trip.
     """
     if literal.value is None:
@@ -102,7 +102,7 @@ def results(node: Node, context: Context) -> Iterator[str]:
         if n_repeats < 1:
             yield f"needs at least one child, found n={n_repeats}"
             return
-        # Compared before a list is made: the number comes from the program and may be huge.
+        # Compared before a list is made: the program gives the number, which may be huge.
         if len(node.results) != len(kinds) - 1 + n_repeats:
             yield f"gives {len(kinds) - 1 + n_repeats} results, found {len(node.results)}"
             return
@@ -247,7 +247,7 @@ def choices(node: Node, context: Context) -> Iterator[str]:
 
 
 def _is_among(choice: Operand, options: frozenset[str], context: Context) -> bool:
-    """Whether a choice is among the options; a reference, if all options of its type are."""
+    """Whether a choice, or for a reference each option of its type, is among the options."""
     if isinstance(choice, Lit):
         return choice.value in options or not isinstance(choice.value, str)  # R1 reports it
     definition = context.definitions.get(choice.name) if isinstance(choice, Ref) else None
@@ -258,7 +258,7 @@ def _is_among(choice: Operand, options: frozenset[str], context: Context) -> boo
 
 
 def check_depth(rule: str, context: Context) -> Iterator[Breach]:
-    """Checks nesting, without recursion and without printing what is too deep."""
+    """Checks nesting, without recursion and without printing values that nest too deep."""
     for definition in all_definitions(context.graph):
         fault = _type_fault(definition.value.type)
         if fault:

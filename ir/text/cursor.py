@@ -1,7 +1,7 @@
 """A position in a list of tokens, and the primitive steps of a recursive-descent parser.
 
 Every step either consumes tokens or raises a ParseError that names what was expected and what was
-found. It knows no grammar; only the parser calls it.
+found. This module knows no grammar; only the parser calls it.
 """
 
 from __future__ import annotations

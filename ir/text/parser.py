@@ -1,8 +1,8 @@
 """Parses the text form: a recursive descent over the tokens, driven by the table of ops.
 
-It refuses what no graph can hold (unknown ops, kinds and fields, a field given twice) and leaves
-all other rules to the verifier. Fields may be in any order; comments are dropped, so a parsed graph
-has no receipts and, without `locate`, no source lines.
+The parser refuses text that no graph can hold (unknown ops, kinds and fields, a field given twice)
+and leaves all other rules to the verifier. Fields may be in any order; comments are dropped, so a
+parsed graph has no receipts and, without `locate`, no source lines.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def node_lines(nodes: tuple[Node, ...]) -> Iterator[str]:
 def node_text(node: Node, most: int | None = None) -> str:
     """A node on one line, neither indented nor aligned, without its source line.
 
-    most: the number of characters after which it is cut; the rest is not computed.
+    most: the number of characters after which the text is cut; the rest is not computed.
     """
     return _joined(_node_parts(node), most)
 
@@ -172,7 +172,7 @@ def _call_parts(node: Node, op_width: int = 0) -> Iterator[str]:
 
 
 def _count_positional(node: Node) -> int:
-    """The number of leading fields that fill the row's positional ones, and need no name."""
+    """The number of leading fields that fill the row's positional fields, and need no name."""
     positional = [row.name for row in node.spec.fields if row.positional]
     given = [name for name, _ in node.fields]
     count = 0

@@ -54,7 +54,7 @@ class Token:
 
 
 def tokenize(text: str, source: str) -> Iterator[Token]:
-    """The tokens of a text, the last one of kind `end`; ParseError if there is something else."""
+    """The tokens of a text, the last one of kind `end`; raises ParseError for any other text."""
     line, line_start, depth, position = 1, 0, 0, 0
     while position < len(text):
         match = _PATTERN.match(text, position)

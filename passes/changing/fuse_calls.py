@@ -4,8 +4,8 @@ Providers bill each request with its whole prompt, so `gen, const, gen, …` bec
 reply continues past the first stop string, and is matched with the text that the program appends
 (`backends/speculation.py`, which sends another request if it does not match). The pass only marks
 the node; other engines ignore the mark. Generations are consecutive if they are of one stream and
-one block, each has a stop string, they are sampled alike, and only constant text and arguments lie
-between them.
+one block, each has a stop string, all have the same sampling parameters, and only constant text and
+arguments lie between them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hoists constants in front of arguments, so that runs share a longer prefix of the prompt.
 
-The prompt changes, so this is never on by default. docs/code_movement.md says what may move.
+The prompt changes, so the pass is never on by default. docs/code_movement.md says what may move.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ def _is_label(text: str) -> bool:
 def _cut(
     chain: list[Node], texts: list[str], params: list[str], first: int, last: int, separator: str
 ) -> Table | None:
-    """The table from the first to the last parameter, less those whose label or end is unclear."""
+    """The table from the first to the last parameter, without parameters whose label or end is
+    unclear."""
     labels = [texts[at].partition(separator)[2] for at in range(first + 1, last + 1)]
     is_line = all(label.endswith("\n") for label in labels)
     head, label = _split_head(texts[first], separator, is_line, is_all=first == 0)

@@ -1,13 +1,13 @@
-"""Tightens `max_tokens` to what a text under a pattern can need: a token per byte, and one.
+"""Tightens `max_tokens` to the most that a text under a pattern can need: a token per byte, plus 1.
 
 Every token of a text has at least one byte, so a text of n bytes has at most n tokens; one more
-lets it end by itself. This holds for `regex` and `dtype=bool`; the length of a JSON schema's texts
-depends on the backend's layout.
+lets the text end by itself. This holds for `regex` and `dtype=bool`; the length of a JSON schema's
+texts depends on the backend's layout.
 
-It is in no level, because a run may need more tokens than the text has, which the program does not
-tell. A provider's reasoning model counts its reasoning, a run's `heal` counts regenerated tokens,
-and a run's `min_tokens` must not exceed `max_tokens`. The pass is for programs that run on our
-engine without these; generations with such fields of their own are left alone.
+The pass is in no level, because a run may need more tokens than the text has, and the program does
+not show this. A provider's reasoning model counts its reasoning, a run's `heal` counts regenerated
+tokens, and a run's `min_tokens` must not exceed `max_tokens`. The pass is for programs that run on
+our engine without these; generations with such fields of their own are left alone.
 """
 
 from __future__ import annotations

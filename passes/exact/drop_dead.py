@@ -5,8 +5,8 @@ traced program publishes all of its streams, so `kept_results.py` runs first if 
 Idempotent tools stay: they may be repeated, not left out. Errors that a dropped node could have
 raised are not part of the results; `fail` and its message are.
 
-Seeds depend on a stream's path, and a fork's number is part of it. So a fork is dropped as a whole
-only if the stream does not fork again; else only its last children are dropped.
+Seeds depend on a stream's path, and a fork's number is part of the path. So a fork is dropped as a
+whole only if the stream does not fork again; otherwise only its last children are dropped.
 """
 
 from __future__ import annotations

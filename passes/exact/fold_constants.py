@@ -1,4 +1,4 @@
-"""Folds constants: adjacent constant texts become one, empty ones are dropped.
+"""Folds constants: adjacent constant texts become one, empty texts are dropped.
 
 Tokens depend only on the joined text, so the prompts and their tokens stay the same. Literals
 inside `concat` are folded too. A constant whose own state is read (the start or end of a `span`, a
@@ -40,7 +40,7 @@ def _folded(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> l
         before = _foldable_before(node, kept, at, uses) if is_constant else None
         if before is not None:
             index, previous = before
-            # The earlier node is dropped; its line stays, since the text begins there.
+            # The earlier node is dropped; its line stays, since the text begins on that line.
             parts = texts.pop(index, None) or [previous.text("text")]
             parts.append(node.text("text"))
             texts[len(kept)] = parts

@@ -1,9 +1,9 @@
 """Folds control flow: removes tests whose outcome is known or makes no difference.
 
 A branch or switch on a literal, or with equal arms, becomes a jump; unreachable blocks are dropped;
-a block that only one jump leads to joins the one before it. Using a value that was not set on the
-path taken, or that belongs to a child that was cut off, fails: in programs with such values a test
-stays even if its arms are equal, because the test itself may fail.
+a block to which only one jump leads joins the block before it. Using a value that was not set on
+the path taken, or that belongs to a child that was cut off, fails: in programs with such values, a
+test stays even if its arms are equal, because the test itself may fail.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def fold_flow(graph: Graph) -> Graph:
         folded = _once(graph, is_sure)
         if folded is graph:
             return graph
-        graph = folded  # it has fewer tests or fewer blocks, so this ends
+        graph = folded  # with fewer tests or fewer blocks, so the loop ends
 
 
 def _once(graph: Graph, is_sure: bool) -> Graph:
@@ -117,7 +117,7 @@ def _chain(
     following: Mapping[str, str],
     names: dict[str, Operand],
 ) -> Block:
-    """A block joined with those that follow it. names: gets the operands of their parameters."""
+    """A block joined with its followers. names: gets the operands of the followers' parameters."""
     nodes = list(block.nodes)
     name = block.name
     while name in following:

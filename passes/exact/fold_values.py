@@ -1,9 +1,9 @@
 """Folds values: what is computed from literals alone becomes a literal.
 
-It folds concatenations, formats and the few functions used in tests, on literals of one kind; the
-others are left to the executor's functions, which have limits. A computation that would fail is
-left in place. Appended texts stay appended values: special tokens are recognised in constants, but
-not in values.
+The pass folds concatenations, formats and the few functions used in tests, on literals of one kind;
+other functions are left to the executor, which has limits. A computation that would fail is left in
+place. Appended texts stay appended values: special tokens are recognised in constants, but not in
+values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_CHARS = 100_000  # of one folded text
 MAX_ALL_CHARS = 2_000_000  # of all folded texts
 MAX_INT = 2**53
 
-# For texts, ints or bools, with all operands of one kind; none of them fails.
+# Functions of texts, ints or bools, with all operands of one kind; none of these functions fails.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge,
@@ -82,7 +82,7 @@ def _formatted(value: Operand, spec: str) -> str | None:
     try:
         return format(value.value, spec)
     except ValueError:
-        return None  # it fails at run time
+        return None  # the format fails at run time
 
 
 def _computed(fn: str, args: Operand) -> object:

@@ -1,8 +1,8 @@
 """Replaces block parameters that have the same value on every path by that value.
 
 A parameter for which every jump passes one value (or the parameter itself, in a loop) becomes that
-value: its users need not wait for the test before the block, and other passes see where it comes
-from.
+value: its users need not wait for the test before the block, and other passes see where the value
+comes from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import closed, handing_on, renamed, with_blocks, with_nodes
 
-# Literals of other kinds are not allowed everywhere that a value is.
+# Literals of other kinds are not allowed everywhere that a value is allowed.
 _LITERALS = {str: Kind.TEXT, bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
 
 

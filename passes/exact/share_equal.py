@@ -1,12 +1,12 @@
 """Shares equal nodes: an equal value is computed once, and an equal generation requested once.
 
-This is value numbering: surely equal values get the same number; a stream's state gets it by its
-history, a pure node by its operands. A generation with the same history that is deterministic
-(greedy by a literal, or with the same literal seed; a `select` without a temperature) becomes a
-`share` of the first one; an equal pure node is dropped. The first one is in the same block or in
-one that dominates it. Equality that depends on arguments or a run's options is left to run time
-(`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone: the
-first node's child might be cut off.
+This is value numbering: surely equal values get the same number; a stream's state is numbered by
+its history, a pure node by its operands. A deterministic generation (greedy by a literal, or with
+the same literal seed; a `select` without a temperature) with the same history as an earlier one
+becomes a `share` of that one; an equal pure node is dropped. The earlier node is in the same block
+or in a block that dominates it. Equality that depends on arguments or a run's options is left to
+run time (`executor/keep/single_flight.py`). Programs with a join that cuts children off are left
+alone: the first node's child might be cut off.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import renamed, with_blocks, with_nodes
 
-# A reader may change lists and JSON, so each keeps its own.
+# A reader may change lists and JSON, so each reader keeps its own.
 _CHANGEABLE = frozenset({Kind.LIST, Kind.JSON})
 
 Key = tuple[Hashable, ...]
@@ -113,7 +113,7 @@ class _Sharing:
         return None
 
     def _first_of(self, node: Node) -> Node | None:
-        """The first equal node, whose results' numbers this one gets; None if this is the first."""
+        """The first equal node, whose results' numbers the node gets; None if it is the first."""
         key = self._key(node)
         first = self._first.setdefault(key, node)
         if first is node:
@@ -153,7 +153,7 @@ class _Sharing:
 
 
 def _is_deterministic(node: Node) -> bool:
-    """Whether its literal fields make it greedy, or give it its own seed."""
+    """Whether a node's literal fields make it greedy, or give it a seed of its own."""
     seed, temperature = node.get("seed"), node.get("temperature")
     if isinstance(seed, Lit) and type(seed.value) is int:
         return True
@@ -168,7 +168,7 @@ def _is_deterministic(node: Node) -> bool:
 
 
 def _explained(before: Graph, after: Graph) -> tuple[str, ...]:
-    """Lines on each shared generation and the first one, and the number of dropped values."""
+    """Lines on each shared generation and the first equal one, and the number of dropped values."""
     were = {value.name: node for node in before.nodes() for value in node.results}
     told: Counter[str] = Counter()
     for node in after.nodes():

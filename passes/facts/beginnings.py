@@ -30,8 +30,8 @@ _MARKS = frozenset({Flag.HINT, Flag.APPENDS})
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """stream: the state that it follows; None: it begins a prompt. waits: what the first request
-    with it waits for (`Waits`); block: the number of its first piece's block.
+    """stream: the state that the beginning follows; None if it begins a prompt. waits: what the
+    first request with it waits for (`Waits`); block: the number of its first piece's block.
     """
 
     stream: str | None
@@ -64,7 +64,7 @@ def _joined(pieces: tuple[Piece, ...], piece: Piece) -> tuple[Piece, ...]:
 
 
 def beginnings(graph: Graph, waits: Waits) -> list[Beginning]:
-    """The beginnings of the program's requests, in its order."""
+    """The beginnings of the program's requests, in the program's order."""
     return _Finder(graph, waits, graph.called).all()
 
 
@@ -89,7 +89,7 @@ class _Finder:
         found: list[Beginning] = []
         first = self._first_requests()
         for name, chain in self._chains.items():
-            waits = NEVER  # a node that appends more known text makes a longer beginning
+            waits = NEVER  # nodes that append more known text do not count: they make it longer
             for block, node in self._users.get(name, ()):
                 if not (node.results and node.results[0].name in self._chains):
                     waits &= self._asked_by(name, block, node, first)
@@ -114,9 +114,9 @@ class _Finder:
             self._chains[node.results[0].name] = before.with_piece(piece, node)
 
     def _first_requests(self) -> dict[str, int]:
-        """For each state, what the first request from it or from a later state waits for, on every
-        path; NEVER if there is none. It is computed backwards until nothing changes, because a
-        loop's first states follow its last ones."""
+        """For each state, what the first request from that state or a later one waits for, on every
+        path; NEVER if there is no request. Computed backwards until nothing changes, because a
+        loop's first states follow its last states."""
         found = dict.fromkeys(self._users, NEVER)
         is_new = True
         while is_new:
@@ -130,7 +130,7 @@ class _Finder:
         return found
 
     def _asked_by(self, state: str, block: Block, node: Node, found: Mapping[str, int]) -> int:
-        """The same for one node that takes a state."""
+        """What the first request from a state waits for, by way of one node that takes it."""
         if Flag.ASKS in node.flags or commits(node):
             return self.waits.of_node(node, block)
         waits = NEVER
@@ -149,7 +149,7 @@ class _Finder:
             yield from (value.name for value in node.results if value.type.is_stream)
 
     def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
-        """The beginnings of the calls' first requests, as far as all calls share them."""
+        """The beginnings of a map's calls, as far as all calls share them."""
         callee = self.called[program_of(node)]
         arguments = {param.value.name for param in self.graph.params}
         known = {k: a for k, a in arguments_of(node).items() if _is_known(a, arguments)}
@@ -162,7 +162,7 @@ class _Finder:
 
 
 def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> Iterator[Piece]:
-    """The pieces in the caller's values, up to the first that is not known there."""
+    """The pieces in terms of the caller's values, up to the first piece not known there."""
     for kind, piece in pieces:
         if isinstance(piece, Ref) and piece.name not in known:
             return

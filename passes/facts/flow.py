@@ -28,8 +28,8 @@ class Regions:
                 self._depths[child] = self._depths[block] + 1
 
     def rows(self) -> Iterator[list[int]]:
-        """Rows of two or more blocks of which each run passes all, once and in this order, or
-        none."""
+        """Rows of two or more blocks: each run passes either all blocks of a row, once and in this
+        order, or none."""
         after: dict[int, int] = {}
         outside: dict[int, int] = {}  # the block, or its nearest dominator outside loops
         for block in self._down():
@@ -57,7 +57,7 @@ class Regions:
         return self._depths[block]
 
     def sums(self, counts: list[int]) -> list[int]:
-        """For each block, the sum of the counts of all blocks that it dominates, itself too."""
+        """For each block, the sum of the counts of the blocks that it dominates, itself too."""
         found = list(counts)
         for block in reversed(list(self._down())):
             if block in self._above:
@@ -86,7 +86,7 @@ def _post_dominators(graph: Graph, flow: Following, end: int) -> dict[int, int]:
         for each in after:
             backwards[each].append(block)
     backwards.append([n for n, block in enumerate(graph.blocks) if _may_end(block)])
-    # A run may stay for ever where no end can be reached from; so it passes nothing after that.
+    # A run may stay forever in blocks that reach no end, so it passes nothing for certain after.
     ending = reached(backwards)[end]
     backwards[end] += [n for n in range(end) if not ending >> n & 1]
     return dominators(backwards, end)

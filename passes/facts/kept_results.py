@@ -1,7 +1,7 @@
 """Narrows a program's results: to its main stream and return value, or to that value alone.
 
-It is not a pass of a level: the user chooses (`sgc compile --keep`). It only removes `publish`
-nodes; `drop_dead` drops what only they needed.
+This is not a pass of a level: the user chooses (`sgc compile --keep`). It only removes `publish`
+nodes; `drop_dead` drops the nodes that only these needed.
 """
 
 from __future__ import annotations

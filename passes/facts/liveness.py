@@ -1,9 +1,9 @@
 """The nodes of a graph that are needed, found backwards from a run's results.
 
-Roots are nodes that give results (`publish`, `return`), end blocks, have effects, or decide which
+Roots are nodes that make results (`publish`, `return`), end blocks, have effects, or decide which
 requests are made (`join_first` and `winner` cut requests off; a map's calls publish streams of
-their own). A block parameter is needed if a needed node uses it; only then the operands that jumps
-pass for it are needed.
+their own). A block parameter is needed if a needed node uses it; only then are the operands that
+jumps pass for the parameter needed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Liveness:
                 queue += operand_refs(operand)
 
     def _keep_counts(self, graph: Graph) -> None:
-        """Logs number calls of tools, so only the last calls may be dropped; with several blocks,
-        all or none."""
+        """Keeps the counts of tool calls: logs number the calls, so only the last calls may be
+        dropped; in a graph of several blocks, all calls or none."""
         calls = [(place, node) for place, node in places(graph) if Flag.LOGGED in node.flags]
         last: Place | None = None
         for place, node in calls:

@@ -21,7 +21,7 @@ def longest(pattern: str) -> int | None:
             tree = _parser.parse(pattern)
         return _sequence(tree, tree.state.flags)
     except (re.error, OverflowError, RecursionError):
-        return None  # another check refuses the pattern
+        return None  # another check refuses such a pattern
 
 
 def _sequence(nodes: Any, flags: int) -> int | None:
@@ -52,7 +52,7 @@ def _node(op: Any, value: Any, flags: int) -> int | None:
 
 def _character(name: str, value: Any, flags: int) -> int:
     if flags & re.IGNORECASE or name in ("NOT_LITERAL", "ANY"):
-        return _WIDEST  # `k` matches the sign for kelvin, too
+        return _WIDEST  # `k` also matches the kelvin sign
     if name == "LITERAL":
         return _width(value)
     return max((_item(op.name, item) for op, item in value), default=_WIDEST)

@@ -1,8 +1,8 @@
 """The slow nodes that each value of a program waits for.
 
 Generations, choices, calls of tools and maps are slow; all other nodes are done as soon as their
-operands are. A value or block waits for the slow nodes that are on every path to it: if some path
-reaches it at once, it waits for nothing. Sets of slow nodes are bit sets.
+operands are ready. A value or block waits for the slow nodes that are on every path to it: if some
+path reaches it at once, it waits for nothing. Sets of slow nodes are bit sets.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NEVER = -1  # for unreachable nodes, which wait for everything
 
 
 class Waits:
-    """The waits of a valid graph. Time is linear in the graph, times slow nodes per machine word;
-    loops need a few more passes."""
+    """The waits of a valid graph, in time linear in the graph, times the number of slow nodes per
+    machine word; loops need a few more passes."""
 
     def __init__(self, graph: Graph) -> None:
         self._params = {block.name: block.params for block in graph.blocks}

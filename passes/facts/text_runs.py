@@ -1,4 +1,4 @@
-"""Runs of constants and appended values in one block: finds them, and writes them anew.
+"""Runs of constants and appended values in one block: finds and rewrites them.
 
 The passes that change the order of a prompt's text share this.
 """
@@ -19,8 +19,8 @@ Run = tuple[Node, ...]
 
 
 def text_runs(block: Block, n_uses: Mapping[str, int]) -> Iterator[tuple[Run, Node | None]]:
-    """Runs of which only the last state is used elsewhere, with the node that alone uses it; None
-    if several nodes do, or none. n_uses: of each value, in the whole program.
+    """Runs of which only the last state is used elsewhere, with the only node that uses it; None
+    if several nodes do, or none. n_uses: the uses of each value in the whole program.
     """
     following = {name: node for node in block.nodes for name in consumed(node)}
     seen: set[int] = set()
@@ -41,14 +41,14 @@ def _is_text(node: Node) -> bool:
 
 
 def with_runs(graph: Graph, rewrites: Iterable[tuple[Run, Sequence[str | Node]]]) -> Graph:
-    """The program with each run appending other parts: texts, and `append` nodes of the run; the
+    """The program in which each run appends other parts: texts, and `append` nodes of the run; the
     same object if there are no runs.
     """
     taken = definitions(graph).keys()
     made: dict[int, list[Node]] = {}
     for run, parts in rewrites:
         made |= {id(node): [] for node in run}
-        # The new nodes replace the last one, where all their operands are defined.
+        # The new nodes replace the run's last node, where all their operands are defined.
         made[id(run[-1])] = _rewritten(run, parts, taken)
     return with_blocks(
         graph,
@@ -75,7 +75,7 @@ def _rewritten(run: Run, parts: Sequence[str | Node], taken: Set[str]) -> list[N
 
 
 def _const(text: str, run: Run) -> Node:
-    """A constant, with the source line where its first words stood."""
+    """A constant, with the source line on which its first words stood."""
     start = text.strip()[:20]
     loc = next((node.loc for node in run if start in (constant_text(node) or "")), run[0].loc)
     return make_node("const", loc=loc, text=Lit(text))

@@ -1,16 +1,16 @@
 """Inserts prefetches: long beginnings of prompts are computed before the first request needs them.
 
-A `prefetch` is a hint to engines with a prefix cache, which follow it when nothing else waits. It
-helps if the first request with the text waits for something slow: a generation, a tool, a map, or a
-test of their results. In each program:
+A `prefetch` is a hint to engines with a prefix cache, which follow the hint when nothing else
+waits. It helps if the first request with the text waits for something slow: a generation, a tool, a
+map, or a test of their results. In each program:
 
 * the constants, roles and arguments that begin a stream are prefetched at the start of the program,
   also for streams of called functions, in either arm of a branch, in loops, and of mapped programs;
 * text appended in the middle of a stream is prefetched as soon as the state before it is known, if
   its request waits for something else: a tool, or the test that decides which arm appends.
 
-A text is not prefetched if another prefetch, or a request made at once, begins with it too, or if
-it adds too few characters to these. If there are too many prefetches, the longest are kept.
+A text is not prefetched if another prefetch, or a request made at once, also begins with it, or if
+the text adds too few characters to theirs. If there are too many prefetches, the longest are kept.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def insert_prefetch(graph: Graph) -> Graph:
     for one in sorted(candidates, key=lambda one: -_n_chars(one.pieces)):
         if len(chosen) < n_free and _n_new(one, [*known, *chosen]) >= MIN_CHARS:
             chosen.append(one)
-    chosen.sort(key=candidates.index)  # as the program asks
+    chosen.sort(key=candidates.index)  # in the order of the program's requests
     return _with(graph, chosen) if chosen else graph
 
 
@@ -111,7 +111,7 @@ def _with(graph: Graph, chosen: Sequence[_Wanted]) -> Graph:
 
 
 def _of(node: Node) -> _Wanted:
-    """What an existing prefetch computes."""
+    """An existing prefetch, with what it computes."""
     kinds, pieces, stream = node.get("kinds"), node.get("pieces"), node.get("stream")
     assert isinstance(kinds, tuple)
     assert isinstance(pieces, tuple)

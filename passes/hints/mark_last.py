@@ -1,9 +1,9 @@
 """Marks last uses: generations whose stream no later request continues, on any path.
 
-The engine then evicts first the tokens that only such a generation needed (from the stream's first
-draw on: other rows may share what comes before; `executor/hints/last_use.py`). A loop may make the
-request again, and so may a committed fork, a stream that shares the generation, and the interpreter
-after a `deopt`: in these cases nothing is marked.
+The engine then first evicts the tokens that only such a generation needed (from the stream's first
+draw on, since other rows may share earlier tokens; `executor/hints/last_use.py`). A loop may make
+the request again, and so may a committed fork, a stream that shares the generation, and the
+interpreter after a `deopt`: in these cases nothing is marked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Places cache marks, which tell a provider which prefixes of prompts to cache.
 
-It plans over the tree of prompts that a run, or many rows, will send: fork trunks, the turns of a
-chat, equal beginnings of several streams, calls, rows. Each mark must save more than its write
-costs (`caching/tree.py`); a prompt that is sent once gets none. The pass only inserts `cache`
+The pass plans over the tree of prompts that a run, or many rows, will send: fork trunks, the turns
+of a chat, equal beginnings of several streams, calls, rows. Each mark must save more than its write
+costs (`caching/tree.py`); a prompt that is sent once gets no mark. The pass only inserts `cache`
 nodes; other engines ignore them. Existing marks are replaced.
 
-It does not see a common prefix of two different constants, since a mark stands between nodes. The
-rules depend on the model, so the pass is in no level: `for_rules` makes it.
+The pass does not see a common prefix of two different constants, since a mark stands between nodes.
+The rules depend on the model, so the pass is in no level: `for_rules` makes it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def for_rules(rules: CacheRules, expected: Expected | None = None) -> Pass:
 
 
 def place_caches(graph: Graph, rules: CacheRules, expected: Expected) -> Graph:
-    """The program and those it calls, with marks where they pay."""
+    """The program and the programs it calls, with marks where they pay."""
     bare = replace(_without_marks(graph), called=tuple(map(_without_marks, graph.called)))
     called = dict(enumerate(bare.called))
     marked = _placed(bare, rules, expected, called)

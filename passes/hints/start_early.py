@@ -6,9 +6,9 @@ to the first such block in which its operands are defined, if that lets a reques
 pure tool start earlier.
 
 Nothing moves past a node that may end the run (`fail`, `return` and `deopt` in an arm, the bound of
-a loop, a switch without a default), out of a loop or into one. The order in which streams begin and
-tools are counted stays, so paths, seeds and logs are unchanged. Effects, joins that take the first
-children, and maps do not move.
+a loop, a switch without a default), and nothing moves out of or into a loop. Streams begin and
+tools are counted in the same order as before, so paths, seeds and logs are unchanged. Effects,
+joins that take the first children, and maps do not move.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgc.passes.facts.flow import Regions
 from sgc.passes.facts.slow_dependencies import SLOW
 from sgc.passes.rewriting import with_blocks, with_nodes
 
-_SLOW = SLOW | {Flag.MEDIA}  # it reads a file
+_SLOW = SLOW | {Flag.MEDIA}  # media read a file
 _MOVES = frozenset({Flag.PURE, Flag.APPENDS})
 _COUNTED = frozenset({Flag.HOST, Flag.CALLS})
 
@@ -40,7 +40,7 @@ def start_early(graph: Graph) -> Graph:
 
 
 class _Moves:
-    """Plans the moves. A row: blocks of which each path passes all, in order, or none."""
+    """Plans the moves. A row: blocks that each path passes either all, in order, or not at all."""
 
     def __init__(self, graph: Graph, regions: Regions) -> None:
         self._graph = graph
@@ -104,7 +104,7 @@ class _Moves:
 
 
 class _Count:
-    """Counts nodes whose order determines names, on the paths between two blocks."""
+    """Counts the nodes whose order determines names, on the paths between two blocks."""
 
     def __init__(self, regions: Regions, own: list[int], is_one: Callable[[Node], bool]) -> None:
         self._own, self._sums, self.is_one = own, regions.sums(own), is_one

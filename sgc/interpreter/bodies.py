@@ -28,14 +28,14 @@ def call(
 ) -> ProgramState:
     """Opens a stream for a call of `function` in a session and runs its body on it.
 
-    path: of a mapped call; after: what must be there before it begins.
+    path: the path of a mapped call; after: the values that must exist before the call begins.
     """
     ahead = function.num_api_spec_tokens or 0
     with session.stack.call(function.name, function.heal, path, ahead, function.max_turns) as path:
         fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
         if after:
             fields["after"] = after
-        # A nested call stands at the caller's line, a whole program at its own first line.
+        # A nested call has the caller's line, a whole program its own first line.
         with session.located(function.loc if path == function.name else None):
             (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
         state = ProgramState(session, function.name, symbol, path)
@@ -58,7 +58,7 @@ def run_body(
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
 ) -> ProgramState:
-    """Runs a whole program in a session, and makes its results known at the end."""
+    """Runs a whole program in a session, and publishes its results at the end."""
     with session.active():
         state = call(function, session, arguments, on_open)
         with session.located(function.loc):
@@ -72,14 +72,14 @@ def run_here(
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
 ) -> ProgramState:
-    """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
+    """Runs the body on this thread; an error of the body stops the run and is raised unchanged."""
     try:
         state = run_body(function, session, arguments, on_open)
     except BaseException as left:
         error = leaving(left)
         session.body_ended(error)
         if session.log is not None:
-            session.log.close(error)  # before the run ends by being cancelled
+            session.log.close(error)  # before the cancellation ends the run
         session.loop.run(_stop(session.instance))
         if error is left:
             raise

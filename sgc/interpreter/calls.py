@@ -26,7 +26,7 @@ from sgc.tracing.watch.guards import guards_of
 
 
 class Canceller:
-    """Stops the interpreted runs that it is given, also one that is only about to start."""
+    """Stops the interpreted runs that it is given, also a run that is only about to start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class Canceller:
                 session.cancel()
 
     def forget(self) -> None:
-        """Lets go of runs that are over, and of all that they hold."""
+        """Drops runs that are over, and thereby everything that they hold."""
         with self._lock:
             self._sessions.clear()
 
@@ -60,10 +60,10 @@ def start_eager(
     on_text: OnText | None = None,
     canceller: Canceller | None = None,
 ) -> ProgramState:
-    """Runs the body on this thread, generations going on behind it on `loop`.
+    """Runs the body on this thread, while generations run on `loop`.
 
-    Returns when the body has ended, not when every generation has. An exception of the
-    body cancels what is in flight and is raised as it is. canceller: may stop it from outside.
+    Returns when the body has ended, not when every generation has. An exception of the body cancels
+    the requests in flight and is raised unchanged. canceller: may stop the run from outside.
     """
     session = _open_session(function, arguments, backend, options, loop, on_text, None)
     if canceller is not None:
@@ -80,7 +80,7 @@ def run_eager(
     on_text: OnText | None,
     canceller: Canceller,
 ) -> RunResult:
-    """Interprets to the end, on this thread; `canceller` may stop it."""
+    """Interprets a program to its end, on this thread. canceller: may stop the run."""
     try:
         state = start_eager(function, arguments, backend, options, loop, on_text, canceller)
         return finished(state)
@@ -96,9 +96,9 @@ def start_streaming(
     loop: Loop,
     on_text: OnText | None = None,
 ) -> ProgramState:
-    """Runs the body on a thread of its own and returns its state at once, to be followed.
+    """Runs the body on a thread of its own and at once returns the run's state, to be followed.
 
-    An exception of the body ends the run; whoever reads the state gets it.
+    An exception of the body ends the run and is raised to whoever reads the state.
     """
     log = TextLog()
 
@@ -163,7 +163,7 @@ def _open_session(
 
 
 def finished(state: ProgramState) -> RunResult:
-    """Waits for everything an eager run has started; raises its first error."""
+    """Waits for everything that an eager run has started; raises the run's first error."""
     session = state.session
     if not isinstance(session, EagerSession):
         raise ProgramError("a traced program has no result; run it first")

@@ -1,4 +1,4 @@
-"""A stream's text as it comes, for whoever follows an interpreted run."""
+"""A stream's text as it is generated, for readers that follow an interpreted run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sgc.runs.streaming import Reader, StreamedText, TextLog, follow, follow_asy
 
 
 def pieces_of(log: TextLog | None, state: Stream, names: Any) -> Iterator[Any]:
-    """The pieces of a stream's text, or of names. log: of a run that streams, else None."""
+    """The pieces of a stream's text, or of some names' texts. log: None if nothing is streamed."""
     if log is None:
         yield from _at_once(state, names)
         return
@@ -27,7 +27,7 @@ def pieces_of(log: TextLog | None, state: Stream, names: Any) -> Iterator[Any]:
 async def pieces_with_meta(
     log: TextLog | None, state: Stream, names: Any, with_meta: bool
 ) -> AsyncIterator[Any]:
-    """The same for coroutines; with_meta: each piece beside its own meta data."""
+    """`pieces_of` for coroutines; with_meta: whether each piece comes with its meta data."""
 
     def meta() -> Any:
         found = state.get_meta_info(names) if isinstance(names, str) else None
@@ -69,7 +69,7 @@ async def _paired(
 
 
 def _at_once(state: Stream, names: Any) -> Iterator[Any]:
-    """All of what a reader wants, when nothing is streamed or a name is no generation's."""
+    """The whole text at once, if nothing is streamed or a name is not a generation's."""
     if names is None:
         yield state.text()
     elif isinstance(names, str):

@@ -1,8 +1,8 @@
 """Maps of interpreted programs: the calls' bodies run on threads, in order of their items.
 
-The thread that maps takes part itself, so that a map goes on even where no other thread may be
-begun. Which error a map ends with is that of the first call, in order, that fails: those after it
-are stopped, those before it go on.
+The thread that maps runs calls itself, so that a map progresses even if no other thread may be
+started. A map ends with the error of the first call, in order, that fails: the calls after it are
+stopped, and the calls before it continue.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-GRACE_S = 5.0  # for bodies to end in, when the thread that maps was interrupted
+GRACE_S = 5.0  # for bodies to end after an interrupt of the thread that maps
 
 
 def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
@@ -51,7 +51,7 @@ def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
     try:
         calls.run(min(call.width, len(items)) if session.loop.is_shared else 1)
     finally:
-        _on_loop(session, end())  # also where the program goes on after a failure
+        _on_loop(session, end())  # also if the program continues after a failure
     return KnownStates(session, [calls.states[index] for index in range(len(items))])
 
 
@@ -60,7 +60,7 @@ def _on_loop(session: EagerSession, work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Calls:
-    """The calls of one map. What is shared by its threads is changed under a lock."""
+    """The calls of one map. The state that its threads share is changed under a lock."""
 
     def __init__(
         self, session: EagerSession, call: MapCall, items: list[Any], caller: str, place: MapPlace
@@ -69,7 +69,7 @@ class _Calls:
         self._caller, self._place = caller, place
         self._lock = threading.Lock()
         self._n_begun = 0
-        self._end = len(items)  # calls from here on are not wanted, since the one before failed
+        self._end = len(items)  # calls from here on are not made, since the call before failed
         self._error: BaseException | None = None
         self._failures: list[BaseException] = []  # of runs
         self._running: dict[int, EagerSession] = {}
@@ -88,7 +88,7 @@ class _Calls:
             helper.join(GRACE_S if self._end < 0 else None)
         failure = self._session.failure()
         if failure is None and self._error in self._failures:
-            self._session.fail(self._error)  # who reads anything else of the run gets it too
+            self._session.fail(self._error)  # raised to all other readers of the run too
         if self._error is not None:
             raise failure or self._error
 
@@ -144,7 +144,7 @@ class _Calls:
             result = part.result()
         except BaseException as error:
             self.spent += part.instance.requests.made
-            if part.failure() is error:  # it is the run that failed, and not the program's Python
+            if part.failure() is error:  # the run failed, not the program's Python
                 self._failures.append(error)
             raise
         finally:

@@ -1,7 +1,7 @@
 """The interpreter's session: each node goes to a running instance as Python reaches it.
 
-The program's body runs on one thread, the instance on an event loop. Reading a value waits
-for the loop; so may any other thread that holds one of the run's states.
+The program's body runs on one thread, the instance on an event loop. Reading a value waits for the
+loop; other threads that hold one of the run's states may wait for it too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAX_HELPERS = 256  # threads of all maps of one run
 
 
 class EagerSession(Session):
-    """A program that runs as its Python does. log: what is shown, for a streaming run."""
+    """A program that runs as its Python does. log: the text shown by a streaming run."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class EagerSession(Session):
         self._drawn: set[str] = set()  # texts read that a model may have written
         self._objects = 0
         self._changed = threading.Condition()
-        self.depth = 0  # of the mapped call that it runs
+        self.depth = 0  # the depth of the mapped call that the session runs
         self.helpers = threading.BoundedSemaphore(MAX_HELPERS)
         self._body_is_over = False
         self._body_error: BaseException | None = None
@@ -82,12 +82,12 @@ class EagerSession(Session):
     # -- nodes --------------------------------------------------------------------------
 
     def take(self, node: Node) -> None:
-        # After an error nothing is done any more; whoever reads gets the error.
+        # After an error, nothing is done any more; readers get the error.
         if not self.instance.finished.done():
             self._send(node)
 
     def _send(self, item: Node | tuple[str, Any]) -> None:
-        """Nodes and values share one queue, so that they arrive in order."""
+        """Sends a node or a value; both share one queue, so that they arrive in order."""
         self._outbox.append(item)
         if len(self._outbox) == 1:
             self.loop.soon(self._deliver)
@@ -122,7 +122,7 @@ class EagerSession(Session):
         try:
             if found is None:
                 found = (self._await(self.instance.values.value(value.name)),)
-        except SgcError as error:  # it has ended the run, which no handler may go on with
+        except SgcError as error:  # it has ended the run, and no handler may continue it
             raise RunOver(error) from error
         (given,) = found
         if type(given) is Failed:
@@ -136,7 +136,7 @@ class EagerSession(Session):
         return self._map_with(self, call)
 
     def part(self, instance: Instance) -> EagerSession:
-        """The session of a mapped call, which knows what this one knows of texts."""
+        """The session of a mapped call, which knows the same texts as this session."""
         part = EagerSession(instance.context.program, instance, self.loop, self._map_with)
         part.depth, part.helpers = self.depth + 1, self.helpers
         part.stack.default_heal = self.stack.heal
@@ -146,27 +146,27 @@ class EagerSession(Session):
         return part
 
     def share(self, whole: EagerSession) -> None:
-        """From now on what is read of this part is noted where it is read."""
+        """From now on, notes values that are read of this part in the `whole` session."""
         self._values, self._drawn = whole._values, whole._drawn
 
     def failure(self) -> BaseException | None:
-        """What the run has failed with, if it has."""
+        """The error with which the run has failed; None if it has not."""
         finished = self.instance.finished
         is_failed = finished.done() and not finished.cancelled()
         return finished.exception() if is_failed else None
 
     def fail(self, error: BaseException) -> None:
-        """Ends the run, so that whoever reads gets the error."""
+        """Ends the run, so that its readers get the error."""
         self.loop.soon(self.instance.fail, None, error)
 
     # -- the body and other threads -----------------------------------------------------
 
     def adopt_thread(self) -> None:
-        """The calling thread is the one that runs the program's body."""
+        """Notes that the calling thread runs the program's body."""
         self.stack.adopt_thread()
 
     def body_ended(self, error: BaseException | None) -> None:
-        """Marks the end of the program's Python; what it raised is raised to readers."""
+        """Marks the end of the program's Python; an error that it raised is raised to readers."""
         with self._changed:
             self._body_is_over, self._body_error = True, error
             self._changed.notify_all()
@@ -195,7 +195,7 @@ class EagerSession(Session):
         if self._body_error is not None:
             raise self._body_error
         if self.instance.finished.done():
-            self.instance.finished.result()  # the cause, rather than that the name is unknown
+            self.instance.finished.result()  # raises the cause, not that the name is unknown
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
@@ -205,11 +205,11 @@ class EagerSession(Session):
 
     def read(self, symbol: Symbol) -> Any:
         value = self._await_value(symbol)
-        # Of a select the program itself has written every choice.
+        # The program itself has written every choice of a select.
         return self._noted(value, is_drawn=symbol.type.kind is not Kind.CHOICE)
 
     def _noted(self, value: T, is_drawn: bool = True) -> T:
-        """A value on its way to the program. is_drawn: a model may have written it."""
+        """Notes a value that the program reads. is_drawn: whether a model may have written it."""
         self.note_value(value)
         if is_drawn:
             self._drawn.update(texts_in(value))
@@ -247,7 +247,7 @@ class EagerSession(Session):
     def meta_info(self, value: Symbol) -> Any:
         self._await_value(value)
         found = self.instance.requests.meta_info(value.name)
-        return self._noted(found)  # it tells of tokens' texts
+        return self._noted(found)  # it holds the texts of tokens
 
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         return map(self._noted, pieces_of(self.log, state, names))
@@ -281,7 +281,7 @@ class EagerSession(Session):
     def scalar(self, value: Any) -> Operand:
         if value is None or isinstance(value, (str, int, float, bool)):
             return Lit(value)
-        # Any other object a program keeps in a variable: the instance holds it as it is.
+        # Any other object in a variable of the program: the instance holds the object itself.
         self._objects += 1
         name = self.namer.fresh(f"object.{self._objects}")
         self._send((name, value))
@@ -311,7 +311,7 @@ class EagerSession(Session):
             if type(is_met) is not bool:
                 refuse_test()
             self._answer(tests[index], is_met)
-        for index in left.values():  # nobody asks any more, and nothing may wait for them
+        for index in left.values():  # no longer needed, but nothing may wait for them
             self._answer(tests[index], False)
 
     def _answer(self, test: Operand, is_met: bool) -> None:
@@ -330,7 +330,7 @@ class EagerSession(Session):
         return self.scalar(load(value))
 
     def _is_drawn(self, text: str) -> bool:
-        """Whether a text may be a model's, and is no text of the program's or its arguments'."""
+        """Whether a text may be a model's, and is neither the program's own nor an argument's."""
         is_known = self._own.get(id(text)) is text or self._given.get(id(text)) is text
         return text in self._drawn and not is_known
 
@@ -357,7 +357,7 @@ class EagerSession(Session):
             return [(True, Lit(text))]
         spans = sorted(occurrences(text, self._values))
         if not spans:
-            # It may have been changed on the way (stripped, cut): nothing can be vouched for.
+            # The text may have been changed (stripped, cut), so its origin is not certain.
             return [(False, Lit(text))]
         parts: list[tuple[bool, Operand]] = []
         at = 0

@@ -35,8 +35,8 @@ def run_traced(
     arguments: Mapping[str, Any],
     schemas: Mapping[str, str],
 ) -> None:
-    """Runs a program's body. An error that it raises ends the path, or becomes a TraceError if the
-    program has no decisions."""
+    """Runs a program's body. An error that the body raises ends the path, or becomes a TraceError
+    if the program has no decisions."""
     try:
         with session.active(), session.located(function.loc):
             arguments = told(session, function, arguments, schemas)
@@ -79,7 +79,7 @@ def run_traced(
 
 
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
-    """Ends a path with the error that the program raises there."""
+    """Ends a path with an error that the program raises."""
     if isinstance(error, AssertionError) and is_raised_inside(error):
         raise TraceError(
             "the tracer failed, which is a fault of its own",
@@ -94,8 +94,8 @@ def _fail(session: TraceSession, error: Exception, message: str) -> None:
 
 
 def copied(value: Any) -> Any:
-    """A copy of plain data, so that the program changes nothing outside; any other value itself,
-    and a set whose order no copy has."""
+    """A copy of plain data, so that the program changes nothing outside; any other value, and a set
+    whose order a copy cannot have, itself."""
     return value if plain(value) is None or has_lost(value) else copied_data(value)
 
 

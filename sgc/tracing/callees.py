@@ -1,7 +1,7 @@
 """The functions that a program maps, each traced by itself, and what is known of them.
 
-They are found while the program is traced: when the trace reaches one that is not traced yet, it
-ends, the function is traced, and the trace starts anew.
+They are found while the program is traced: when the trace reaches a function that is not traced
+yet, the trace ends, the function is traced, and the trace starts anew.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sgc.tracing.watch.guards import plain
 
 
 class Unmet(BaseException):
-    """Ends a trace that maps a function which is not traced yet; with a name, one that reads a
-    variable which none of the function's traced paths sets.
+    """Ends a trace that maps a function not traced yet; with a name, a trace that reads a variable
+    that none of the function's traced paths sets.
     """
 
     def __init__(self, wanted: Wanted, name: str = "") -> None:
@@ -33,9 +33,9 @@ class Unmet(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A function as it is mapped. types: of arguments known at run time, with the item's; bound:
-    arguments known now; heal, max_turns: inherited from its caller; schemas: of arguments that are
-    checked at run time.
+    """A function as it is mapped. types: the types of arguments known only at run time, the item
+    included; bound: arguments known now; heal, max_turns: inherited from the caller; schemas: the
+    schemas of arguments that are checked at run time.
     """
 
     function: Definition
@@ -48,13 +48,13 @@ class Wanted:
     @property
     def key(self) -> tuple[object, ...]:
         bound = tuple((name, plain(value)) for name, value in self.bound.items())
-        # Not the id of the `Function`: `f.bind(…)` in a program makes a new one each time.
+        # Not the id of the `Function`: `f.bind(…)` in a program makes a new object each time.
         return id(self.function.python), tuple(self.types.items()), bound, self.heal, self.max_turns
 
 
 @dataclass(slots=True)
 class Gathers:
-    """The types that a trace's runs found of the main stream's variables and of return values."""
+    """The types of the main stream's variables and of return values, found by a trace's runs."""
 
     names: dict[str, set[Type]] = field(default_factory=dict)
     returns: set[Type] = field(default_factory=set)
@@ -63,8 +63,8 @@ class Gathers:
 @dataclass(frozen=True, slots=True)
 class Callee:
     """A function that was traced to be mapped. number: its index among the called programs;
-    can_fail: a call may raise; others: the type of more names that it may set, on paths that were
-    left to the interpreter, or such as are known only at run time; media: its images.
+    can_fail: whether a call may raise; others: the type of further names that it may set, on paths
+    left to the interpreter or with names known only at run time; media: its images.
     """
 
     wanted: Wanted
@@ -77,7 +77,7 @@ class Callee:
 
 
 class Callees:
-    """The called programs of one trace. trace: traces one to its graph and what it gathers."""
+    """The called programs of one trace. trace: traces a program, returns its graph and gathers."""
 
     def __init__(self, root: Definition, trace: Callable[[Wanted], tuple[Graph, Gathers]]) -> None:
         self._trace = trace
@@ -114,7 +114,7 @@ class Callees:
         self.graphs.append(replace(graph, guards=(), called=()))
 
     def meet(self, unmet: Unmet) -> None:
-        """Supplies what a trace ended for, so that it can start anew."""
+        """Traces the function for which a trace ended, so that the trace can start anew."""
         if not unmet.name:
             self.add(unmet.wanted)
             return
@@ -131,8 +131,8 @@ class Callees:
         name = function.name
         if any(each.python is function.python for each in self._going_on):
             stop(
-                f"sgc.map calls {name} inside of {name}: how deep that goes is known only when the "
-                "program runs",
+                f"sgc.map calls {name} inside of {name}: the depth of these calls is known only at "
+                "run time",
                 hint="write a loop, or another function for the level below; or " + INTERPRET,
             )
         if len(self._going_on) > MAX_NESTING:

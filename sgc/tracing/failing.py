@@ -1,7 +1,7 @@
 """The paths of a program that end with its own error.
 
-Where such an error surely ends the program, its path is made at once: a run of the program would
-only come to the same place once more.
+Where such an error surely ends the program, its path is made at once: another run of the program
+would only reach the same place again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Failing(Protocol):
 
 
 def fail(session: Failing, error: Exception, message: str, loc: Loc | None) -> None:
-    """Ends the path with the error that the program raises there."""
+    """Ends the path with an error that the program raises."""
     _refuse_own(error, loc)
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     with session.located(loc):
@@ -53,7 +53,8 @@ def fail(session: Failing, error: Exception, message: str, loc: Loc | None) -> N
     session.is_over = True
 
 
-# Where an error is the tracer's own, unless its line raises it, or says that it raises Python's.
+# Folders where an error is the tracer's own, unless its line has a `raise` or a comment that the
+# error is Python's.
 _ROOMS = frozenset({
     "code", "convert", "inference", "kinds", "paths", "pieces", "recording", "snapshots", "values",
     "watch",
@@ -62,7 +63,7 @@ _SAYS = "# raises"
 
 
 def _refuse_own(error: Exception, loc: Loc | None) -> None:
-    """Stops the trace at a fault of the tracer, which is no error of the program."""
+    """Stops the trace at a fault of the tracer, which is not an error of the program."""
     place = _fault_of(error)
     if place:
         raise TraceError(
@@ -101,10 +102,10 @@ def message_of(error: Exception) -> str:
 
 
 def fail_aside(session: Failing, fact: Fact, raising: Callable[[], NoReturn]) -> None:
-    """Makes the arm that the path has just left to others, on which `raising` raises an error that
-    ends the program; and the arms of the tests by which it chooses among errors.
+    """Makes the arm that the path has just left for later, on which `raising` raises an error that
+    ends the program; also the arms of the tests by which `raising` chooses among errors.
 
-    fact: the test of that arm, which is false there.
+    fact: the test of that arm, which is False on it.
     """
     path, facts = session.path, session.facts
     assert path is not None

@@ -1,8 +1,9 @@
 """Traces maps.
 
 If the list is known and the program has no decisions, the calls are traced in place, like direct
-ones; each waits for the end of the call `width` before it. Else the function is traced by itself,
-and a `map` node runs its graph: calls with decisions, traced in place, would be 2^n paths.
+calls; each call waits for the end of the call `width` before it. Otherwise the function is traced
+by itself, and a `map` node runs its graph: calls with decisions, traced in place, would make 2^n
+paths.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _in_place(session: MapRecorder, call: MapCall) -> KnownStates:
 
 
 def _checkable(session: MapRecorder, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments whose types can be checked now; abstract texts are replaced by a plain one."""
+    """The arguments whose types can be checked now; a plain text replaces each abstract text."""
     known = {n: v for n, v in arguments.items() if not session.is_abstract(v)}
     return known | {n: "" for n, v in arguments.items() if n not in known and isinstance(v, str)}
 
@@ -139,7 +140,7 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
     fields["width"] = Lit(call.width)
     _, ordinal = session.stack.next_map()
     if session.path is None:
-        fields["ordinal"] = Lit(ordinal)  # with blocks, it is counted at run time
+        fields["ordinal"] = Lit(ordinal)  # with blocks, calls are counted at run time
     if callee.names:
         fields["names"] = tuple(map(Lit, callee.names))
     fields |= {"returns": Lit(True), "texts": Lit(True)}  # unread results are removed at the end
@@ -166,7 +167,7 @@ def _parameter(function: Definition, name: str) -> Parameter:
 
 
 def _element_type(parameter: Parameter, item_type: Type) -> Type:
-    """The item's type; for JSON items the annotated one, which each call checks when it begins."""
+    """The item's type; for JSON items, the annotated type, which each call checks as it begins."""
     is_told = parameter.is_annotated and item_type.kind is Kind.JSON
     return parameter.type if is_told else item_type
 
@@ -239,7 +240,7 @@ class AbstractStates(MappedStates):
 
     def values(self, name: str) -> Any:
         if name not in self._symbols and self._n is None and not self._list(self._texts):
-            return []  # no call, so that none has failed to set it
+            return []  # there is no call, so no call has left the name unset
         return self._list(self._symbol(name))
 
     @property

@@ -1,6 +1,6 @@
-"""A word of the language called with an argument that it does not have, as an error that says so.
+"""The error for a call of a word of the language with an argument that the word does not have.
 
-Only of a program without decisions: each of its runs comes to the same line and ends there.
+Only for programs without decisions, in which every run reaches the same line and ends there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def misnamed(error: Exception) -> WordError | None:
 
 
 def _is_meant(word: Any, name: str, error: Exception) -> bool:
-    """Whether nothing else of this name can have been called: a function of the user's, say."""
+    """Whether the call cannot have been of something else with this name, as a user's function."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if is_users(frame)]
     if not frames:
         return False

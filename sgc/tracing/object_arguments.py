@@ -1,5 +1,5 @@
-"""Arguments that are objects of the user's classes: a run gets the data of their fields, and the
-graph makes objects of it."""
+"""Arguments that are objects of the user's classes: a run gets the data of their fields, from which
+the graph makes objects."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def classes_of(function: Definition) -> Classes:
 
 
 def made_of(session: TraceSession, function: Definition, value: Any, schema_text: str) -> Any:
-    """The argument as the program sees it. One object is known while tracing, with attributes that
-    are not; those in a list or dict are made by code.
+    """The argument as the program sees it. A single object is known while tracing, but its
+    attributes are not; objects in a list or dict are made by code.
     """
     schema = json.loads(schema_text)
     try:
@@ -60,7 +60,7 @@ def _coded(session: TraceSession, classes: Classes, value: Any, schema: Schema) 
     made = session.sites.note(
         restoring(session.originals, _expression("data", schema, names), classes.values())
     )
-    # It cannot fail: a run has checked the data before.
+    # The code cannot fail: a run has checked the data before.
     kind = [("objects", told_type(schema))]
     (symbol,) = session.emit("evaluate", kind, code=Lit(made.code), args=(session.operand(value),))
     session.copies.add(symbol.name)  # the caller has the list, too
@@ -68,7 +68,7 @@ def _coded(session: TraceSession, classes: Classes, value: Any, schema: Schema) 
 
 
 def _expression(of: str, schema: Schema, names: Mapping[str, str], depth: int = 0) -> str:
-    """An expression of code that makes objects of data."""
+    """An expression of code that makes objects from data."""
     if not holds_objects(schema):
         return of
     each = f"each{depth}"

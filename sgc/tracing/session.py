@@ -1,7 +1,7 @@
-"""The tracer's session: collects a program's nodes, and what is known of their values. What each
-kind of construct adds is in `recording/`.
+"""The tracer's session: collects a program's nodes, and what is known of their values. `recording/`
+has a part for each kind of construct.
 
-Values that the program reads are abstract. At each decision the run takes one path, and it ends
+Values that the program reads are abstract. At each decision the run takes one path; the run ends
 when it reaches a place that another run has reached in an equal state.
 """
 
@@ -54,7 +54,8 @@ from sgc.tracing.values.leaving import leaving
 from sgc.tracing.values.tool_failures import raise_failed
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-# Generations in one stream of a program without decisions: of more, exploring finds the loops.
+# Generations in one stream of a program without decisions; if there are more, exploring finds the
+# loops.
 MAX_STRAIGHT = 32
 MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
 
@@ -72,24 +73,24 @@ class TraceSession(Deciding):
     ) -> None:
         super().__init__(program, parameters, is_silent, sites or Sites())
         self.n_collections = n_collections()
-        self.is_strict = is_strict  # stops at what a compiled run would not do, such as printing
+        self.is_strict = is_strict  # stops at acts that a compiled run leaves out, as printing
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
         self.images: set[str] = set()  # values used as images
         self._stopped: TraceStop | None = None
-        self._stopped_at: tuple[Segment, int] | None = None  # with the number of its nodes
-        self.stopped_places: Places = ()  # the frames that ran then, which a handler may leave
+        self._stopped_at: tuple[Segment, int] | None = None  # with the segment's number of nodes
+        self.stopped_places: Places = ()  # the frames at the stop, which a handler may leave
         self.path: Path | None = None  # None for a program without decisions
         self.loops: Loops | None = None
         self.facts = Facts()
         self.retired: set[int] = set()  # streams that are published already
-        self._told: dict[Any, Made] = {}  # what is read that may be of several types
+        self._told: dict[Any, Made] = {}  # how values that may have several types were read
         self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
         self.events = Events()
         self.calls = Calls()
         self.is_testing = False  # whether a join's predicate is being traced
-        self.ended: BaseException | None = None  # what ended the run, in case it is swallowed
-        self.known: dict[str, Known] = {}  # what is known of texts beyond their types
+        self.ended: BaseException | None = None  # ended the run, even if a handler swallows it
+        self.known: dict[str, Known] = {}  # what is known of values beyond their types
         self.in_place: InPlace | None = None  # the functions converted in place
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
@@ -106,7 +107,7 @@ class TraceSession(Deciding):
         self.sizes: set[str] = set()  # arguments that decide how many streams and texts there are
         self.n_taken = 0  # nodes
         self._n_asked: dict[str, int] = {}  # generations so far, by a stream's states
-        self.cached: dict[Any, Any] = {}  # what cached helpers have given
+        self.cached: dict[Any, Any] = {}  # results of cached helpers
         self.made: dict[str, Made] = {}
         self.length_of: CodeType | None = None  # the `__len__` that an overlay has called
 
@@ -156,7 +157,7 @@ class TraceSession(Deciding):
 
     def forget_frames(self) -> None:
         """Drops the frames of a run that is over: they hold its values, which hold this session.
-        What generators do as they are freed is no part of the run, and ends without a word."""
+        Code that generators run as they are freed is not a part of the run, and ends silently."""
         kept, self.ended = (self.ended, self._stopped), GeneratorExit()
         self.loops = self.events.root = None
         for error in kept:
@@ -166,8 +167,8 @@ class TraceSession(Deciding):
         self.held, self.cached = Holdings(), {}
 
     def leave(self, error: TraceError, loc: Loc) -> bool:
-        """Lets the interpreter go on where the trace stopped, if all before is right; whether it
-        is."""
+        """Lets the interpreter continue where the trace stopped, if all nodes before the stop are
+        right; returns whether they are."""
         stopped, path = self._stopped, self.path
         if stopped is None or path is None or self._stopped_at is None:
             return False
@@ -175,7 +176,7 @@ class TraceSession(Deciding):
         is_right = error is stopped.error and not stopped.is_late
         if not is_right or self.is_over or segment is not path.current:
             return False
-        del segment.nodes[n_nodes:]  # what was computed to name values, or after a handler
+        del segment.nodes[n_nodes:]  # nodes made to name values, or after a handler
         path.leave(error.message, stopped.loc or loc)
         return True
 
@@ -205,7 +206,7 @@ class TraceSession(Deciding):
         stop("a program that is being compiled cannot be cancelled")
 
     def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
-        """Makes the image itself part of the program, so that a run does not read it."""
+        """Makes the image's content a part of the program, so that a run does not read the file."""
         if self.is_strict and not isinstance(value, (Media, bytes)):
             stop(
                 "the program names an image's file; compiled, it would keep its content of now",
@@ -233,7 +234,7 @@ class TraceSession(Deciding):
         return seen(value)
 
     def finish(self, ret_value: Any) -> None:
-        ret_value = self.returned(leaving(ret_value))  # once: what is widened is put there
+        ret_value = self.returned(leaving(ret_value))  # once: a widened value is put there
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
@@ -244,7 +245,7 @@ class TraceSession(Deciding):
     # -- nodes --------------------------------------------------------------------------
 
     def dict_type(self, symbol: Symbol) -> DictType | None:
-        """The type of a dict that code has given."""
+        """The type of a dict that code has returned."""
         return DictTypes(self.made, self._types).of(symbol)
 
     @unhooked
@@ -255,7 +256,7 @@ class TraceSession(Deciding):
         self.refuse_code(op)
         self._retype(op, fields)
         used = [name for operand in fields.values() for name in operand_refs(operand)]
-        self.held.refuse_old(used)  # the copy that the graph has is another now
+        self.held.refuse_old(used)  # the graph's copy differs from the object by now
         holds = self.check_states(op, fields, used)
         if Flag.HOST in OPS[op].flags:
             self._refuse_objects(used)
@@ -275,7 +276,7 @@ class TraceSession(Deciding):
         return symbols
 
     def _refuse_objects(self, names: Iterable[str]) -> None:
-        """Stops the trace if a tool is given an object, which would be of another class."""
+        """Stops the trace if a tool gets an object, which would be of another class."""
         for name in names:
             refuse_object(self._types.get(name, types.JSON))
 
@@ -305,7 +306,7 @@ class TraceSession(Deciding):
             self.known[node.results[-1].name] = known
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
-        """Records what a node says about later ones, such as its test or its caller."""
+        """Records what a node says about later nodes, such as its test or its caller."""
         for symbol in symbols:
             self.made[symbol.name] = (op, fields)
         self._tell_caller(op, fields)
@@ -319,7 +320,7 @@ class TraceSession(Deciding):
             self.facts.clear()
 
     def _note_test(self, op: str, symbol: Symbol, fields: dict[str, Operand]) -> None:
-        """Records what a test is about, and what is read that may be of several types."""
+        """Records the fact of a test, and reads of values that may have several types."""
         args = fields["args"]
         assert isinstance(args, tuple)
         if symbol.type == types.BOOL:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
-    """The schemas of arguments: from `wanted`, else from the annotation, unless `wanted` gives the
-    argument a type, as a caller that maps the function does.
+    """The schemas of arguments: from `wanted`, or else from the annotation, unless `wanted` gives
+    the argument's type, as it does for an argument of a mapped function.
     """
     by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
     found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
@@ -33,17 +33,17 @@ def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
 
 
 def type_of(parameter: Parameter, schemas: Mapping[str, str]) -> Type:
-    """The type of an argument, with the tuples that its schema tells of."""
+    """The type of an argument, with the tuples of its schema."""
     text = schemas.get(parameter.name)
     schema = None if text is None else json.loads(text)
     if schema is None:
         return parameter.type
-    # Objects arrive as the dicts of their fields.
+    # A run gets objects as the dicts of their fields.
     return types.JSON if holds_objects(schema) else told_type(schema)
 
 
 def guards_of(schemas: Mapping[str, str], free: Iterable[Parameter]) -> tuple[Guard, ...]:
-    """Guards of the arguments, with the defaults that are data."""
+    """Guards of the arguments, and of the defaults that are data."""
     data = {p.name: p.default for p in free if p.has_default and p.has_data}
     return tuple(
         Guard(KIND, name, with_default(schema, data[name]) if name in data else schema)
@@ -57,7 +57,7 @@ def told(
     arguments: Mapping[str, Any],
     schemas: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The arguments, with their schemas known; stops the trace if patterns look into JSON ones."""
+    """The arguments, with their schemas known; stops the trace if patterns inspect one of JSON."""
     body: Any = session.body(function.python)
     data = {n: text for n, text in schemas.items() if not holds_objects(json.loads(text))}
     refuse_patterns(body.__code__, [arguments[name] for name in data])

@@ -1,5 +1,5 @@
 """The runs of one trace: of a program's Python with abstract arguments, straight through or along
-every path, and what these runs share. When to trace anew is `tracer.py`'s.
+every path, and the state that these runs share. `tracer.py` decides when to trace anew.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Trace:
     _stopped: TraceError | None = None  # why values were not widened
     _last_stop: TraceError | None = None
     _left: TraceError | None = None  # why a path is left to the interpreter
-    _spent: TraceError | None = None  # that the budget did not suffice
-    _last: TraceSession | None = None  # of the last run
+    _spent: TraceError | None = None  # the error of a budget that did not suffice
+    _last: TraceSession | None = None  # the session of the last run
     _unnamed: TraceError | None = None  # why names must be known
     _may_guess = True
-    is_taken = False  # whether its graph is the program's
-    _unguessed: Sites | None = None  # what was known before the first guess
+    is_taken = False  # whether the program gets this trace's graph
+    _unguessed: Sites | None = None  # the pieces that were known before the first guess
 
     def __init__(
         self,
@@ -98,8 +98,8 @@ class Trace:
         self._own_texts = {id(text): text for text in own_texts(self.function.python)}
 
     def may_name(self, error: TraceError) -> bool:
-        """After a stop, whether names that are made of values of the run may be plain ones, once
-        these values are known: in a loop of few turns they can be."""
+        """After a stop, whether to trace anew with names that must be known while tracing: in a
+        loop of few turns, the values of which names are made may be known."""
         if self._unnamed is not None or error.hint != PLAIN_NAMES:
             return False
         self._unnamed, self.sites.may_name_late = error, False
@@ -111,24 +111,24 @@ class Trace:
         return self._unnamed or self.sites.told.get(error.where, error)
 
     def may_leave(self, error: TraceError) -> bool:
-        """After a stop, whether the interpreter can take what follows stops from now on."""
+        """After a stop, whether the interpreter may continue after stops from now on."""
         may = self._leaves and not self.is_leaving and error is self._last_stop
         self.is_leaving = self.is_leaving or may
         return may
 
     def _guess(self) -> None:
-        """Notes what is known, before the trace goes on with what it would not know without it."""
+        """Keeps the pieces that are known for certain, before the trace continues with a guess."""
         if not self.sites.is_guessed:
             self._unguessed = self.sites.copy()
             self.sites.is_guessed = True
 
     def take_back_guesses(self) -> None:
-        """Goes back to what was known, to go on without guesses."""
+        """Goes back to the pieces that were known for certain, to continue without guesses."""
         assert self._unguessed is not None
         self.sites, self._may_guess = self._unguessed, False
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
-        """The graph of a short program without decisions; raises MustExplore for others."""
+        """The graph of a short program without decisions; raises MustExplore for other programs."""
         session, given = self._session(is_silent, style)
         try:
             self._run(session, given)
@@ -145,8 +145,8 @@ class Trace:
         style: Style = Style.SHORT,
         is_first: bool = True,
     ) -> Graph:
-        """The graph of a program with all its paths. is_first: it may guess, since a second trace
-        tells whether that was right."""
+        """The graph of a program with all its paths. is_first: whether the trace may guess, because
+        a second trace will tell whether the guess was right."""
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
         self._stopped = self._spent = None
@@ -167,12 +167,12 @@ class Trace:
                     raise WrongGuess from error
                 if error.needs or error is self._stopped:  # no widened value is to blame
                     raise
-                is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
+                is_last = len(kept) >= MAX_KEPT  # otherwise many leaves would take a trace each
                 needed = (exploration.labels() if is_last else exploration.needed()) - kept
                 if not needed:
                     raise
-                # The leaves' exact values are needed. Loops that they are in do not merge then;
-                # where that costs much, it seldom ends, so the budget is smaller.
+                # The leaves' exact values are needed, so the loops around them do not merge. If
+                # this costs much, exploring seldom ends, so the budget is smaller.
                 kept |= needed
                 self._stopped = self._stopped or error
                 budget = replace(budget, work=min(budget.work, WORK_KEPT))
@@ -245,7 +245,7 @@ class Trace:
         if spent and self.sites.is_guessed:
             raise WrongGuess
         if spent and self._stopped is not None and self._leaves and not self.is_leaving:
-            # The graph ends there, and values before it are widened.
+            # The graph ends at that stop, and values before it are widened.
             self._last_stop = self._stopped
             raise self._stopped
         if spent:
@@ -261,7 +261,7 @@ class Trace:
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Leaves the arms beyond the budget to the interpreter."""
-        if is_full and self._spent is not None:  # it was told with what kept the paths apart
+        if is_full and self._spent is not None:  # it says why the paths stayed apart
             raise self._spent
         if is_full and self.sites.streams_told is not None:
             self._spent = self.sites.streams_told
@@ -276,13 +276,13 @@ class Trace:
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
-            if nests(exploration) and self._last is not None:  # their depth may be an argument's
+            if nests(exploration) and self._last is not None:  # an argument may decide the depth
                 self._spent.needs = self._last.numbers_tested(tests_of(exploration))
             raise self._spent
         if exploration.takes_first:
             raise TraceError(
                 f"{self.function.name} has {spent}, and a join that takes the first children, "
-                "which the interpreter could not go on from",
+                "from which the interpreter could not continue",
                 where=str(self.function.loc or ""),
                 hint="give its loops bounds, or run it with --interpret",
             )
@@ -359,11 +359,11 @@ class Trace:
         run by PieceFound."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
-        if self.sites.is_live:  # code would make other objects
+        if self.sites.is_live:  # code would copy objects
             return
         places = [*stopped_at(stopped.__traceback__)]
         if not any(is_users_own(each.f_code, each.f_globals) for each, _ in places):
-            places = [*session.stopped_places]  # a library has handled it
+            places = [*session.stopped_places]  # a library has handled the stop
         self.sites.has_lost_order = False
         with session.active():
             piece = chosen(session, places)

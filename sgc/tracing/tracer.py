@@ -30,7 +30,7 @@ from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.watch.addresses import refuse_addresses
 from sgc.tracing.watch.objects import ChangedOutside, refuse_changed_rest
 
-NEW_OBJECTS = 200_000  # between two collections of garbage: most objects of a trace stay to its end
+NEW_OBJECTS = 200_000  # between two collections of garbage: most objects live until a trace ends
 
 
 def trace(
@@ -52,10 +52,10 @@ def trace(
     types_of: types of arguments that are better known than by the signature; schemas: schemas of
     arguments. is_strict: a program that prints is not traced. is_full: paths beyond the budget are
     an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
-    leaves: what follows a line that cannot be traced is left to the interpreter too. in_python: is
-    filled in with the pieces of the program that run in Python; without it there are none.
-    no_code_at: lines of which nothing becomes code. checked: compares the graph with the program;
-    if it finds that runs would fail, the graph with live objects is taken if that is right.
+    leaves: the interpreter also continues after a line that cannot be traced. in_python: is filled
+    in with the pieces of the program that run in Python; if None, no piece does. no_code_at: lines
+    of which nothing becomes code. checked: compares the graph with the program; if runs of the
+    graph would fail, a graph with live objects is taken instead, provided that it passes.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -82,7 +82,7 @@ def trace(
 
 
 def _checked(graph: Graph, checked: Callable[[Graph], None], tracing: _Tracing) -> Graph:
-    """A graph whose runs do what the program's do; another one, if runs of the first would fail."""
+    """A graph that passes the check: `graph`, or another graph if runs of `graph` would fail."""
     try:
         checked(graph)
     except TraceError as error:
@@ -93,7 +93,7 @@ def _checked(graph: Graph, checked: Callable[[Graph], None], tracing: _Tracing) 
             return graph
         if not error.fails_at:
             raise
-        with suppress(TraceError, VerifyError):  # the first error is told
+        with suppress(TraceError, VerifyError):  # the first error is raised
             found = tracing.another()
             if found is not None:
                 checked(found)
@@ -105,7 +105,7 @@ def _checked(graph: Graph, checked: Callable[[Graph], None], tracing: _Tracing) 
 @dataclass(slots=True)
 class _Tracing:
     """How one program is traced. is_live: whether the first graph has live objects; may_be_live:
-    whether it may have them."""
+    whether the first graph may have them."""
 
     wanted: Wanted
     is_strict: bool
@@ -140,7 +140,7 @@ class _Tracing:
 
     @contextmanager
     def _begun(self) -> Iterator[tuple[Trace, Trace]]:
-        """A trace, and one whose data may be live."""
+        """A trace, and another trace whose data may be live."""
 
         def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
             each = begun(wanted)
@@ -158,15 +158,16 @@ class _Tracing:
 
         callees = Callees(self.wanted.function, traced)
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
-            # Nothing else keeps them: their objects are gone before the next collection.
+            # Nothing else keeps the traces: their objects are freed before the next collection.
             yield begun(self.wanted), begun(self.wanted, is_whole=True)
 
 
 def _found(
     trace: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
 ) -> Graph:
-    """The graph of a program. If some of it cannot be in it, takes long to find, or would take long
-    to run, `alive` traces the program with live objects, and that is taken if all of it is in it.
+    """The graph of a program. If the graph lacks a part of the program, takes long to find, or
+    would take long to run, `alive` traces the program with live objects; its graph is taken if it
+    is complete.
     """
     trace.steps.most = None if alive is None else WORK_ALONE
     found = _tried(trace, budget, is_full, report)
@@ -192,7 +193,7 @@ def _tried(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph
 
 
 def _of_live(alive: Trace, budget: Budget, report: Report) -> Graph:
-    """The graph of a program whose data are live objects, if all of the program can be in it."""
+    """The graph of a program whose data are live objects; raises TraceError if it is incomplete."""
     alive.sites.is_live, own = True, Report()
     graph = _traced(alive, replace(budget, work=min(budget.work, WORK_LIVE)), True, own)
     verify(graph)  # with the programs that it calls
@@ -203,14 +204,14 @@ def _of_live(alive: Trace, budget: Budget, report: Report) -> Graph:
 
 
 def _of_live_or_none(alive: Trace, budget: Budget, report: Report) -> Graph | None:
-    with suppress(TraceError, VerifyError):  # what was found without live objects stands
+    with suppress(TraceError, VerifyError):  # the result without live objects stands
         return _of_live(alive, budget, report)
     return None
 
 
 def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
     """The graph of a program; traces anew for each mapped function, module to convert, or set of
-    pieces that is found.
+    pieces that a trace finds.
     """
     while True:
         trace.steps.refuse_more(trace.function.name, str(trace.function.loc))
@@ -253,7 +254,7 @@ def _traced_once(trace: Trace, budget: Budget, is_full: bool, report: Report) ->
             raise
         if (
             graph != again and trace.sites.is_guessed
-        ):  # runs before a piece was found do not go with the others
+        ):  # runs before a piece was found may not fit the later runs
             graph = _verified(trace, budget, is_full, report, is_first=False)
     refuse_changed_rest(trace.sites.outside)
     if graph != again:

@@ -70,7 +70,7 @@ def _checked(prompt: Prompt, proposer: Proposer) -> Proposal:
 
 
 def violation(kinds: Sequence[Kind], order: Sequence[int]) -> str:
-    """The first rule that an order of the pieces breaks, as a sentence; "" if it is legal."""
+    """The first rule that an order of the pieces breaks, as a sentence; empty if it is legal."""
     counts = Counter(order)
     for number in sorted({*counts, *range(len(kinds))}):
         if not 0 <= number < len(kinds):
@@ -114,7 +114,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def report(graph: Graph) -> list[str]:
-    """Lines on what the rule would do to a program and those it calls."""
+    """Lines on what the rule would do to a program and the programs it calls."""
     return [line for each in (graph, *graph.called) for line in lines(move(each))]
 
 

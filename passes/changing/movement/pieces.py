@@ -24,7 +24,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """gap: the white space behind the text, up to the next piece."""
+    """gap: the white space after the text, up to the next piece."""
 
     kind: Kind
     text: str
@@ -85,7 +85,7 @@ def _is_cue(line: str) -> bool:
 
 
 def _opened(line: str, closed: set[str]) -> dict[str, int]:
-    """Delimiters that a line opens, minus those it closes. closed: tags closed anywhere."""
+    """Delimiters that a line opens, minus those that it closes. closed: tags closed anywhere."""
     counts = {mark: line.count(mark) for mark in _MARKS}
     counts |= {pair: line.count(pair[0]) - line.count(pair[1]) for pair in _PAIRS}
     tags = [found for found in _TAG.finditer(line) if found[2] in closed and found[0][-2] != "/"]

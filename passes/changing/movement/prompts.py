@@ -27,9 +27,9 @@ _SAME_IN_ALL_RUNS = frozenset({Flag.CONSTANT, Flag.SAME})
 
 @dataclass(frozen=True)
 class Prompt:
-    """text: with SLOT for each argument; names: the arguments'; before: the constant text in front,
-    with a newline between turns; frozen: why the text must stay as it is, "" if it may change;
-    is_last: a generation or the end of the turn follows.
+    """text: the prompt's text, with SLOT for each argument; names: the arguments' names; before:
+    the constant text in front, with a newline between turns; frozen: why the text must stay as it
+    is, empty if it may change; is_last: whether a generation or the end of the turn follows.
     """
 
     nodes: Run
@@ -69,7 +69,7 @@ class Prompt:
         """Former neighbours keep their white space; others get the widest that was beside them."""
         if right == left + 1:
             return self.pieces[left].gap
-        # For a piece that moved forward, also the gap before it.
+        # For a piece that moved to the front, also the gap before it.
         beside = [left, right - 1, *([left - 1] if left > right else [])]
         gaps = [self.pieces[i].gap for i in beside if 0 <= i < len(self.pieces) - 1]
         return max(gaps, key=lambda gap: (gap.count("\n"), len(gap)), default="") or "\n"

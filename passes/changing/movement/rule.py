@@ -1,7 +1,8 @@
-"""The rule for simple cases: instructions after all arguments that mean the same in front of them.
+"""The rule for simple cases: moves instructions that come after all arguments in front of them, if
+they mean the same there.
 
 Either all text after the last argument moves, except the cue, or none of it; in doubt it stays.
-docs/code_movement.md lists the conditions. The rule knows words of English, not their meaning.
+docs/code_movement.md lists the conditions. The rule knows English words, not their meaning.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind
 from sgc.passes.changing.movement.prompts import Prompt
 
-# Verbs for work on a text: one of them must name an argument. OTHER verbs may stand beside it.
+# Verbs for work on a text: the object of one of them must be an argument. OTHER verbs may stand
+# beside it.
 WORK = """adapt analyse analyze annotate answer assess assign audit brainstorm build calculate
     categorise categorize choose cite clarify classify combine comment compare complete compose
     compute condense convert correct count create criticize critique decide define describe

@@ -1,10 +1,10 @@
 """The tree of the prompts that runs are expected to send, and the best cache marks in it.
 
 A place is a prefix of prompts; its children continue it. If a place is marked, the first request
-through it pays for writing the tokens between it and the nearest marked ancestor, and all others
-read them. So marks are worth the sum of `gain(n) * tokens between`, and the best ones are found by
-dynamic programming from the leaves, over the marked ancestor of each place and the number of marks
-left.
+through it pays for writing the tokens between it and the nearest marked ancestor, and all later
+requests read them. So marks are worth the sum of `gain(n) * tokens between`, and the best marks are
+found by dynamic programming from the leaves, over the marked ancestor of each place and the number
+of marks left.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sgc.passes.hints.caching.rules import CacheRules
 
-# With more states, all places that pay are marked, and a request sends the last ones.
+# With more states, all places that pay are marked, and a request sends the last marks.
 MAX_STATES = 100_000
 # Sizes are guesses: a mark on too short a prefix costs nothing, but a missing mark loses the gain.
 # So a prefix that may be twice as long as guessed counts as long enough.
@@ -25,10 +25,11 @@ ROOT = 0
 
 @dataclass(slots=True)
 class Place:
-    """A prefix of prompts. tokens: of the whole prefix; is_equal: it is the same in all rows.
+    """A prefix of prompts. tokens: the size of the whole prefix; is_equal: whether the prefix is
+    the same in all rows.
 
-    states: names of the stream states that can be marked here. asked: requests with exactly this
-    prompt, by the other fields that must be equal to share a cache entry.
+    states: names of the stream states that can be marked here. asked: the number of requests with
+    exactly this prompt, by the other fields that must be equal to share a cache entry.
     """
 
     parent: int
@@ -56,9 +57,9 @@ class PromptTree:
 
 
 def gains(tree: PromptTree, rules: CacheRules, rows: int) -> list[float]:
-    """What each token saves over all rows if a place is marked; 0 if a mark is useless.
+    """For each place, the saving per token over all rows if it is marked; 0 if a mark is useless.
 
-    Of places on one path with equal worth only the lowest counts: it caches more.
+    Of places on one path with equal worth, only the lowest counts, because it caches more.
     """
     through = [Counter(place.asked) for place in tree.places]
     for number in range(len(tree.places) - 1, ROOT, -1):
@@ -85,8 +86,8 @@ def _gain(place: Place, through: Counter[Hashable], rules: CacheRules, rows: int
 def best_marks(tree: PromptTree, rules: CacheRules, rows: int = 1) -> frozenset[int]:
     """The places whose marking saves most.
 
-    Between two requests of a path there is one mark fewer than a request may have, since one is at
-    the end of the request before; before the first request there may be all.
+    Between two requests of a path there is one mark fewer than a request may have, since one mark
+    is at the end of the request before; before the first request, all marks are free.
     """
     worth = gains(tree, rules, rows)
     paying = frozenset(number for number, gain in enumerate(worth) if gain > 0)
@@ -119,7 +120,7 @@ class _Search:
     def _options(
         self, number: int, upper: int, left: int, saved: list[dict[tuple[int, int], float]]
     ) -> tuple[float, float]:
-        """What is saved at and below a place, without a mark there and with one."""
+        """The savings at and below a place, without a mark at the place and with one."""
         place = self._places[number]
         children = place.children.values()
         plain = sum(saved[child][upper, self._left(place, left)] for child in children)

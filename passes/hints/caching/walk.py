@@ -1,8 +1,8 @@
 """Builds the prompt tree of an expected run: walks the blocks, with a few turns of each loop.
 
-Two streams that begin with equal text share a path of the tree. At a branch the walk takes the arm
-taken least so far, so a second walk takes the other; the same source gives the same walk. Of
-generations and arguments only the size is estimated.
+Two streams that begin with equal text share a path of the tree. At a branch, the walk takes the arm
+taken least so far, so a second walk takes the other arm; the walks are deterministic. Of
+generations and arguments, only the size is estimated.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _CLASS = ("json_schema", "regex", "ebnf", "dtype", "choices", "among")
 
 
 class Walk:
-    """One run. tree: of its prompts; mapped: the `map` nodes that it passed."""
+    """One run. tree: the tree of its prompts; mapped: the `map` nodes that it passed."""
 
     def __init__(
         self, graph: Graph, rules: CacheRules, expected: Expected, taken: Counter[str]
     ) -> None:
-        """taken: how often earlier walks passed each block; this one adds its own."""
+        """taken: how often earlier walks passed each block; this walk adds its own counts."""
         self._graph, self._rules, self._expected, self._taken = graph, rules, expected, taken
         self._blocks = {block.name: block for block in graph.blocks}
-        self._place: dict[str, int] = {}  # of stream states
+        self._place: dict[str, int] = {}  # the places of stream states
         self._begin: dict[int, float] = {}  # tokens before the message of a place
         equal = expected.equal
         if expected.rows == 1:
             equal = frozenset(param.value.name for param in graph.params)
-        self._is_equal = dict.fromkeys(equal, True)  # in all rows
+        self._is_equal = dict.fromkeys(equal, True)  # whether values are the same in all rows
         self._turn: Counter[str] = Counter()
         self.tree = PromptTree()
         self.mapped: list[Node] = []
@@ -171,7 +171,7 @@ class Walk:
         return target
 
     def _rank(self, block: Block, target: str) -> tuple[bool, bool, int]:
-        """Sorts arms: first those that stay in a loop, up to TURNS; then those taken least."""
+        """Sorts arms: first arms that stay in a loop, up to TURNS; then the arms taken least."""
         fails = _fails(self._blocks[target].nodes[-1])
         goes_round = block.name in self._reach(target) and self._turn[block.name] < TURNS
         return fails, not goes_round, self._taken[target]

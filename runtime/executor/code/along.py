@@ -1,5 +1,5 @@
-"""Copies of arguments down to what code mutates of them: the other parts stay the caller's own, so
-that what shares them with other values shares them afterwards too.
+"""Copies only those parts of arguments that code may mutate: the other parts stay the caller's own,
+so that values that shared them still share them afterwards.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _SEQUENCES = CONTAINERS - MAPPINGS - {tuple, set, frozenset}
 
 @dataclass(slots=True)
 class Along:
-    """objects: what code may mutate in a value, by id; rest: what else these hold; records: of the
-    classes of what is in the rest."""
+    """objects: the objects to copy: those that code may mutate, and those on the ways to them, by
+    id; rest: the other values that these objects hold; records: the classes of objects in the
+    rest."""
 
     objects: dict[int, Any] = field(default_factory=dict)
     rest: list[Any] = field(default_factory=list)
@@ -30,8 +31,8 @@ class Along:
 
 
 def mutable_along(value: Any, ways: Ways | None) -> Along | None:
-    """The objects on the ways to what code may mutate; None if all of the value must be copied: it
-    may mutate more, or other parts of it hold one of these objects."""
+    """The objects on the ways to what code may mutate. None if the whole value must be copied,
+    because the code may mutate more, or another part of the value holds one of these objects."""
     along = Along()
     if ways is None or not _split(value, ways, along) or not _are_apart(along):
         return None
@@ -39,7 +40,7 @@ def mutable_along(value: Any, ways: Ways | None) -> Along | None:
 
 
 def copied_along(value: Any, along: Along) -> Any:
-    """A copy of the objects that `mutable_along` has found; what else they hold is not copied."""
+    """A copy of the objects that `mutable_along` has found; other values in them are shared."""
     for each in along.records.values():
         check_class(each)
     made: dict[int, Any] = {}
@@ -70,12 +71,12 @@ def copied_along(value: Any, along: Along) -> Any:
 
 
 def _split(value: Any, ways: Iterable[Way], along: Along) -> bool:
-    """Parts a value into what is on the ways and what is beside; False if it cannot."""
+    """Splits a value into the objects on the ways and the rest; returns False if it cannot."""
     kind = type(value)
     record = record_of(kind)
     is_object = record is not None and not (record.is_tuple or record.is_frozen or record.is_enum)
     if not (is_object or kind in _SEQUENCES or kind in MAPPINGS or kind is set):
-        along.rest.append(value)  # nothing can be mutated there, but perhaps what it holds
+        along.rest.append(value)  # it cannot be mutated, but its parts perhaps can
         is_fixed = record is None and kind not in (tuple, frozenset)
         return is_fixed or not any(ways)
     if id(value) in along.objects or (record is not None and record.is_error):
@@ -91,7 +92,7 @@ def _split(value: Any, ways: Iterable[Way], along: Along) -> bool:
 
 
 def _steps(value: Any, kind: type) -> Iterator[tuple[str | None, Any]]:
-    """What an object holds, with the names of the attributes that have it."""
+    """The parts of an object, with the attributes' names; None for items."""
     if kind in MAPPINGS:
         yield from ((None, each) for each in value.values())
     elif kind in _SEQUENCES or kind is set:
@@ -101,8 +102,7 @@ def _steps(value: Any, kind: type) -> Iterator[tuple[str | None, Any]]:
 
 
 def _are_apart(along: Along) -> bool:
-    """Whether the rest, which is not copied, is data that code may have as it is, and holds nothing
-    on the ways."""
+    """Whether code may get the rest without a copy: it is data, and holds no object on the ways."""
     seen: set[int] = set()
     values = [*along.rest]
     while values:

@@ -41,10 +41,10 @@ class NotAllowed(ProgramError):
 
 
 class Run:
-    """The state of one run of a graph's code. left: its remaining steps; depth: of its calls;
-    classes: those in use, by key; named: the keys of those that its text defines, by name;
-    unchanged: containers that it may not change, with their copies; is_live: whether it works on
-    live objects, not on copies.
+    """The state of one run of a graph's code. left: its remaining steps; depth: the depth of its
+    calls; classes: the classes in use, by key; named: the keys of the classes that its text
+    defines, by name; unchanged: containers that it may not change, with their copies; is_live:
+    whether it works on live objects, not on copies.
     """
 
     __slots__ = ("classes", "depth", "handled", "is_live", "kept", "left", "named", "nested",
@@ -120,7 +120,7 @@ def spent() -> LimitExceeded:
 
 
 def text_cost(text: str | bytes) -> int:
-    """The steps that making a text costs."""
+    """The number of steps that making a text costs."""
     return len(text) >> (6 if isinstance(text, bytes) or text.isascii() else 4)
 
 
@@ -246,7 +246,8 @@ def checked(value: Any) -> Any:
     return value
 
 
-# CPython frees nested ones by recursion: a run keeps them all, and empties each at its end.
+# CPython frees nested values of these types by recursion: a run keeps all of them, and empties each
+# at its end.
 _KEPT: frozenset[type] = frozenset({deque, defaultdict})
 # Filled by the module that imports decimal and fractions, which is slow.
 number_checks: dict[type, Any] = {}

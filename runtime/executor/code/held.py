@@ -1,4 +1,4 @@
-"""Says whether code changed what it may not change: values that others hold."""
+"""Checks whether code changed values that it may not change, since others hold them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sgc.runtime.executor.interface.records import held_by, record_of
 
 
 class Changed(NotAllowed):
-    """Code changed what it may not change."""
+    """Code changed a value that it may not change."""
 
 
 def unchanged(value: Any, /) -> Any:
-    """A value of the program's, written out in code, that nothing in the code may change."""
+    """A value of the program, written out in code, that nothing in the code may change."""
     charge(4 + (measure(value) >> 2))
     memo: Memo = {}
     copied(value, memo)
@@ -32,13 +32,13 @@ def unchanged(value: Any, /) -> Any:
 
 
 def check_unchanged(memos: Iterable[Memo]) -> None:
-    """Raises Changed if a container is no longer what it was when it was copied."""
+    """Raises Changed if a container has changed since it was copied."""
     for memo in memos:
         if any(_differs(before, after, memo) for before, after in memo.values()):
             raise Changed(
                 "code changes a value that is not its own, or reads a key of a defaultdict that "
                 "is not there",
-                hint="give what it makes as its result, or run it with --interpret",
+                hint="return the new value as the result, or run it with --interpret",
             )
 
 
@@ -54,7 +54,7 @@ def _differs(before: Any, after: Any, memo: Memo) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """All that a container holds, in its order."""
+    """The contents of a container, in order."""
     kind = type(value)
     if kind in MAPPINGS:
         return [*value.keys(), *value.values()]
@@ -81,13 +81,13 @@ def _is_copy(one: Any, other: Any, memo: Memo) -> bool:
 
 
 def _names(items: list[Any], memo: Memo) -> set[Any]:
-    """The items of a set, each by what its copy is."""
+    """The items of a set, each named by its copy."""
     copies = [memo[id(each)][1] if id(each) in memo else each for each in items]
     return {each if isinstance(each, str) else (type(each), _name(each)) for each in copies}
 
 
 def _name(item: Any) -> Any:
-    """What tells an item from others: of floats, 0.0 is not -0.0, and nan is nan."""
+    """A key that distinguishes an item from others: 0.0 is not -0.0, and nan is nan."""
     return repr(item) if type(item) is float else id(item) if _is_kept(item) else item
 
 

@@ -53,7 +53,8 @@ def nested(made: Any, *sources: Any) -> Any:
 
 
 def _note(made: Any, depth: int) -> None:
-    """Notes how deep an iterator is, which keeps its id; a generator is closed when unused."""
+    """Notes the depth of an iterator and keeps the iterator, so that its id is not reused; a
+    generator is not kept, so that it is closed when unused."""
     noted, key = current().nested, id(made)
     if type(made) is GeneratorType:
         noted[key] = (ref(made, lambda _: noted.pop(key, None)), depth)
@@ -171,7 +172,7 @@ def entries(items: Any, target: Any) -> Any:
     def pair(item: Any) -> Any:
         charge(1)
         if type(item) not in _PAIRS and is_iterable(item):
-            item = drained(item)  # it may be endless
+            item = drained(item)  # the item may be an endless iterator
         if type(item) in _PAIRS and item:
             check(item[0])
         return item

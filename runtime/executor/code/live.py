@@ -1,7 +1,7 @@
-"""Runs a graph's code on live objects: what it changes, all see that have it.
+"""Runs a graph's code on live objects: all that refer to an object see its changes.
 
-The code of all nodes of a run shares one memory. A constant that several of them have, by name and
-text, is one object, so that `best is RUBRICS[0]` is as in Python; none of them may change it.
+The code of all nodes of a run shares one memory. A constant that several nodes have, with the same
+name and text, is one object, so that `best is RUBRICS[0]` is as in Python; no node may change it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_LIVE_STEPS = 40 * MAX_STEPS  # of all nodes of a run: they bound its memory,
 
 @dataclass(slots=True)
 class Memory:
-    """What the code of one run has made. constants: by name and text, with what says that they
-    are unchanged; left: the steps that all of its code may still take; given: copies of arguments,
-    by the ids of what their caller has."""
+    """What the code of one run has made. constants: by name and text, each with the memo that shows
+    whether it is unchanged; left: the steps that all code of the run may still take; given: for
+    each argument, the copies of its containers, by the ids of the caller's containers."""
 
     run: Run = field(default_factory=Run)
     constants: dict[tuple[str, str], tuple[Any, Memo | None]] = field(default_factory=dict)
@@ -49,14 +49,14 @@ class Memory:
             with room():
                 frame = program.module(run)
                 self._share(program, frame, run.unchanged)
-                run.unchanged = []  # what the entry itself has written out
+                run.unchanged = []  # from here on, for values written out in the entry itself
                 try:
                     result = frame[program.entry](*args)
                 finally:
                     check_unchanged(run.unchanged)
                     if program.may_change:
                         check_unchanged(self._kept())
-                run.charge(0)  # a limit may be met where Python drops its error
+                run.charge(0)  # Python may have dropped the error of a limit
                 return result
         except Closing:
             raise NotAllowed("a GeneratorExit leaves a graph's code") from None
@@ -68,19 +68,19 @@ class Memory:
             here.run = outer
 
     def _share(self, program: _Program, frame: Frame, fresh: list[Memo]) -> None:
-        """Puts the run's own constants in the places of equal new ones. fresh: what says that new
-        ones are unchanged."""
+        """Puts the run's earlier constants in the places of equal new constants. fresh: the memos
+        of the new constants."""
         for (name, text), slot in program.constants.items():
             value = frame[slot]
             made = next((memo for memo in fresh if id(value) in memo), None)
             frame[slot], _ = self.constants.setdefault((name, text), (value, made))
 
     def _kept(self) -> Iterator[Memo]:
-        """What says that the constants are unchanged, which any code may have been given."""
+        """The memos of the constants, which any code of the run may have been given."""
         return (memo for _, memo in self.constants.values() if memo is not None)
 
     def copied(self, argument: Any) -> Any:
-        """A copy of an argument, which the program may not change: its caller would not see it."""
+        """A copy of an argument. The program may not change it: the caller would not see that."""
         memo: Memo = {}
         made = copied(argument, memo)
         self.given.append(memo)
@@ -97,7 +97,7 @@ class Memory:
             ) from None
 
     def close(self) -> None:
-        """Empties what CPython would free by recursion."""
+        """Empties containers that CPython would free by recursion."""
         for each in self.run.kept:
             each.clear()
         self.run.kept.clear()
@@ -107,8 +107,8 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class _Program:
     """Compiled code. module: runs its statements; entry: the slot of its last function; constants:
-    the slots of its constants, by name and text; classes: their keys, by name; may_change: whether
-    it may change what it is given."""
+    the slots of its constants, by name and text; classes: the keys of its classes, by name;
+    may_change: whether it may change its arguments."""
 
     module: Callable[[Run], Frame]
     entry: int

@@ -27,7 +27,7 @@ def may_change(code: Code) -> bool:
 
 
 def may_mutate(parts: Iterable[ast.AST]) -> bool:
-    """Whether parts of code may mutate anything; False is certain but for imported functions."""
+    """Whether parts of code may mutate anything; False is certain except for imported functions."""
     return any(_changes(node) for part in parts for node in ast.walk(part))
 
 
@@ -36,7 +36,7 @@ def _changes(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         return True
-    if isinstance(node, ast.Name):  # as a method by its name
+    if isinstance(node, ast.Name):  # these may call a method by its name
         return node.id in ("getattr", "setattr")
     # Reading a defaultdict may add a key to it, but such arguments are always copied.
     return isinstance(node, ast.Attribute) and node.attr in _CHANGES
@@ -46,7 +46,7 @@ def _is_changing(name: str | None) -> bool:
     return name in _CHANGES
 
 
-# Methods that mutate their object alone, and none of its parts.
+# Methods that mutate only their object, none of its parts.
 _OWN = frozenset({
     "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
     "popitem", "popleft", "remove", "reverse", "rotate", "setdefault", "sort", "update",
@@ -59,15 +59,15 @@ MAX_WAY = 4
 
 
 def spares_parts(source: str) -> bool:
-    """Whether code mutates at most its arguments themselves, and none of their parts; True is
-    certain, False is not.
+    """Whether code mutates at most its arguments themselves, none of their parts; True is certain,
+    False is not.
     """
     return all(ways is not None and ways <= {()} for ways in mutated(source))
 
 
 @lru_cache(maxsize=256)
 def mutated(source: str) -> tuple[Ways | None, ...]:
-    """The ways to what code may mutate, for each of its arguments; None if it may be anything."""
+    """For each argument of code, the ways to the parts that it may mutate; None for any part."""
     code = parse_code(source)
     params = [each.arg for each in _params(code.entry)]
     unknown = (None,) * len(params)
@@ -90,12 +90,12 @@ def mutated(source: str) -> tuple[Ways | None, ...]:
 
 
 def _params(function: ast.FunctionDef) -> list[ast.arg]:
-    """Its parameters, which an entry has by their places alone."""
+    """The parameters of an entry, which are all positional."""
     return [*function.args.posonlyargs, *function.args.args]
 
 
 def _way_to(node: ast.AST) -> tuple[Any, ...] | None:
-    """A name, and the way from it to what an expression gives; None if that is not sure."""
+    """A name, and the way from it to the value of an expression; None if that is not certain."""
     if isinstance(node, ast.Name):
         return (node.id,)
     if isinstance(node, ast.Attribute):
@@ -104,7 +104,7 @@ def _way_to(node: ast.AST) -> tuple[Any, ...] | None:
     given = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr != "setdefault" or not all(map(_is_new, node.args[1:])):
-            return None  # it may give what it is given
+            return None  # the call may return an argument
         given = node.func
     elif not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
         return None
@@ -113,7 +113,7 @@ def _way_to(node: ast.AST) -> tuple[Any, ...] | None:
 
 
 def _is_new(node: ast.AST) -> bool:
-    """Whether an expression makes an object, or gives one that cannot be mutated."""
+    """Whether the value of an expression is a new object, or one that cannot be mutated."""
     if isinstance(node, ast.List | ast.Set | ast.Tuple):
         return all(map(_is_new, node.elts))
     is_empty = isinstance(node, ast.Dict) and not node.keys
@@ -126,7 +126,7 @@ def _is_type(node: ast.AST) -> bool:
 
 
 def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
-    """The names that are bound in a function to other objects than its arguments."""
+    """The names that a function binds to other objects than its arguments."""
     own = {*map(id, _params(function))}
     in_place = {id(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign)}
     for node in ast.walk(function):
@@ -142,7 +142,8 @@ def _bound_in(function: ast.FunctionDef) -> Iterator[str | None]:
 
 
 def _changed_by(function: ast.AST) -> Iterator[ast.AST]:
-    """What a function mutates; for what may mutate a part of something, the method by its name."""
+    """The expressions whose values a function mutates; for a method that may mutate a part of its
+    object, the method itself."""
     for node in ast.walk(function):
         if isinstance(node, ast.AugAssign):
             yield node.target

@@ -52,9 +52,10 @@ def run_code(
 ) -> Any:
     """Calls the last function of some code with arguments, which it does not mutate.
 
-    fixed: indices of arguments that it may not change, nor their copies; originals: gets what the
-    containers in these copies are copies of, by the ids of these; along: of other arguments, what
-    alone is to be copied. Raises what the code raises, LimitExceeded, NotAllowed, or CodeError.
+    fixed: indices of arguments whose copies the code may not change either; originals: gets the
+    original of each container in the copies, by the copy's id; along: for other arguments, by
+    index, the only objects to copy. Raises what the code raises, LimitExceeded, NotAllowed, or
+    CodeError.
     """
     program = _program(source)
     run = Run()
@@ -71,7 +72,7 @@ def run_code(
                 result = program.call(run, given)
             finally:
                 check_unchanged(run.unchanged)
-            run.charge(0)  # a limit may be met where Python drops its error
+            run.charge(0)  # Python may have dropped the error of a limit
             kept = check_result(result)
             return result
     except Closing:
@@ -106,7 +107,7 @@ class _Program:
         unchanged: list[Memo],
         along: Mapping[int, Along],
     ) -> Sequence[Any]:
-        """The arguments, or copies of them; those of `fixed` ones are noted in `unchanged`."""
+        """The arguments, or copies of them; the copies of `fixed` arguments go to `unchanged`."""
         if not self.may_change and check_arguments(args):
             return args
         memos: list[Memo] = [{} for _ in args]
@@ -137,14 +138,14 @@ def _compiled(code: Code) -> _Program:
 
 
 def value_of(module: str | None, name: str) -> Any:
-    """What a free name of code means."""
+    """The value of a free name of code."""
     if module:
         return library_value(module, name)
     return _ADDED[name] if name in _ADDED else BUILTIN_VALUES.get(name, UNSET)
 
 
 def refused(text: Any, /) -> NoReturn:
-    """Ends a run that only the interpreter can go on with; no handler of the program sees it."""
+    """Ends a run that only the interpreter can continue; no handler of the program sees it."""
     raise NotAllowed(str(text), hint="run it with --interpret")
 
 

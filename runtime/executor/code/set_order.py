@@ -1,7 +1,7 @@
-"""The order in which Python goes over a set: that of its table, which follows from how it was made.
+"""The order in which Python iterates a set: that of its table, which depends on how it was made.
 
-Equal sets may differ in it: a table grows faster by `add` than by `|=`, and keeps the places of
-items that were removed.
+Equal sets may differ in their order: a table grows faster by `add` than by `|=`, and keeps the
+places of removed items.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def merged(items: Iterable[Any]) -> set[Any]:
 def copied_set(value: set[Any], items: Sequence[Any] | None = None) -> tuple[set[Any], bool]:
     """A copy of a set, and whether it has the set's order, now and after the same changes.
 
-    items: what the copy has in the place of the set's items, in their order.
+    items: the items of the copy, in the order of the set's items; None for the same items.
     """
     found = exact_copy(value, items)
     if found is not None:

@@ -1,8 +1,8 @@
-"""Copies of sets that go over their items in the same order, also after the same changes.
+"""Copies of sets that iterate their items in the same order, also after the same changes.
 
-A set's order is that of its table: it follows from the order in which items came, from how large
-the table became, and from the places of removed items, which stay taken until it grows. No method
-of a set copies these, so the table is read where CPython keeps it, and one like it is filled.
+A set's order is that of its table. It depends on the order in which the items were added, on the
+table's size, and on the places of removed items, which stay taken until the table grows. No method
+of a set copies these, so the table is read from CPython's memory, and an equal table is filled.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _entries(of: _Fields) -> bytes:
 
 
 class _Stand:
-    """Stands for an item in a table: a removed one; or one that equals the item with its hash once
-    they meet in a set, to make a table larger than its items need."""
+    """A stand-in for an item of a table: for a removed item, or to make a table larger than its
+    items need; then the stand-in equals the item with its hash when both meet in a set."""
 
     __slots__ = ("_hash", "is_equal")
 
@@ -62,9 +62,9 @@ class _Stand:
 
 
 def exact_copy(value: set[Any], items: Sequence[Any] | None = None) -> set[Any] | None:
-    """A copy of a set whose table is the same; None if there is none, or tables cannot be read.
+    """A copy of a set with the same table; None if none can be made, or tables cannot be read.
 
-    items: what the copy has in the place of the set's items, in their order, with equal hashes.
+    items: the items of the copy, in the order of the set's items and with the same hashes.
     """
     if not IS_READ:
         return None
@@ -91,7 +91,7 @@ def is_same(one: set[Any] | frozenset[Any], other: set[Any] | frozenset[Any]) ->
 
 
 def as_added(value: set[Any] | frozenset[Any]) -> list[Any]:
-    """The items of a set in an order in which they may have been added to a table as large."""
+    """The items of a set, in an order in which they may have been added to a table of this size."""
     table = _Table.of(value, [*value]) if IS_READ else None
     if table is None:
         return [*value]
@@ -101,8 +101,8 @@ def as_added(value: set[Any] | frozenset[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """finger: where `pop` begins; items: what is at each place, `_REMOVED` where an item was; where
-    none has been since the table grew, there is nothing."""
+    """The table of a set. finger: where `pop` begins; items: the item at each taken place,
+    `_REMOVED` for a removed item. Places that were never taken since the table grew are missing."""
 
     mask: int
     finger: int
@@ -110,7 +110,7 @@ class _Table:
 
     @classmethod
     def of(cls, value: set[Any] | frozenset[Any], items: Sequence[Any]) -> _Table | None:
-        """The table of a set, with other items in the place of its own; None if a hash differs."""
+        """The table of a set, with its items replaced by `items`; None if a hash differs."""
         fields, own = _fields(value), set(map(id, value))
         entries = struct.unpack(f"{2 * (fields.mask + 1)}n", _entries(fields))
         left = iter(items)
@@ -131,8 +131,8 @@ class _Table:
         return is_alike and all(item is other.items[place] for place, item in self.items.items())
 
     def filled(self) -> set[Any] | None:
-        """A set with such a table. Given a dict, an empty set makes its table as large as its keys
-        need at once, and then takes these in their order."""
+        """A set with such a table, updated from a dict: an empty set at once makes its table as
+        large as the dict's keys need, and then takes the keys in order."""
         keys = [self._key(place) for place in self.order()]
         n_least = 0 if self.mask < _MIN_SIZE else max(_N_FITTING, (self.mask + 1) // 4)
         first, later = keys[: self.mask // 2], keys[self.mask // 2 :]
@@ -143,7 +143,7 @@ class _Table:
             return None
         given = dict.fromkeys([*first, *equal])
         for each in equal:
-            each.is_equal = True  # from now on: the dict has it, the set does not take it
+            each.is_equal = True  # only now: the dict has the stand-in, the set will not take it
         made: set[Any] = set()
         if self.finger:
             _pop_to(made, self.finger)
@@ -155,10 +155,10 @@ class _Table:
         return made
 
     def added(self, is_sorted: bool) -> set[Any] | None:
-        """A set to which the keys came one by one: it has such a table if that grew by this.
+        """A set to which the keys are added one by one; it has such a table if the table grew so.
 
-        is_sorted: first come those that are at the first place of their way. However they are moved
-        as the table grows, they come there.
+        is_sorted: adds the items at the first place of their way first. However the growing table
+        moves such items, they end there.
         """
         places = self.order()
         if self.finger or len(places) < len(self.items):
@@ -178,8 +178,8 @@ class _Table:
         return _Stand(place + (self.mask + 1) * _FAR) if item is _REMOVED else item
 
     def order(self) -> list[int]:
-        """The places in an order of which each item comes to its own: each other one on its way
-        must be taken before. Not all of them if the items' hashes were chosen to make long ways."""
+        """The places in an order in which each item gets its own place: the places before it on its
+        way must already be taken. Incomplete if the hashes were chosen to make long ways."""
         taken: set[int] = set()
         waiting: dict[int, list[int]] = {}
         order, left = [], [*self.items]
@@ -210,7 +210,7 @@ class _Table:
 
 
 def _pop_to(made: set[Any], finger: int) -> None:
-    """Lets the next `pop` of an empty set begin at a place."""
+    """Makes the next `pop` of an empty set begin at the place `finger`."""
     size = _MIN_SIZE
     while size < finger:
         size *= 2
@@ -221,20 +221,20 @@ def _pop_to(made: set[Any], finger: int) -> None:
     made.pop()
     last = _Stand(0)
     made.add(last)
-    made.difference_update((last,))  # makes a table in which more were removed small again
+    made.difference_update((last,))  # shrinks a table with many removed items
 
 
 _REMOVED = object()
 _FAR = 2**31 - 1  # so that no item has the hash of a removed one
 _MAX_TRIES = 100  # for each place
 _MAX_EQUAL = 64  # stands that equal one key: a dict compares each of them with all others
-_N_FITTING = 5  # so many keys of a dict do not fit into the smallest table
-# Types of items that leave it to another type's object whether it equals them.
+_N_FITTING = 5  # the least number of dict keys that do not fit into the smallest table
+# Types of items whose comparison with another type's object is left to that object.
 _ASKING = (str, int, float, bool, bytes, type(None), tuple, frozenset, _Stand)
 
 
 def _is_read() -> bool:
-    """Whether this Python keeps sets as it is read here."""
+    """Whether this Python stores sets in the form that is read here."""
     if platform.python_implementation() != "CPython":
         return False
     made = {*range(7, 3, -1)}

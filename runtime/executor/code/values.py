@@ -36,14 +36,14 @@ Memo = dict[int, tuple[Any, Any]]
 
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
-MAX_ALWAYS = 200  # characters of a value that a defaultdict gives
-_FIXED = (type, FunctionType, BuiltinFunctionType, partial)  # code can change nothing of them
+MAX_ALWAYS = 200  # characters of the value that `always` copies
+_FIXED = (type, FunctionType, BuiltinFunctionType, partial)  # code cannot change them
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Always:
-    """A `default_factory` that gives a new copy of a value each time."""
+    """A `default_factory` that returns a new copy of a value each time."""
 
     value: Any
 
@@ -52,8 +52,8 @@ class _Always:
 
 
 def always(value: Any, /) -> Any:
-    """A factory for a defaultdict, which is data as its value is: a small one, as it is copied for
-    each key."""
+    """A factory for a defaultdict that returns copies of a value. The factory is data, like its
+    value; the value must be small, since it is copied for each key."""
     charge(4)
     check_result(value)
     if measure(value) > MAX_ALWAYS:
@@ -62,7 +62,7 @@ def always(value: Any, /) -> Any:
 
 
 def copied(value: Any, memo: Memo | None = None) -> Any:
-    """A deep copy of an argument; parts that occur twice in it stay shared.
+    """A deep copy of an argument; parts that occur twice stay shared.
 
     memo: gets each container in it with its copy, by the container's id.
     """
@@ -70,13 +70,13 @@ def copied(value: Any, memo: Memo | None = None) -> Any:
 
 
 def deep_copied(value: Any, memo: Memo) -> Any:
-    """A copy as of Python's `deepcopy`, which adds the items of sets one after the other."""
+    """A copy as by Python's `deepcopy`, which adds the items of sets one by one."""
     return _copied(value, _Copies(memo, is_exact=False), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """Copies under way. memo: of `copied`; is_exact: whether sets keep their order."""
+    """Copies under way. memo: as for `copied`; is_exact: whether sets keep their order."""
 
     memo: Memo
     is_exact: bool = True
@@ -96,8 +96,8 @@ def _copied(value: Any, copies: _Copies, depth: int) -> Any:
 
 
 def _copy(value: Any, kind: type, copies: _Copies, depth: int) -> Any:
-    """A copy, which is in the memo before what it holds is copied, if it can be: that may hold it
-    again.
+    """A copy of a container. It is put into the memo before its contents are copied, where that is
+    possible, since they may contain it again.
     """
     record, memo = record_of(kind), copies.memo
     if record is not None:
@@ -115,7 +115,7 @@ def _copy(value: Any, kind: type, copies: _Copies, depth: int) -> Any:
 
 
 def _fixed_or_set(value: Any, kind: Any, items: list[Any] | None, is_exact: bool) -> Any:
-    """A copy of a tuple, set or frozenset. items: the copies of its own; None if they are these."""
+    """A copy of a tuple, set or frozenset. items: copies of its items; None for the same items."""
     if kind is tuple:
         return value if items is None else kind(items)
     if not is_exact:
@@ -239,7 +239,7 @@ def _check_other(value: Any, kind: type) -> None:
 
 
 def _way_out(value: Any) -> str:
-    """What to write in place of a value that is no data."""
+    """A hint on what to write in place of a value that is not data."""
     if isinstance(value, type):
         return "give an object of the class, or its name as a text"
     if callable(value):

@@ -11,8 +11,8 @@ from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
 
 def walked(value: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Each value inside a value, itself first, with its parts, and whether it is of a class that
-    has any. Raises LimitExceeded where values are nested too deep, such as in a cycle."""
+    """The value and each value inside it, with its parts and whether its class has parts. Raises
+    LimitExceeded if values are nested too deep, as in a cycle."""
     left = [(value, 0)]
     while left:
         value, depth = left.pop()

@@ -94,7 +94,7 @@ def _piece(found: re.Match[str], names: dict[str, int], n_groups: int) -> str | 
 def _all(pattern: str, flags: int, text: str) -> Iterator[list[Span]]:
     if shape_of(pattern, flags).may_be_empty:
         raise UnsupportedPattern(
-            "the pattern may match the empty text, of which there are many in any",
+            "the pattern may match the empty text, which occurs everywhere in a text",
             hint="use + in place of *, so that each match has a character",
         )
     return linear_pattern(pattern, flags).all(text)

@@ -1,4 +1,4 @@
-"""Replies that a test may look for, made of what it is compared with."""
+"""Replies that a test may look for, made from the values that the test compares with."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sgc.tracing.checking.pattern_samples import sample_of
 N_CANDIDATES = 8
 N_FAVOURITE = 3 * N_CANDIDATES
 N_OBJECTS = N_CHANGED = 6  # favourites that are JSON, and those that are changed replies
-MAX_CHARS = 1000  # of a reply that is changed
+MAX_CHARS = 1000  # of a changed reply
 _BETWEEN = (" ", "\n", ", ", ": ", " | ", "\n\n", "; ")
 MAX_DEPTH = 2
 MAX_INNER = 6  # keys of an object inside of another
 
 
 class Candidates:
-    """Draws texts that a test may be after.
+    """Draws texts that a test may look for.
 
-    own, keys: the program's own texts and the keys that it looks up, for what no hint tells;
-    reply: what came instead of them, which may be right but for a part.
+    own, keys: the program's own texts and the keys that it looks up, used where hints do not help;
+    reply: the reply of an earlier trial, of which perhaps only a part must change.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Candidates:
         self._kinds = [make for weight, make in kinds for _ in range(weight)]
 
     def texts(self, nth: int = 0) -> tuple[str, ...]:
-        """The texts of one trial; three quarters are its favourite, the nth that the test may be
-        after."""
+        """The texts of one trial; three quarters of them are its favourite, the nth text that the
+        test may look for."""
         others = [self._random.choice(self._kinds)() for _ in range(N_CANDIDATES)]
         favourites = self._favourites()
         if not favourites:
@@ -60,7 +60,7 @@ class Candidates:
         return (*[favourites[nth % len(favourites)]()] * N_FAVOURITE, *others)
 
     def _favourites(self) -> list[Callable[[], str]]:
-        """Make what each hint is by itself, the kinds in turn."""
+        """Functions that make one text for each hint, the kinds of hints in turn."""
         hints = self._hints
         data = [self._whole] * N_OBJECTS if hints.keys else []
         kinds: list[list[Callable[[], str]]] = [
@@ -73,7 +73,7 @@ class Candidates:
         return [make for turn in turns for make in turn if make is not None]
 
     def _near(self, found: Sequence[Any]) -> Any:
-        """One of them, the first more often than the last."""
+        """One of some items, the first more often than the last."""
         return found[min(self._random.randrange(len(found)) for _ in range(2))]
 
     def _word(self) -> str:
@@ -82,7 +82,7 @@ class Candidates:
         return self._random.choice(self._own) if self._own else "word"
 
     def _text(self) -> str:
-        """A text as it is, in other letters, or with something before or behind it."""
+        """A text as it is, in other letters, or with something before or after it."""
         text = str(self._near(self._hints.texts))
         return self._random.choice([
             text, text, text, text.upper(), text.capitalize(), f"{text}.", f" {text}\n",
@@ -167,8 +167,8 @@ class Candidates:
         return {key: self._data_of(key, depth + 1) for key in keys}
 
     def _data_of(self, key: str, depth: int) -> Any:
-        """Data under a key; as a rule, under the nearest to the test what that compares with, and
-        under the next an object, which may have the nearest."""
+        """Data under a key: as a rule, a value that the test compares with under the key nearest to
+        the test, and under the next key an object, which may have the nearest key."""
         wanted, near = (*self._texts, *self._hints.numbers), self._hints.keys[:2]
         is_as_a_rule = key in near and self._random.random() < 0.6
         if is_as_a_rule and key == near[0] and wanted:

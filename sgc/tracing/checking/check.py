@@ -1,8 +1,8 @@
 """The trace check: compares a traced graph with the interpreter.
 
 Both run on the same scripted replies, chosen to be nasty. Their requests, texts and variables must
-be equal, else compiling fails and names the first line that differs. It cannot find an error in
-code that treats all the texts tried here alike.
+be equal, or compiling fails and names the first line that differs. The check cannot find an error
+in code that treats all the texts tried here alike.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from sgc.tracing.pieces.made import Sites
 
 NEW_OBJECTS = 200_000  # between two collections of garbage: a run keeps its values to its end
 MAX_ROUNDS = 72
-N_ROUNDS, N_MORE = 24, 12  # before trials of what they have not reached, and after them
+N_ROUNDS, N_MORE = 24, 12  # before the trials of unreached arms, and after them
 # The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
 # machine does not check less.
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
 MAX_ASKED_IN_ALL = 4000  # requests of all runs
-MAX_RUN_S = 10.0  # of one run, which may never end and ask for nothing
+MAX_RUN_S = 10.0  # of one run, which may never end without making a request
 MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
 
@@ -78,7 +78,7 @@ def check_trace(
     in_python: PiecesInPython | None = None,
 ) -> None:
     """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
-    that run in Python; none is run here."""
+    that run in Python, which the check replaces by scripted results."""
     refuse_own_thread(shared.loop)
     with fewer_collections(NEW_OBJECTS), _loop() as loop, Deadline(MAX_RUN_S) as deadline:
         _check(function, graph, bound, in_python, loop, deadline)
@@ -86,7 +86,7 @@ def check_trace(
 
 @contextmanager
 def _loop() -> Iterator[Loop]:
-    """The loop of the runs: this thread's own, if it may run one."""
+    """The event loop for the runs: this thread's own, if the thread may run one."""
     if is_loop_running():
         yield shared
         return
@@ -145,7 +145,7 @@ def _check(
 
 
 def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) -> Iterator[Trial]:
-    """Rounds, then trials of what they have not reached, then more rounds."""
+    """Rounds, then trials of arms that they have not reached, then more rounds."""
     n_trials = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     more = enumerate(islice(rounds(own), N_ROUNDS + N_MORE))
     for number in range(n_trials):
@@ -159,12 +159,12 @@ def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) 
 
 
 def _fails(outcome: RunResult | SgcError) -> bool:
-    """Whether a run ended with an error that the program has not raised."""
+    """Whether a run ended with an error that is not the program's own."""
     return isinstance(outcome, SgcError) and not isinstance(outcome, ProgramRaised)
 
 
 def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
-    """A run's result or its error: runs that fail alike (on an empty choice, say) agree."""
+    """A run's result or error: runs that fail alike (on an empty choice, say) agree."""
     try:
         return run(*arguments)
     except TraceError:
@@ -172,7 +172,7 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
     except SgcError as error:
         if isinstance(error.__cause__, Overdue):
             raise error.__cause__ from None
-        forget_frames(error)  # they hold what the run held, which would be garbage in cycles
+        forget_frames(error)  # they hold the run's values, which would become cyclic garbage
         return error
 
 
@@ -196,7 +196,7 @@ def _endless(function: Definition, arguments: Mapping[str, Any], overdue: Overdu
 
 
 def _asks_one_by_one(graph: Graph) -> bool:
-    """Whether its runs make requests in one order: it has one stream."""
+    """Whether the graph has a single stream, so that its runs make requests in one order."""
     begun = [node for node in graph.all_nodes() if Flag.BEGINS in node.flags]
     return len(begun) <= 1 and not any(Flag.CALLS in node.flags for node in graph.all_nodes())
 
@@ -232,7 +232,7 @@ class _Recorded(ScriptedBackend):
         return _index(f"{draw.number}/{_end(prompt)}/{choices!r}") % len(choices)
 
     def _drawn(self, prompt: Prompt, what: object) -> tuple[Draw, int]:
-        """What the reply to a request is drawn from, and the characters of its prompt."""
+        """The draw for the reply to a request, and the number of characters of its prompt."""
         if self.asked.total() >= MAX_ASKED:
             raise _Ended(f"the check ends a run after {MAX_ASKED} requests")
         text = "".join(segment.text for segment in prompt)
@@ -287,7 +287,7 @@ def _run_interpreted(
     arguments = {n: as_objects(v, schemas.get(n, {}), classes) for n, v in arguments.items()}
     given = function.signature.bind((), {**bound, **arguments})
     given = {name: copied(value) for name, value in given.items()}
-    # The body is only checked: it runs on copies of what it reads, and prints nothing.
+    # The body is only checked: it runs on copies of the data that it reads, and prints nothing.
     overlays = Overlays(True, is_converting=False, sites=Sites(in_python=in_python))
     replaying, pieces = (
         replay_overlays.set(overlays),
@@ -306,7 +306,7 @@ def _run_interpreted(
 
 
 def _scripted(trial: Trial, in_python: PiecesInPython | None) -> Scripted | None:
-    """What stands for pieces that run in Python, in an interpreted run."""
+    """The stand-in for pieces that run in Python, in an interpreted run."""
     if in_python is None:
         return None
     scripted = _tools(trial)

@@ -101,8 +101,8 @@ _OF_CALL = re.compile(r"([\w.]+)(\(\) (?:argument after|got multiple values) .*)
 
 
 def without_module(message: str) -> str:
-    """What Python says of a call with a star, without the module of what is called: code that is
-    data has none, and a program's may be `__main__`."""
+    """Python's message for a call with a star, without the function's module: code has no module,
+    and the program's may be `__main__`."""
     found = _OF_CALL.fullmatch(message)
     name, rest = found.groups() if found is not None else ("", "")
     parts = name.split(".")

@@ -1,4 +1,4 @@
-"""A deadline for runs of the user's own code, which may never end and ask for nothing."""
+"""A deadline for runs of the user's own code, which may never end without making a request."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ WAITING = 6
 
 
 class Overdue(BaseException):
-    """Ends a run that is past its deadline; passes the program's own handlers."""
+    """Ends a run that is past its deadline; the program's own handlers do not catch it."""
 
 
 class Deadline:
-    """Ends a run that takes more than so many seconds of its thread, or `WAITING` times as many by
-    the clock, by raising Overdue in the thread that made this. Code that is not Python's own is
-    ended when it returns to Python.
+    """Ends a run that takes more than `seconds` of its thread's time, or `WAITING` times as many by
+    the clock, by raising Overdue in the thread that made this object. Code in C is ended when it
+    returns to Python.
 
-    A thread's own seconds are counted, as a busy machine may keep it waiting.
+    The thread's own time counts, since a busy machine may keep the thread waiting.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -41,7 +41,7 @@ class Deadline:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """One run, of several one after another."""
+        """Watches one of several successive runs."""
         own, clock = time.clock_gettime(self._clock), time.monotonic()
         self._ends_at = own + self._seconds, clock + WAITING * self._seconds
         try:

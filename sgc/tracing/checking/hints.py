@@ -1,5 +1,5 @@
-"""What a test of a graph looks for: the texts, numbers, keys and patterns of the nodes that make
-its value, and where that value comes from.
+"""What a test of a graph looks for: the texts, numbers, keys and patterns in the nodes that make
+the tested value, and where that value comes from.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, TypeGuard
 from sgc.ir.graph import Graph, Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 
-MAX_NODES = 200  # that one test's value is followed through
+MAX_NODES = 200  # through which one test's value is followed
 MAX_CHARS = 200  # of an argument that is a hint
-MAX_EACH = 40  # hints of each kind, the nearest to the test
+MAX_EACH = 40  # hints of each kind: those nearest to the test
 _KEYED = ("item", "get", "has")
 _OF_PATTERNS = frozenset(
     {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
@@ -29,8 +29,8 @@ _NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The nearest to the test first. tools, arguments: their names, where the value comes from
-    them; is_of_reply: it comes from a generation."""
+    """The hints of one test, the nearest to the test first. tools, arguments: the names of those
+    from which the value comes; is_of_reply: whether the value comes from a generation."""
 
     texts: tuple[str, ...] = ()
     numbers: tuple[int | float, ...] = ()
@@ -41,7 +41,7 @@ class Hints:
     is_of_reply: bool = True
 
     def beside(self, arguments: Mapping[str, Any]) -> Hints:
-        """With the arguments that go into the value too."""
+        """These hints, with the texts and numbers among the arguments that go into the value."""
         given = [arguments[name] for name in sorted(self.arguments) if name in arguments]
         texts = [each for each in given if type(each) is str and 0 < len(each) <= MAX_CHARS]
         numbers = [each for each in given if type(each) in (int, float)]
@@ -52,7 +52,7 @@ NO_HINTS = Hints()
 
 
 class HintsOf:
-    """Finds the hints of the tests of a program and of those that it calls."""
+    """Finds the hints of the tests of a program and of the programs that it calls."""
 
     def __init__(self, graph: Graph) -> None:
         self._values = {each.name: _Values(each) for each in (graph, *graph.called)}
@@ -71,7 +71,7 @@ class HintsOf:
         return tuple(dict.fromkeys(found))[:MAX_EACH]
 
     def of(self, program: str, block: str) -> Hints:
-        """Those of the test that ends a block."""
+        """The hints of the test that ends a block."""
         key = program, block
         if key not in self._found:
             self._found[key] = _Following(self._values[program]).of(block)
@@ -97,7 +97,7 @@ class _Values:
 
 
 class _Following:
-    """Follows the value of one test to what it is made of."""
+    """Follows the value of one test back to the values that it is made of."""
 
     def __init__(self, values: _Values) -> None:
         self._values = values

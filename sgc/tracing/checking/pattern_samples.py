@@ -12,7 +12,7 @@ from typing import Any
 
 from sgc.ir.regex_tree import REPEATS, bodies
 
-MAX_MORE = 3  # repetitions beyond the fewest
+MAX_MORE = 3  # repetitions beyond the minimum
 MAX_CHARS = 400
 _SOME = "abcxyzABC0123789 _-.,:;!?()[]{}'\"/\n\té"
 _CATEGORIES: Mapping[Any, Callable[[str], bool]] = {
@@ -30,7 +30,7 @@ _NOT = {
 def sample_of(pattern: str, random: Random) -> str | None:
     """A text in which the pattern is found, as a rule; None if the pattern cannot be parsed.
 
-    Assertions are taken for the empty text, so a text may not match after all.
+    Assertions are treated as the empty text, so a text may fail to match.
     """
     tree = _parsed(pattern)
     return None if tree is None else _Sampler(random).sequence(tree)[:MAX_CHARS]

@@ -1,8 +1,8 @@
 """The rounds of a trace check: the arguments and the scripted replies of each.
 
 Texts are nasty (white space, case, digits, quotes, markup), the program's own (its tests may
-compare with them), of many lengths (it may cut them), or equal (it may compare them with each
-other).
+compare with them), of many lengths (the program may cut them), or equal (the program may compare
+them with each other).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_REPLY = 5000  # characters; replies stay in all later prompts
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Texts, and the number that decides which of them is drawn for what."""
+    """Texts, and the number that decides which text is drawn for which request."""
 
     number: int
     texts: Sequence[str]
@@ -30,8 +30,8 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """texts: arguments are taken from these, from `first` on: successive ones if is_spread, else
-    all the same; replies: generations are taken from these.
+    """texts: the texts for arguments, from `first` on: successive texts if is_spread, else one text
+    for all; replies: the texts for generations.
     """
 
     texts: Sequence[str]
@@ -45,10 +45,10 @@ class Round:
 
 
 def has_long(arguments: Iterable[object]) -> bool:
-    """Whether one of the arguments is a text longer than all replies, or holds one as long.
+    """Whether one of the arguments is a text longer than all replies, or holds such a text.
 
-    Code of a graph that goes through a text letter by letter may be too much for so long a
-    text, and is of use for others.
+    Code that goes through a text letter by letter may exceed its limits on so long a text, and
+    still be of use for shorter texts.
     """
     return any(
         len(each) > MAX_REPLY

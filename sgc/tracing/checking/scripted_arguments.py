@@ -40,7 +40,8 @@ class Arguments:
         self.keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
 
     def of(self, number: int, each: Round, hints: Hints = NO_HINTS) -> dict[str, Any]:
-        """hints: of what a test looks for in them. Others have their defaults every other time."""
+        """The arguments of a round. hints: what a test looks for in them; arguments without hints
+        get their defaults every other time."""
         found = {}
         keys = tuple(dict.fromkeys((*hints.keys, *self.keys)))[:MAX_KEYS]
         for index, param in enumerate(self._params):
@@ -82,8 +83,8 @@ def _fn(node: Node) -> Any:
 
 
 def schema_of_text(annotation: str) -> dict[str, Any]:
-    """The schema of an annotation that is a text, as far as it is of Python's own types; data of
-    any type for other parts."""
+    """The schema of an annotation that is a text; parts that are not Python's own types become data
+    of any type."""
     try:
         return _schema(ast.parse(annotation.strip(), mode="eval").body)
     except SyntaxError:
@@ -126,7 +127,7 @@ def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
 
 
 class Data:
-    """Draws data of schemas. keys: keys for dicts; is_whole: whether dicts have all of them."""
+    """Draws data for schemas. keys: keys for dicts; is_whole: whether dicts have all keys."""
 
     def __init__(self, random: Random, keys: tuple[str, ...], each: Round, is_whole: bool) -> None:
         self._random, self._keys, self._each, self._is_whole = random, keys, each, is_whole
@@ -167,7 +168,7 @@ class Data:
         return {key: self.of(others, depth + 1) for key in keys}
 
     def _text(self) -> str:
-        """A text inside data, and so a shorter one."""
+        """A text inside data, which is shorter than others."""
         return self._each.text(self._random.randrange(64))[:MAX_REPLY]
 
     def _scalar(self, of: str) -> Any:

@@ -35,9 +35,9 @@ def _matches(sampling: Sampling, text: str) -> bool:
     assert sampling.regex is not None
     if len(text.encode("utf-8", "replace")) > sampling.max_tokens:
         return False
-    try:  # in linear time: Python's own may take for ever
+    try:  # in linear time: Python's own may take forever
         return bool(linear_pattern(sampling.regex, 0).fullmatch(text))
-    except SgcError:  # it cannot be matched so
+    except SgcError:  # not a pattern that can be matched in linear time
         return False
 
 
@@ -59,7 +59,7 @@ def _is_valid(schema: str, text: str) -> bool:
 def _instance(
     schema: Any, root: Any, drawn: int, texts: Sequence[str], depth: int = MAX_DEPTH
 ) -> Any:
-    """Data by the schema's most common keywords; its caller checks whether the schema allows it."""
+    """Data by a schema's most common keywords; the caller checks whether the schema allows it."""
     found = resolved(schema, root)
     if "const" in found:
         return found["const"]

@@ -23,7 +23,7 @@ from sgc.tracing.checking.rounds import Draw, Round
 from sgc.tracing.checking.scripted_arguments import Data, schema_of_text
 
 FAILS_ONE_IN = 2  # calls of a tool whose failures the program handles
-OTHER_ONE_IN = 8  # results that are data of another form than a tool says
+OTHER_ONE_IN = 8  # results that are data of another form than the tool declares
 PIECE_FAILS_ONE_IN = 4  # runs of a piece in Python
 # The exception classes of a tool's failures that a program may distinguish, by the tool's name.
 Failures = Mapping[str, tuple[type[Exception], ...]]
@@ -32,8 +32,8 @@ _failures: ContextVar[Failures] = ContextVar("sgc_failures", default=MappingProx
 
 @contextmanager
 def failing(graph: Graph) -> Iterator[None]:
-    """Inside, tools whose failures the program handles fail at times, with the exception classes
-    that it distinguishes."""
+    """Inside, tools whose failures the program handles sometimes fail, with the exception classes
+    that the program distinguishes."""
     nodes = tuple(graph.all_nodes())
     tools = [node for node in nodes if node.op == "tool" and node.get("catches") == Lit(True)]
     tools += pieces_in_python(graph)
@@ -49,7 +49,7 @@ def failing(graph: Graph) -> Iterator[None]:
 
 
 def _told_apart(node: Node, told: set[str]) -> type[Exception] | None:
-    """The exception class that a node tests a failure for, if this process has it."""
+    """The exception class for which a node tests a failure, if this process has the class."""
     args = node.get("args")
     if node.text("fn") != "has" or not isinstance(args, tuple) or len(args) != 2:
         return None
@@ -64,8 +64,8 @@ def _failed(kind: type[Exception], why: str) -> Failed:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTools:
-    """Stands for every tool. A result depends on the tool's name, its arguments and what is drawn
-    from. own: that of some tools, by name; keys: of the dicts that they give.
+    """Stands for every tool. A result depends on the tool's name, its arguments and the draw. own:
+    the draws of single tools, by name; keys: the keys of the dicts that tools return.
     """
 
     draw: Draw
@@ -93,7 +93,7 @@ class ScriptedTools:
         return ToolImpl(name, node.text("signature"), call, is_async=True)
 
     def piece(self, name: str, type_: Type) -> Callable[..., Any]:
-        """What stands for a piece that runs in Python; its failures are real errors."""
+        """The stand-in for a piece that runs in Python; its failures are real errors."""
 
         def call(*args: Any) -> Any:
             draw = self.own.get(name, self.draw)

@@ -1,5 +1,5 @@
-"""The trials of a trace check: rounds, and rounds changed so that they reach an arm of a test that
-none has reached, by replies that the test looks for.
+"""The trials of a trace check: rounds, and rounds changed to reach an arm of a test that no trial
+has reached, by replies that the test looks for.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from sgc.tracing.checking.rounds import Draw, Round
 from sgc.tracing.checking.scripted_arguments import Arguments
 
 MAX_TRIES = 12  # for one arm
-IN_A_ROW = 3  # of them, before another arm has its turn
+IN_A_ROW = 3  # tries, before another arm has its turn
 MAX_BACK = 4  # requests before a test, one of which its value may come from
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What both runs of a comparison are given.
+    """The inputs of both runs of a comparison.
 
-    replies: a prompt gets one of the first draw of which it has fewer characters than the bound;
-    tools: what those of these names give, in place of what the first draw decides; keys: of the
-    dicts that tools give; is_round: it is no change of another.
+    replies: pairs of a bound and a draw; a prompt gets a reply of the first draw whose bound is
+    greater than its number of characters. tools: the draws of single tools, by name, in place of
+    the first draw; keys: the keys of the dicts that tools return; is_round: whether the trial is
+    not a changed trial.
     """
 
     arguments: Mapping[str, Any]
@@ -52,7 +53,7 @@ class Trial:
         return next(draw for bound, draw in self.replies if n_chars < bound)
 
     def changed_from(self, n_chars: int, draw: Draw) -> Trial:
-        """The same, where prompts of so many characters and more have other replies."""
+        """The same trial, with other replies for prompts of at least so many characters."""
         kept = [(bound, each) for bound, each in self.replies if bound < n_chars]
         if n_chars > 0:
             kept.append((n_chars, self.draw_for(n_chars - 1)))
@@ -60,7 +61,7 @@ class Trial:
 
 
 class Arm(NamedTuple):
-    """A way from a block of a program to the next."""
+    """An edge from a block of a program to the next block."""
 
     program: str
     block: str
@@ -69,8 +70,8 @@ class Arm(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """The ways that one run takes. asked: the characters of each prompt, and the reply; decided:
-    how many had been asked when the test that ends each block was last decided."""
+    """The arms that one run takes. asked: the characters of each prompt, and the reply; decided:
+    for each block, the number of requests made before its test was last decided."""
 
     asked: list[tuple[int, str]] = field(default_factory=list)
     taken: set[Arm] = field(default_factory=set)
@@ -97,7 +98,7 @@ class Search:
         self._reached: dict[tuple[str, str], tuple[Trial, Walk]] = {}
 
     def note(self, trial: Trial, walk: Walk) -> bool:
-        """Notes the ways that a trial took; returns whether one of them is new."""
+        """Notes the arms that a trial took; returns whether one of them is new."""
         is_new = not self.left.isdisjoint(walk.taken)
         self.left -= walk.taken
         for place in walk.decided:
@@ -106,8 +107,8 @@ class Search:
         return is_new
 
     def next(self, number: int) -> Trial | None:
-        """A trial for an arm whose test has been reached, of those with few tries the one that was
-        reached last; None: there is none."""
+        """A trial for an arm whose test has been reached: among arms with few tries, the arm that
+        was reached last. None if there is no such arm."""
         found = [
             arm
             for arm in sorted(self.left)
@@ -145,7 +146,7 @@ class Search:
 
 
 def _from(walk: Walk, n_asked: int, random: Random) -> tuple[int, str]:
-    """A request before a test, from which on replies change: the characters of its prompt, and the
-    reply that it had; at times 0 and none: all replies change."""
+    """The first request before a test whose reply changes: the characters of its prompt, and its
+    reply; sometimes 0 and an empty reply, so that all replies change."""
     before = walk.asked[:n_asked][-MAX_BACK:]
     return random.choice([(0, ""), *before, *before[-1:] * 2])

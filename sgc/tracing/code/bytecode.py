@@ -1,8 +1,8 @@
 """Analyses a function's bytecode: the live variables and the stack's contents at each place.
 
-Two runs may merge only if nothing that either will read differs. Dead variables do not count.
-Values that cannot be inspected (a loop's iterator, a partly evaluated expression) are at least
-known to be on the stack. Whatever is not understood counts as a partly evaluated expression.
+Two runs may merge only if they agree on everything that either will read. Dead variables do not
+count. Values that cannot be inspected (a loop's iterator, a partly evaluated expression) are at
+least known to be on the stack. Whatever is not understood counts as a partly evaluated expression.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Place:
 
 
 class CodeInfo:
-    """The places of a code object, by offset; an offset inside an instruction counts as its own."""
+    """The places of a code object, by offset; one inside an instruction counts as its start."""
 
     def __init__(self, code: CodeType) -> None:
         instructions = list(dis.get_instructions(code))
@@ -58,7 +58,7 @@ class CodeInfo:
         everything = frozenset(code.co_varnames)
         live_in = self._live() if is_known else [everything] * len(instructions)
         self._owners: dict[int, frozenset[str]] = {}
-        self._loaded: dict[int, frozenset[str]] = {}  # the variables that such entries follow from
+        self._loaded: dict[int, frozenset[str]] = {}  # the variables that determine such entries
         self._managers = dict(self._named_managers())
         stacks = self._stacks() if is_known else {}
         self._places = {
@@ -83,11 +83,11 @@ class CodeInfo:
         return self._places[self.start_of(offset)]
 
     def after(self, offset: int) -> Place:
-        """The place after the instruction, if it falls through; for a call under way."""
+        """The place after the instruction if it falls through; used for a call under way."""
         return self._after[self.start_of(offset)]
 
     def loaded(self, stack: Stack | None) -> frozenset[str]:
-        """The local variables from which entries of a stack follow."""
+        """The local variables that determine entries of a stack."""
         of = (Slot.LOADED, Slot.MEMBER)
         managers = [self._managers[at] for slot, at in stack or () if slot is Slot.MANAGED]
         return frozenset(managers).union(
@@ -99,37 +99,37 @@ class CodeInfo:
         return self._read.get(line, frozenset())
 
     def owners(self, stack: Stack | None) -> frozenset[str]:
-        """The local variables of whose values a stack has attributes."""
+        """The local variables whose values have attributes on a stack."""
         return frozenset().union(*(self._owners.get(at, ()) for _, at in stack or ()))
 
     def callee(self, offset: int) -> tuple[str, str] | None:
-        """For a call: the instruction that loads the callee, and the name that it loads."""
+        """For a call: the instruction that loads the callee, and the name that is loaded."""
         return self._callees[self.start_of(offset)]
 
     def looked_at(self, offset: int) -> int | None:
-        """For a call: the offset of the operator that gets its callee first, if one does."""
+        """For a call: the offset of the operator that gets the callee first, if there is one."""
         return self._looked_at.get(self.start_of(offset))
 
     def canonical(self, offset: int) -> int:
-        """The place that stands for all copies of an offset's: Python copies the end of a function,
-        `return x`, to where it is jumped to, some versions more often than others.
+        """The offset that represents all copies of a place: Python copies the end of a function,
+        `return x`, to the jumps to it, some versions more often than others.
         """
         return self._alike.get(self.start_of(offset), offset)
 
     def is_at_loop(self, offset: int) -> bool:
-        """Whether a loop gets its iterator's next item there."""
+        """Whether a loop gets its iterator's next item at an offset."""
         return self.start_of(offset) in self.for_iters
 
     def head_at(self, offset: int) -> int:
-        """The offset of the instruction there, past the prefixes that it has in a long loop."""
+        """The offset of the instruction itself, after its prefixes, which long loops have."""
         n = self._index[self.start_of(offset)]
         while self._ops[n].opname == "EXTENDED_ARG":
             n += 1
         return self._ops[n].offset
 
     def handlers(self, offset: int) -> Iterator[int]:
-        """The offsets of the handlers of an error raised there, innermost first; `with` blocks
-        count, except those of the language.
+        """The offsets of the handlers of an error raised at an offset, innermost first; `with`
+        blocks count as handlers, except those of the language.
         """
         handler, seen = self._handler(self.start_of(offset)), set()
         while handler is not None and handler[0] not in seen:
@@ -144,24 +144,24 @@ class CodeInfo:
             handler = self._handler(second.offset)
 
     def manager_at(self, target: int) -> str | None:
-        """The variable that has the manager of the `with` block whose handler is there."""
+        """The variable that holds the manager of the `with` block whose handler is at `target`."""
         stack = self._places[target].stack
         offsets = [at for slot, at in (stack or ())[-3:] if slot is Slot.MANAGED]
         return self._managers[offsets[-1]] if offsets else None
 
     def _named_managers(self) -> Iterator[tuple[int, str]]:
-        """The offset of each BEFORE_WITH whose manager a variable has, with its name."""
+        """The offset of each BEFORE_WITH whose manager is in a variable, and the variable."""
         for before, op in itertools.pairwise(self._ops):
             is_named = before.opname == "STORE_FAST" and before.argval.startswith(MANAGER)
             if op.opname == "BEFORE_WITH" and is_named:
                 yield op.offset, before.argval
 
     def _copies(self) -> Iterator[tuple[int, int]]:
-        """Pairs of an instruction and the last one that is followed by the same instructions up to
-        the return."""
+        """Pairs of an instruction and the last instruction that is followed by the same
+        instructions up to the return."""
         found: dict[object, int] = {}
-        # What follows, up to the return, by its number: of its first instruction and the rest's
-        # number. Compared as a whole, it would cost the square of a function's length.
+        # Each sequence up to the return has a number, found by its first instruction and the number
+        # of the rest. Comparing whole sequences would cost the square of a function's length.
         end: int | None = None
         numbers: dict[object, int] = {}
         for n in reversed(range(len(self._ops))):
@@ -183,20 +183,20 @@ class CodeInfo:
         return stack is not None and any(slot is Slot.EXIT for slot, _ in stack[-3:])
 
     def is_caught(self, offset: int) -> bool:
-        """Whether the program itself handles an error raised there, not only a `with` block."""
+        """Whether the program itself, not only a `with` block, handles an error at an offset."""
         handler, seen = self._handler(self.start_of(offset)), set()
         while handler is not None and handler[0] not in seen:
             seen.add(handler[0])
             first, second = (self._ops[self._index[handler[0]] + k] for k in (0, 1))
             if first.opname == "PUSH_EXC_INFO" and second.opname != "WITH_EXCEPT_START":
                 return True
-            handler = self._handler(second.offset)  # it only cleans up, and raises it again
+            handler = self._handler(second.offset)  # the first only cleans up and raises again
         return False
 
     def is_in_block(self, offset: int) -> bool:
         """Whether a `try` or a `with` block of the program covers an offset."""
         handler = self._handler(self.start_of(offset))
-        # Handlers that begin otherwise are Python's own, around a `yield from` or a generator.
+        # Handlers that begin differently are Python's own, around a `yield from` or a generator.
         while handler is not None and self._begins(handler[0]) != "PUSH_EXC_INFO":
             handler = self._handler(handler[0])
         return handler is not None
@@ -205,7 +205,7 @@ class CodeInfo:
         return self._ops[self._index[offset]].opname
 
     def is_yield(self, offset: int) -> bool:
-        """Whether a generator that waits is there: from Python 3.13 on, behind the instruction."""
+        """Whether a waiting generator is at an offset: from Python 3.13 on, after the yield."""
         return self._begins(self.start_of(offset)) in ("YIELD_VALUE", "RESUME")
 
     def start_of(self, offset: int) -> int:
@@ -222,7 +222,7 @@ class CodeInfo:
                     yield op.offset, following.offset
 
     def _called(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
-        """What an instruction may call: a property is called where it is read."""
+        """The callee of an instruction; reading an attribute may call a property."""
         is_read = op.opname == "LOAD_ATTR"
         return (op.opname, op.argval) if is_read else self._callee(op, stacks)
 
@@ -322,7 +322,7 @@ class CodeInfo:
         return found
 
     def _following(self, op: dis.Instruction, before: Stack, after: Stack) -> Stack:
-        """The stack after an instruction, with what follows from variables marked."""
+        """The stack after an instruction, with the entries marked that variables determine."""
         written = {name for name, is_read in opcodes.locals_of(op) if not is_read}
         if written:
             after = tuple(
@@ -339,7 +339,7 @@ class CodeInfo:
         return (*after[:-n_put], *[(slot, op.offset)] * n_put)
 
     def _pushed(self, op: dis.Instruction, popped: Stack) -> tuple[Slot, frozenset[str]]:
-        """What an instruction pushes, and the variables from which that follows."""
+        """The kind of entry that an instruction pushes, and the variables that determine it."""
         if op.opname in opcodes.LOADS:
             return Slot.LOADED, frozenset(
                 name for name, is_read in opcodes.locals_of(op) if is_read
@@ -360,7 +360,7 @@ class CodeInfo:
         return (Slot.LOADED if is_pure else Slot.OTHER), names
 
     def _block(self, op: dis.Instruction, stack: Stack, found: dict[int, Stack]) -> Slot:
-        """What a `with` block puts on the stack to be left by; the contents of some are unknown."""
+        """The kind of exit that a `with` block pushes on the stack; for some blocks, unknown."""
         if op.opname != "BEFORE_WITH":
             return Slot.OTHER
         if op.offset in self._managers:
@@ -374,13 +374,13 @@ _PURE = frozenset({CALLEE, COMPARED, METHOD, TEXT, WHOLE})
 
 
 MAX_INFOS = 4096
-# By id: a code's hash reads all its names and constants, each time. The code is kept, so that its
-# id is no other's.
+# By id: a code object's hash reads all its names and constants each time. The code is kept, so that
+# no other object gets its id.
 _infos: dict[int, tuple[CodeType, CodeInfo]] = {}
 
 
 def forget_infos() -> None:
-    """Computes the places of all code objects anew from now on."""
+    """Forgets the places of all code objects, which are computed again when needed."""
     _infos.clear()
 
 
@@ -396,4 +396,4 @@ def _new_info(code: CodeType) -> CodeInfo:
         forget_infos()
     found = CodeInfo(code)
     _infos[id(code)] = code, found
-    return found  # not looked up again: another thread may forget it at any time
+    return found  # not looked up again: another thread may call `forget_infos` at any time

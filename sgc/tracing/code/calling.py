@@ -1,5 +1,5 @@
 """Which functions converted code calls where its expressions do not name them: `table[key](x)`,
-`partial(f, 1)(x)`. The operator that looks at each callee notes it at its instruction.
+`partial(f, 1)(x)`. The operator that looks at each callee notes the callee at its own instruction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sgc.lang.tools import Tool
 class Calls:
     """The functions that a run's frames are about to call, by the instruction that looks at them.
 
-    Functions alone: the object of a method must not get another reference.
+    Only functions are noted: the object of a method must not get another reference.
     """
 
     def __init__(self) -> None:
@@ -27,34 +27,34 @@ class Calls:
 
     def note(self, frame: FrameType, function: Any) -> None:
         noted = self._found.setdefault(id(frame), {})
-        noted.pop(frame.f_lasti, None)  # so that the latest is the last
+        noted.pop(frame.f_lasti, None)  # keeps the dict in the order of notes
         is_plain = type(function) is FunctionType
         is_told = is_plain or isinstance(function, (type, Tool))
         self._last = (id(frame), function if is_told else None)
         noted[frame.f_lasti] = function if is_plain else python_of(function)
 
     def last(self, frame: FrameType) -> Any:
-        """The plain function, class or tool that a frame has looked at, if none has looked at
+        """The plain function, class or tool that a frame has looked at, if no frame has looked at
         another since."""
         of, function = self._last
         return function if of == id(frame) else None
 
     def at(self, frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
-        """What an instruction has looked at last, in a frame that still runs."""
-        noted = self._found.get(id(frame), {})  # an ended frame's are older, if any
+        """The function that an instruction has last looked at, in a frame that still runs."""
+        noted = self._found.get(id(frame), {})  # notes of an ended frame of this id are older
         return next((noted[offset] for offset in reversed(noted) if is_there(offset)), None)
 
 
 def note_call(session: Session, frame: FrameType, function: Any) -> None:
-    """Notes what a frame of converted code is about to call, before its arguments."""
+    """Notes the function that a frame of converted code is about to call, before the arguments."""
     calls = getattr(session, "calls", None)
     if isinstance(calls, Calls):
         calls.note(frame, function)
 
 
 def noted_at(frame: FrameType, is_there: Callable[[int], bool]) -> FunctionType | None:
-    """The function that an operator of a frame has looked at in the current trace. is_there: of an
-    offset, which may be inside of the operator's instruction."""
+    """The function that an operator of a frame has looked at in the current trace. is_there:
+    whether an offset, perhaps inside an instruction, is the operator's."""
     calls = getattr(current_session(), "calls", None)
     return calls.at(frame, is_there) if isinstance(calls, Calls) else None
 
@@ -66,8 +66,8 @@ def noted_last(frame: FrameType) -> Any:
 
 
 def python_of(function: Any) -> FunctionType | None:
-    """The function whose frame a call runs first, of the user's frames; of a class, its `__init__`
-    if `made_by` calls it."""
+    """The function of the first user's frame that a call runs; for a class, its `__init__` if
+    `made_by` calls it."""
     while type(function) is partial:
         function = function.func
     if isinstance(function, Definition):
@@ -80,7 +80,7 @@ def python_of(function: Any) -> FunctionType | None:
 
 
 def start_of(of: type) -> FunctionType | None:
-    """The `__init__` of a class of the user's; None if Python makes its objects otherwise."""
+    """The `__init__` of a user's class; None if Python makes its objects in another way."""
     start = getattr(of, "__init__", None)
     is_plain = type(of) in (type, ABCMeta) and getattr(of, "__new__", None) is object.__new__
     return start if is_plain and type(start) is FunctionType else None
@@ -92,8 +92,9 @@ def made_by(
     begin: Callable[[type], Any] = object.__new__,
     grown: Callable[[Any, tuple[Any, ...], dict[str, Any]], None] | None = None,
 ) -> Callable[..., Any]:
-    """What makes an object of a class by its `__init__`, or what takes the place of this. begin:
-    makes it without attributes; grown: is called with what was given when `__init__` has ended."""
+    """A function that makes an object of a class by `start`, its `__init__` or a replacement.
+    begin: makes the object without attributes; grown: called with the result when `__init__` has
+    ended."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
         made: Any = begin(of)
@@ -108,8 +109,8 @@ def made_by(
 
 
 def makes_first(inner: FrameType) -> bool:
-    """Whether a frame is of an `__init__` whose first parameter still is the object that is made:
-    it is the result of the call, which no other variable may refer to."""
+    """Whether a frame runs an `__init__` whose first parameter is still the object being made: the
+    object is the result of the call, and no other variable may refer to it."""
     maker, code = inner.f_back, inner.f_code
     if maker is None or maker.f_code is not _MAKE or not code.co_argcount:
         return False

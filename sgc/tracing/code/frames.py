@@ -1,4 +1,4 @@
-"""What the frames of a running program hold on their stacks, by their bytecode."""
+"""The contents of the stacks of a running program's frames, by their bytecode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Opaque(Exception):
 
 
 def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
-    """The contents of a frame's stack, without the call that it is in."""
+    """The contents of a frame's stack, without the call that is under way."""
     info = info_of(frame.f_code)
     if is_innermost:
         return info.before(frame.f_lasti).stack
@@ -33,9 +33,9 @@ def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
 
 
 def is_clean(frames: list[FrameType], continues: Callable[[FrameType, FrameType], bool]) -> bool:
-    """Whether the frames hold no hidden value: the innermost is at the beginning of a statement,
-    and each other one is at a statement that only calls the next, and calls it directly: if
-    `sorted`, say, calls a function for a frame, it may hold hidden values.
+    """Whether the frames hold no hidden value: the innermost frame is at the beginning of a
+    statement, and every other frame is at a statement that only calls the next frame, directly. A
+    function such as `sorted` between two frames may hold hidden values.
 
     continues: whether a frame's loop takes its next item from a generator with the other frame.
     """
@@ -45,7 +45,7 @@ def is_clean(frames: list[FrameType], continues: Callable[[FrameType, FrameType]
         if is_generator(frame) and index + 1 == len(frames):
             return False
         if index == 0 and frame.f_code.co_name == "__init__" and not _has_loop(frame.f_code):
-            return False  # paths merge after it; a look at each of its lines costs more
+            return False  # paths merge after the function; checking each of its lines costs more
         inner = frames[index - 1]
         if index and not (continues if is_generator(inner) else _calls)(frame, inner):
             return False
@@ -62,7 +62,7 @@ def is_generator(frame: FrameType) -> bool:
 
 
 def function_of(generator: GeneratorType[Any, Any, Any]) -> FunctionType | None:
-    """The function that a generator runs: its frame refers to it, before its variables."""
+    """The function that a generator runs: the first function to which its frame refers."""
     referents = gc.get_referents(generator)
     functions = (each for each in referents if type(each) is FunctionType)
     found = next(functions, None)
@@ -116,14 +116,14 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
     return found if found is not None and _is_of(found.__code__, code) else None
 
 
-# What calls a special method at once, and gives what that gives.
+# Functions that call a special method at once and return its result.
 _SPECIAL = {
     "str": "__str__", "len": "__len__", CONTAINS: "__contains__", ITEM: "__getitem__",
 }  # fmt: skip
 
 
 def _is_pythons(frame: FrameType, name: str) -> bool:
-    """Whether a name means an operator, or Python's own function of that name."""
+    """Whether a name refers to an operator, or to Python's own function of that name."""
     own, code = getattr(builtins, name, None), frame.f_code
     if own is None:
         return True
@@ -138,8 +138,8 @@ def _is_of(code: CodeType, running: CodeType) -> bool:
 
 
 def sharing(frame: FrameType, value: Any) -> Iterator[FrameType]:
-    """The frames above a function's that have one of the variables around it, with this value: each
-    one's copy of its variables refers to it too."""
+    """The frames outside a function's that share a variable with this value with it; the copy of
+    its variables that each frame keeps refers to the value too."""
     free = {*frame.f_code.co_freevars}
     above = frame.f_back if free else None
     while above is not None:
@@ -150,8 +150,8 @@ def sharing(frame: FrameType, value: Any) -> Iterator[FrameType]:
 
 
 def is_running(frame: FrameType, name: str) -> bool:
-    """Whether the function that made a variable around a function's is running: then the variable
-    is no older than its call."""
+    """Whether the enclosing function that made a variable is still running; then the variable is
+    not older than the call."""
     code, value = frame.f_code, frame.f_locals.get(name)
     return any(
         name in above.f_code.co_cellvars
@@ -169,5 +169,5 @@ def _references_of_a_look() -> int:
     return sys.getrefcount(value) - before
 
 
-# The references that a look at a frame's variables adds to each: none from Python 3.13 on.
+# The references that a look at a frame's variables adds to each value: none from Python 3.13 on.
 N_OF_LOOK = _references_of_a_look()

@@ -1,11 +1,11 @@
-"""Loops over `itertools.groupby` whose groups can be lists: each is used up at once, in its turn.
+"""Loops over `itertools.groupby` whose groups can be lists: each group is used up in its own turn.
 
     for key, group in groupby(xs):        groups = [(key, [*items]) for key, items in groupby(xs)]
         rows = list(group)                for key, group in groups:
         …                                     rows = list(group)
                                               …
 
-All keys are then computed before the first turn, which is the same if none can fail.
+All keys are then computed before the first turn, which makes no difference if no key can fail.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def key_of(call: ast.Call) -> ast.expr | None:
 
 
 def is_sorted_by(call: ast.Call, tree: Tree) -> bool:
-    """Whether what is grouped was just sorted by a key that the groups' key is, or is a part of: it
-    has been computed of each item."""
+    """Whether the grouped list was just sorted by a key that is, or contains, the groups' key: then
+    the groups' key has been computed for each item."""
     key, over = key_of(call), call.args[0] if call.args else None
     if key is None or over is None:
         return False
@@ -55,7 +55,7 @@ def is_sorted_by(call: ast.Call, tree: Tree) -> bool:
 
 
 def _sorting(over: ast.expr, node: ast.expr, tree: Tree) -> Iterator[ast.expr]:
-    """The key by which a list is sorted where it is grouped, or in the statement before."""
+    """The key by which a list is sorted where it is grouped, or in the statement before that."""
     if isinstance(over, ast.Call) and _called(over) == "sorted":
         yield from filter(None, [key_of(over)])
     before = _before(node, tree)
@@ -86,7 +86,7 @@ def _before(node: ast.AST, tree: Tree) -> ast.stmt | None:
 
 
 def _has(whole: ast.expr, part: ast.expr) -> bool:
-    """Whether one key computes another, of the same item."""
+    """Whether one key computes another key of the same item."""
     if ast.dump(whole) == ast.dump(part):
         return True
     if not isinstance(whole, ast.Lambda) or not isinstance(part, ast.Lambda):
@@ -111,7 +111,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _is_used_up(loop: ast.For | ast.comprehension, function: Function, tree: Tree) -> bool:
-    """Whether a loop's groups are used once, and whole, in their turns."""
+    """Whether each of a loop's groups is used once, and completely, in its turn."""
     target = loop.target
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return False
@@ -134,8 +134,8 @@ def _is_used_up(loop: ast.For | ast.comprehension, function: Function, tree: Tre
 
 
 def _stays(call: ast.Call, body: Sequence[ast.AST]) -> bool:
-    """Whether what is grouped is a new list, or that of a variable that the turns do not use. Other
-    names that it has are seen when the program is traced."""
+    """Whether the grouped list is new, or is that of a variable that the turns do not use. Tracing
+    sees whether the list has other names."""
     over = call.args[0] if call.args else None
     if not isinstance(over, ast.Name):
         return isinstance(over, ast.Call) and _is_new(over.func)
@@ -145,15 +145,15 @@ def _stays(call: ast.Call, body: Sequence[ast.AST]) -> bool:
 
 
 def _is_new(function: ast.expr) -> bool:
-    """Whether a call gives a list that nothing else has, by the name of what is called."""
+    """Whether a call returns a list to which nothing else refers, by the name of the function."""
     if isinstance(function, ast.Attribute):
         return function.attr in ("rsplit", "split", "splitlines")
     return isinstance(function, ast.Name) and function.id in ("list", "sorted", "tuple")
 
 
 def _is_replaced(stmt: ast.stmt, name: str, first: ast.Name) -> bool:
-    """Whether a statement gives the variable of a group all that it goes over: `rows = list(rows)`;
-    first: the first use of the variable."""
+    """Whether a statement replaces a group by a list of its items: `rows = list(rows)`; first: the
+    first use of the group's variable."""
     if not isinstance(stmt, ast.Assign) or len(stmt.targets) > 1:
         return False
     is_same = isinstance(stmt.targets[0], ast.Name) and stmt.targets[0].id == name
@@ -161,7 +161,7 @@ def _is_replaced(stmt: ast.stmt, name: str, first: ast.Name) -> bool:
 
 
 def _is_used_up_by(made: ast.AST, loop: ast.comprehension, name: str) -> bool:
-    """Whether a comprehension's groups are used once, and whole, in each turn."""
+    """Whether each of a comprehension's groups is used once, and completely, in its turn."""
     generators: list[ast.comprehension] = made.generators  # type: ignore[attr-defined]
     if generators[0] is not loop:
         return False

@@ -1,6 +1,6 @@
 """Finds the exception classes that the handlers around a place in a program distinguish.
 
-They are read from the bytecode: `except` loads classes and matches them. Names that it loads are
+The classes are read from the bytecode: `except` loads classes and matches them. Loaded names are
 looked up as Python does; computed classes stop the trace.
 """
 
@@ -29,14 +29,15 @@ Load = tuple[str, Any]
 
 
 def is_caught() -> bool:
-    """Whether something in the program may handle an error raised at its current place."""
+    """Whether a handler in the program may handle an error raised at its current place."""
     return any(True for frame in program_frames() for _ in _targets(frame))
 
 
 def ends_program() -> bool:
-    """Whether an error raised at the program's current place surely ends it: nothing handles it,
-    and each frame is called by a call that names it. Python itself handles some errors of others:
-    a loop over an object ends at an IndexError of its `__getitem__`.
+    """Whether an error raised at the program's current place surely ends the program: nothing
+    handles the error, and each frame is called by a call that names its function. Python itself
+    handles some errors of other calls: a loop over an object ends at an IndexError of the object's
+    `__getitem__`.
     """
     inner: FrameType | None = None
     for frame in program_frames():
@@ -66,8 +67,8 @@ def handled_classes() -> list[type]:
 
 
 def _targets(frame: FrameType) -> Iterator[tuple[FrameType, int]]:
-    """The handlers around a frame's current place, innermost first: frames and offsets. A `with`
-    block of a generator has those around the generator's `yield`."""
+    """The handlers around a frame's current place, innermost first: frames and offsets. For a
+    `with` block of a generator, the handlers are those around the generator's `yield`."""
     if frame.f_code in _PASSING:
         return
     for target in info_of(frame.f_code).handlers(frame.f_lasti):
@@ -79,15 +80,15 @@ def _targets(frame: FrameType) -> Iterator[tuple[FrameType, int]]:
             yield frame, target
 
 
-# What a generator raises goes on through its manager as it is, of whatever class.
+# Managers that pass an error of any class on unchanged to and from their generator.
 _PASSING = frozenset({
     _GeneratorContextManager.__enter__.__code__, _GeneratorContextManager.__exit__.__code__,
 })  # fmt: skip
 
 
 def _manager_at(frame: FrameType, target: int) -> Any:
-    """The context manager of the `with` block with a handler; None if it is another block's, or not
-    known."""
+    """The context manager of the `with` block to which a handler belongs; None if the handler is of
+    another kind of block, or the manager is not known."""
     name = info_of(frame.f_code).manager_at(target)
     return None if name is None else frame.f_locals.get(name)
 
@@ -103,7 +104,7 @@ def _matched(frame: FrameType, target: int) -> Iterator[type]:
 
 
 def _asks_for_class(leave: Any) -> bool:
-    """Whether an `__exit__` may look at the error that it is given, beyond whether there is one."""
+    """Whether an `__exit__` may use its error for more than a test whether there is one."""
     if not isinstance(leave, FunctionType):
         return True
     code = leave.__code__
@@ -128,8 +129,8 @@ def _parameters(code: CodeType) -> tuple[str, ...]:
 
 
 def _is_none_test(before: dis.Instruction, after: list[dis.Instruction]) -> bool:
-    """Whether the instructions around a load compare what it loads with None; converted code calls
-    an operator for that."""
+    """Whether the instructions around a load compare the loaded value with None; converted code
+    calls an operator for the comparison."""
     if before.argval == OR_NONE:
         after = [op for op in after if op.opname not in ("PRECALL", "CALL")]
     if after[0].opname.startswith("POP_JUMP") and after[0].opname.endswith("NONE"):
@@ -140,7 +141,7 @@ def _is_none_test(before: dis.Instruction, after: list[dis.Instruction]) -> bool
 
 @functools.lru_cache(maxsize=4096)
 def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]:
-    """The loads of each `except` of a handler; None for one with computed classes."""
+    """The loads of each `except` of a handler; None for an `except` with computed classes."""
     ops = list(dis.get_instructions(code))
     index = {op.offset: n for n, op in enumerate(ops)}
     if ops[index[target] + 1].opname == "WITH_EXCEPT_START":
@@ -157,7 +158,7 @@ def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]
 
 
 def _match(ops: list[dis.Instruction], at: int) -> tuple[tuple[Load, ...] | None, int | None]:
-    """The loads of the next `except`, and the index of its match; None if there is no other."""
+    """The loads of the next `except`, and the index of its match; None if there is none."""
     loads: list[Load] | None = []
     for n in range(at, len(ops)):
         name = ops[n].opname
@@ -204,7 +205,7 @@ def _looked_up(name: str, frame: FrameType) -> Any:
 
 
 def _flat(value: Any) -> Iterator[type]:
-    """The classes of an `except`: one, or a tuple of them, tuples in it too."""
+    """The classes of an `except`: a class, or a tuple of classes and tuples."""
     if isinstance(value, tuple):
         for each in value:
             yield from _flat(each)
@@ -226,8 +227,8 @@ MAX_ERRORS = 64  # each raised while another was handled
 
 
 def forget_ended() -> None:
-    """Drops what the functions that an error has ended still refer to, while it is handled: its
-    traceback keeps them, and they would count as holders."""
+    """Drops the variables of functions that an error has ended, while the error is handled: its
+    traceback keeps their frames, which would count as holders."""
     error = sys.exc_info()[1]
     for _ in range(MAX_ERRORS):
         if error is None:
@@ -235,7 +236,7 @@ def forget_ended() -> None:
         place = error.__traceback__
         while place is not None:
             if not is_generator(place.tb_frame):
-                with suppress(RuntimeError):  # it is running
+                with suppress(RuntimeError):  # the frame still runs
                     place.tb_frame.clear()
             place = place.tb_next
         error = error.__context__

@@ -1,7 +1,7 @@
 """Python's `xs += ys` on a list `xs` that is known, and `ys` only at run time.
 
-It extends the list in place, whatever else holds it. But no plain list can be given items that are
-known only at run time: a new list can only take its place in one variable.
+Python extends the list in place, for all its holders. But a plain list cannot get items that are
+known only at run time; a new list can replace it only in a single variable.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sgc.core.stops import INTERPRET, stop
 def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = True) -> bool:
     """Whether a frame's operator changes the list `left` in place.
 
-    Stops the trace if it may, and more than the variable that it then sets holds the list. name: of
-    what it is changed by; is_typed: whether that is a list.
+    Stops the trace if it may, and not only the variable that the operator sets holds the list.
+    name: of the value that is added; is_typed: whether this value is a list.
     """
     op, following = _operation(frame.f_code, frame.f_lasti)
     if op is not None and op < _FIRST_IN_PLACE:
@@ -34,16 +34,16 @@ def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = Tru
 
 
 def n_held(value: Any, frame: FrameType) -> int:
-    """How many references there are to a value, one by the dict of the frame's variables, without
-    those of names that converted code gave to parts of earlier statements."""
-    local = frame.f_locals  # in Python 3.11 and 3.12 a dict that is kept, now or since earlier
+    """The number of references to a value, including one by the dict of the frame's variables, but
+    not those by converted code's names for parts of earlier statements."""
+    local = frame.f_locals  # in Python 3.11 and 3.12, a dict that the frame keeps
     n_own = sum(name.startswith(_OWN) and local[name] is value for name in local)
     return sys.getrefcount(value) - n_own * _N_OF_NAME
 
 
 def _operation(code: CodeType, offset: int) -> tuple[int | None, str]:
-    """The argument of the BINARY_OP at a place, and the name of the instruction after it; nothing
-    for another instruction, which calls C code that may do anything."""
+    """The argument of the BINARY_OP at an offset, and the name of the instruction after it; None
+    and an empty name for another instruction, which calls C code that may do anything."""
     text = code.co_code
     if text[offset] != _BINARY_OP:
         return None, ""
@@ -64,12 +64,12 @@ def _argument(statement: str) -> int:
 
 _BINARY_OP, _CACHE = dis.opmap["BINARY_OP"], dis.opmap["CACHE"]
 _FIRST_IN_PLACE = _argument("a += b")  # the arguments of all such operators follow
-# Of other targets, whoever holds the list that is changed would see no new one: `pair[0] += xs`.
+# Not with other targets, `pair[0] += xs`: other holders of the list would not see a new list.
 _SETS_VARIABLE = frozenset({"STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_DEREF"})
 
 
 class _Counted:
-    """Counts the references to the list that is left of it."""
+    """Counts the references to the list that is its left operand."""
 
     def __radd__(self, left: Any) -> int:
         return _seen(left)
@@ -87,7 +87,7 @@ def _held_alone() -> int:
 
 
 def _held_by_own() -> int:
-    """The number of references more that such a name has."""
+    """The number of further references that such a name adds."""
     __sgc_part: Any = []
     alone = __sgc_part
     alone += _Counted()

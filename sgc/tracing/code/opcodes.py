@@ -92,7 +92,7 @@ _POPS = {
     "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1, "MATCH_KEYS": 0, "DICT_MERGE": 3,
     "WITH_EXCEPT_START": 0,
 }  # fmt: skip
-# Instructions that readers of the stack handle by name, and those after which it is unknown.
+# Instructions that readers of the stack handle by name, and those after which the stack is unknown.
 _BY_NAME = names("GET_ITER BEFORE_WITH PUSH_EXC_INFO SWAP")
 _TAKES_ALL = names(
     "SEND ASYNC_GEN_WRAP BEFORE_ASYNC_WITH CHECK_EG_MATCH CLEANUP_THROW END_ASYNC_FOR"
@@ -104,7 +104,7 @@ KNOWN = _PUTS_NONE | _PUTS_ONE | _POPS.keys() | _BY_NAME | _TAKES_ALL
 
 
 def n_popped(op: dis.Instruction, effect: int) -> int:
-    """How many stack entries an instruction pops or changes; all of them if that is unknown."""
+    """How many stack entries an instruction pops or changes; all entries if that is unknown."""
     if op.opname == "SWAP":
         return op.arg or 0
     if op.opname in _PUTS_NONE:

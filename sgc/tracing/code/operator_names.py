@@ -26,6 +26,6 @@ OPERATORS = frozenset({
     KNOWN, CACHED, UNCACHED, SHOWN, TURN,
 })  # fmt: skip
 
-MANAGER = "__sgc_with_"  # how the variables begin that have the managers of open `with` blocks
+MANAGER = "__sgc_with_"  # the prefix of variables that hold the managers of open `with` blocks
 # The methods of streams, and functions, whose `with` blocks belong to the language.
 OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})

@@ -1,4 +1,4 @@
-"""Names of Python's modules that tell of a process: converted code reads them by an operator."""
+"""Names of Python's modules that depend on the process; converted code reads them by operators."""
 
 from __future__ import annotations
 

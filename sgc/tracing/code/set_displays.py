@@ -1,9 +1,9 @@
-"""Sets of texts that a module makes once by adding one after the other: `STOP = {"a", "the"}`, or
+"""Sets of texts that a module makes once by adding text after text: `STOP = {"a", "the"}`, or
 `set(["a", "the", "of"])`.
 
-The order of such a set follows from the order in which they are added, in each process. So code
-that adds them alike has the set as an interpreted run has it. A longer display is a constant of the
-module, whose order is another one where Python has read it from a `.pyc`.
+In each process, the order of such a set follows from the order in which the texts are added. So
+code that adds them in the same order has the set in the same order as an interpreted run. A longer
+display is a constant of the module, whose order differs if Python has read it from a `.pyc`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _CHANGING = frozenset({
 
 
 def written_alike(name: str, value: Any, names: Mapping[str, Any]) -> str:
-    """An expression for a set of texts that a module's variable has, which gives it the order that
-    it has in the module; empty if none is known. names: the module's globals."""
+    """An expression for a module variable's set of texts that makes the set with the same order as
+    the module's; empty if none is known. names: the module's globals."""
     if type(value) not in (set, frozenset) or not all(type(item) is str for item in value):
         return ""
     items, form = _way(_assigned(name, names.get("__file__")), names)
@@ -38,7 +38,7 @@ def _is_alike(made: Any, value: Any) -> bool:
 
 
 def _assigned(name: str, file: object) -> ast.expr | None:
-    """What a module assigns to a variable, if that is all that it does to it by its name."""
+    """The value that a module assigns to a variable, if it changes the variable nowhere else."""
     tree = tree_of(file) if isinstance(file, str) else None
     if tree is None or any(_may_change(each, name) for each in ast.walk(tree.module)):
         return None
@@ -50,7 +50,7 @@ def _assigned(name: str, file: object) -> ast.expr | None:
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    """What is in a module, but not in its functions and classes."""
+    """The nodes of a module outside of its functions and classes."""
     for each in ast.iter_child_nodes(node):
         yield each
         if not isinstance(each, _SCOPES):
@@ -66,7 +66,7 @@ def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr | None:
 
 
 def _binds(node: ast.AST, name: str) -> bool:
-    """Whether a node gives a variable a value, or takes it away."""
+    """Whether a node sets or deletes a variable."""
     if isinstance(node, ast.Name):
         return node.id == name and not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.alias):
@@ -86,8 +86,8 @@ def _may_change(node: ast.AST, name: str) -> bool:
 
 
 def _way(node: ast.expr | None, names: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The texts of which an expression makes a set by adding them in their order, and the form of
-    such an expression; no texts if it makes it otherwise."""
+    """The texts that an expression adds to a set in their order, and a format string for such an
+    expression; empty if the expression makes no set in this way."""
     if isinstance(node, ast.Set):
         return _texts(node), "{{{}}}"
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
@@ -100,8 +100,8 @@ def _way(node: ast.expr | None, names: Mapping[str, Any]) -> tuple[list[str], st
 
 
 def _texts(node: ast.expr) -> list[str]:
-    """The texts of a display; none if it has others, or one twice, or if Python keeps it as a
-    constant, whose order only Python's compiler knows."""
+    """The texts of a display. Empty if the display has other items or a text twice, or if Python
+    makes it a constant, whose order only Python's compiler knows."""
     is_constant = isinstance(node, ast.Set) and len(node.elts) > 2
     if is_constant or not isinstance(node, (ast.Set, ast.List, ast.Tuple)):
         return []

@@ -1,5 +1,5 @@
-"""What is on a function's stack: what an entry holds, what an instruction makes of a stack, and the
-stack where two ways meet."""
+"""The entries of a function's stack: their kinds, the stack after an instruction, and the stack
+where two paths meet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Slot(Enum):
 
     ITERATOR = auto()  # of a `for` loop
     EXIT = auto()  # of a `with` block of the language
-    MANAGED = auto()  # the exit of another one, whose manager a variable has
+    MANAGED = auto()  # the exit of another `with` block, whose manager a variable holds
     HANDLING = auto()  # the error handled before the current `except` block began
     OPERATOR = auto()  # an operator of converted code, about to be called: always the same
-    LOADED = auto()  # what follows from variables, globals and constants that are still the same
-    MEMBER = auto()  # an attribute of such a value, perhaps about to be called
+    LOADED = auto()  # a value determined by variables, globals and constants, unchanged since
+    MEMBER = auto()  # an attribute of a LOADED value, perhaps about to be called
     OTHER = auto()
 
 
@@ -27,7 +27,7 @@ Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that 
 
 
 def is_clean(stack: Stack | None) -> bool:
-    """Whether a stack is known, and what it holds of an expression follows from variables."""
+    """Whether a stack is known, and variables determine all of its entries of an expression."""
     return stack is not None and all(
         slot is not Slot.OTHER and slot is not Slot.MEMBER for slot, _ in stack
     )
@@ -54,7 +54,7 @@ def stack_after(op: dis.Instruction, stack: Stack, is_jump: bool, block: Slot) -
 
 
 def joined(one: Stack, other: Stack) -> Stack:
-    """The stack where two paths meet: what follows from variables must do so on both."""
+    """The stack where two paths meet; an entry stays determined if it is so on both paths."""
     return tuple(
         (Slot.OTHER, mine[1])
         if mine != theirs and not {mine[0], theirs[0]}.isdisjoint((Slot.LOADED, Slot.MEMBER))

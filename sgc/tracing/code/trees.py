@@ -22,7 +22,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tree:
-    """A file's syntax tree, its nodes as `ast.walk` gives them, and the parent of each."""
+    """A file's syntax tree, its nodes in the order of `ast.walk`, and the parent of each node."""
 
     module: ast.Module
     nodes: tuple[ast.AST, ...]
@@ -49,7 +49,7 @@ def tree_of(filename: str) -> Tree | None:
 
 
 MAX_TREES = 64
-_trees: dict[str, tuple[list[str], Tree | None]] = {}  # of the lines that a file was read as
+_trees: dict[str, tuple[list[str], Tree | None]] = {}  # with the lines from which each was parsed
 
 
 @lru_cache(maxsize=MAX_TREES)
@@ -65,23 +65,23 @@ def _parsed(source: str) -> Tree | None:
 
 @lru_cache(maxsize=1024)
 def function_of(code: CodeType, tree: Tree) -> Function | None:
-    """The function with this code, or from which it was converted; None if it is not unique."""
+    """The function with this code, or from which the code was converted; None if not unique."""
     found = [
         node
         for node in tree.nodes
         if isinstance(node, (ast.FunctionDef, ast.Lambda)) and _begins(node) == code.co_firstlineno
         and _name(node) == code.co_name
     ]  # fmt: skip
-    if len(found) > 1:  # lambdas of one line: what each returns stands in its own place
+    if len(found) > 1:  # lambdas of one line: their returned expressions have different places
         places = {(line, col, end, end_col) for line, end, col, end_col in code.co_positions()}
         lambdas = [node for node in found if isinstance(node, ast.Lambda)]
         found = [node for node in lambdas if position(node.body) in places]
-        # Python 3.12 gives constants that are returned the place of the lambda.
+        # Python 3.12 gives returned constants the place of the lambda.
         found = found or [node for node in lambdas if position(node) in places]
     return found[0] if len(found) == 1 else None
 
 
-CONVERTED: dict[int, CodeType] = {}  # converted codes by id, each of what its file said then
+CONVERTED: dict[int, CodeType] = {}  # converted codes by id, with the code in the file then
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _feature).compiler_flag
@@ -105,8 +105,8 @@ def source_of(function: FunctionType) -> Function | None:
 
 @lru_cache(maxsize=128)
 def _codes(tree: Tree, filename: str, flags: int, is_apart: bool) -> frozenset[CodeType]:
-    """The code of all functions of a file. is_apart: each statement is compiled by itself, as in
-    notebooks."""
+    """The code of all functions of a file. is_apart: whether each statement is compiled by itself,
+    as in notebooks."""
     parts = [ast.Module([each], []) for each in tree.module.body] if is_apart else [tree.module]
     left = [compile(each, filename, "exec", flags, dont_inherit=True) for each in parts]
     found: set[CodeType] = set()
@@ -145,9 +145,9 @@ def place_of(code: CodeType, offset: int) -> Position | None:
 
 @lru_cache(maxsize=4096)
 def place_in(code: CodeType, offset: int, tree: Tree) -> Position | None:
-    """The position of the statement or expression to which an instruction belongs. That of a block,
-    which takes a `for`'s items or enters or leaves a `with`, belongs to the statement: Python 3.13
-    says that it is at the iterable or the manager.
+    """The position of the statement or expression to which an instruction belongs. An instruction
+    that takes a `for`'s items, or enters or leaves a `with`, belongs to the statement, although
+    Python 3.13 places it at the iterable or the manager.
     """
     place = place_of(code, offset)
     if place is None or not _is_of_block(code, offset):
@@ -161,8 +161,8 @@ def place_in(code: CodeType, offset: int, tree: Tree) -> Position | None:
 
 
 def _is_of_block(code: CodeType, offset: int) -> bool:
-    """Whether an instruction belongs to a block, not to the expression that the block begins with:
-    an exit is called with constants that the expression does not have."""
+    """Whether an instruction belongs to a block, not to the expression at the block's head: an exit
+    is called with constants that the expression does not have."""
     name, before = (dis.opname[code.co_code[each]] for each in (offset, offset - 2))
     is_exit = (name, before) == ("CALL", "LOAD_CONST")
     is_exit = is_exit and place_of(code, offset - 2) == place_of(code, offset)
@@ -173,7 +173,7 @@ _OF_BLOCKS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH", "WITH_EXCEPT_STAR
 
 
 def _heads(node: ast.AST) -> list[ast.expr]:
-    """The expressions that the blocks of a statement begin with."""
+    """The expressions at the heads of a statement's blocks."""
     if isinstance(node, ast.For):
         return [node.iter]
     return [each.context_expr for each in node.items] if isinstance(node, ast.With) else []
@@ -203,8 +203,8 @@ def _is_inside(inner: Position | None, outer: Position) -> bool:
 
 @lru_cache(maxsize=4096)
 def at(place: Position, tree: Tree) -> ast.AST | None:
-    """The innermost node that covers a place: the smallest, since Python 3.11 says that parts of an
-    f-string are where all of it is, as the specification of a format; of equal ones the deepest."""
+    """The innermost node that covers a place: the smallest, and the deepest of equally small nodes.
+    Python 3.11 gives some parts of an f-string the place of the whole f-string."""
     covering = [node for node in tree.nodes if covers(node, place)]
     return max(covering, key=lambda node: (*_smallness(node), _depth(node, tree)), default=None)
 
@@ -220,8 +220,8 @@ def statement_at(line: int, function: Function) -> ast.stmt | None:
 
 
 def statement_around(line: int | None, function: Function) -> ast.stmt | None:
-    """The innermost statement that a line belongs to; none has what Python itself adds to a
-    function, which is on no line."""
+    """The innermost statement to which a line belongs; None for instructions without a line, which
+    Python itself adds to a function."""
     if line is None:
         return None
     found = [
@@ -239,7 +239,7 @@ def covers(node: ast.AST, place: Position) -> bool:
 
 
 def _smallness(node: ast.AST) -> Position:
-    """Of nodes that cover one place, more for one that is inside of another."""
+    """A measure that, of nodes that cover one place, is greater for the inner node."""
     line, column, end_line, end_column = position(node) or (0, 0, 0, 0)
     return line, column, -end_line, -end_column
 

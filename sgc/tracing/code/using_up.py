@@ -1,4 +1,4 @@
-"""Finds where a program takes all items of an iterator that a variable has."""
+"""Finds where a program takes all items of a variable's iterator."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ USES_UP = frozenset({
 })  # fmt: skip
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _GOING_OVER = USES_UP | {"any", "all"}
-# Statements whose blocks run at most once when they do.
+# Statements whose blocks run at most once each time that the statement runs.
 _ONCE = (ast.If, ast.Try, ast.With)
 
 
 class Place(NamedTuple):
-    """A part of a node: its field, and the number in it if that is a list."""
+    """A part of a node: the node's field, and the index in it if the field is a list."""
 
     node: ast.AST
     field: str
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 def places_in(block: Iterable[ast.stmt], name: str) -> Iterator[Place]:
-    """The places that go over a variable's value, each at most once when the block runs."""
+    """The places that iterate a variable's value, each at most once when the block runs."""
     for stmt in block:
         if isinstance(stmt, _ONCE):
             for inner in _blocks_of(stmt):

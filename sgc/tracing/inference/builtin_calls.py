@@ -1,4 +1,4 @@
-"""What the builtins give that `results.py` cannot describe."""
+"""The types of results of builtins that `results.py` cannot describe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sgc.tracing.inference.rows import Rows
 
 
 class BuiltinCalls(Rows):
-    """The types of what builtins give."""
+    """The types of results of builtins."""
 
     @abstractmethod
     def target(self, function: ast.expr, scope: Scope) -> tuple[str, str] | None:
@@ -21,7 +21,7 @@ class BuiltinCalls(Rows):
 
     @abstractmethod
     def call_functions(self, node: ast.Call, scope: Scope, given: Sequence[Cell]) -> None:
-        """Functions that are arguments, such as `key`, are given items of the others."""
+        """Passes items of the other arguments to functions that are arguments, such as `key`."""
 
     def _kinds(self, cell: Cell) -> set[str]:
         found = self.cells.found(cell)
@@ -68,7 +68,7 @@ class BuiltinCalls(Rows):
             return self.cells.any()
         if start == {"float"}:
             return self.cells.new("float")
-        return self._numbers(start | kinds)  # of no floats it is an int
+        return self._numbers(start | kinds)  # without floats, an int
 
     def _made_dict(self, node: ast.Call, scope: Scope, given: list[Cell]) -> Cell:
         key, value = self.at(node, "key"), self.at(node, "value")
@@ -82,7 +82,7 @@ class BuiltinCalls(Rows):
         return self.cells.holding("dict", key, value)
 
     def _pairs(self, of: Cell, node: ast.AST, key: Cell, value: Cell) -> None:
-        """A dict, or an iterable of pairs, is put into a dict."""
+        """Puts a dict, or an iterable of pairs, into a dict."""
         whole = self.cells.found(of)
         for name in DICTS & whole.parts.keys():
             for cell, into in zip(whole.parts[name], (key, value), strict=True):
@@ -125,7 +125,7 @@ class BuiltinCalls(Rows):
     def _applied(
         self, node: ast.Call, function: ast.expr, given: Sequence[Cell], scope: Scope
     ) -> Cell:
-        """What a function that is an argument gives."""
+        """The result of a function that is an argument."""
         known = self.function_of(function, scope)
         if known is not None:
             return self.applied(known, given)

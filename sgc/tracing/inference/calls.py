@@ -1,4 +1,4 @@
-"""What calls give."""
+"""The types of results of calls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sgc.tracing.inference.results import BUILTINS, LIBRARY, METHODS, OF_ANY, re
 
 
 class Calls(Records):
-    """The types of what calls of functions and methods give."""
+    """The types of results of calls of functions and methods."""
 
     def constant(self, module: str, item: str) -> Cell | None:
-        """What an item of a module is, if it is no function; None for a function."""
+        """The type of an item of a module that is not a function; None for a function."""
         row = LIBRARY.get(module, {}).get(item, "")
         is_plain = module == "string" or item in ("e", "inf", "nan", "pi", "tau")
         if not row or not is_plain or item == "capwords":
@@ -95,7 +95,7 @@ class Calls(Records):
         return self._given(result(row), self._arguments(node, given), node)
 
     def call_functions(self, node: ast.Call, scope: Scope, given: Sequence[Cell]) -> None:
-        """Functions that are arguments, such as `key`, are given items of the others."""
+        """Passes items of the other arguments to functions that are arguments, such as `key`."""
         functions = [*node.args, *(each.value for each in node.keywords)]
         for each in functions:
             known = self.function_of(each, scope)
@@ -146,7 +146,7 @@ class Calls(Records):
             self.cells.spoil(each)
         if row is not None:
             given_by = self._given(result(row), {}, node)
-            self.loose.append(given_by)  # a method of the user's may give what it has
+            self.loose.append(given_by)  # a user's method may return a part of its object
             return given_by
         self.cells.make_any(found)
         return found
@@ -166,7 +166,7 @@ class Calls(Records):
         given: Sequence[Cell],
         found: Cell,
     ) -> bool:
-        """Methods that the tables cannot describe; returns whether this is one."""
+        """Handles methods that the tables cannot describe; returns whether this is one."""
         if name in DICTS and function.attr == "update" and len(given) < 2:
             key, value = receiver.parts[name]
             for each in given:
@@ -187,7 +187,7 @@ class Calls(Records):
         return False
 
     def _groups(self, node: ast.Call, name: str, given: Sequence[Cell]) -> Cell:
-        """A group is None if it took no part in the match, unless it is the whole."""
+        """The types of a match's groups; any group but 0 is None if it took no part."""
         text = self.joined([self.cells.new("str", "None")], self.at(node, "group"))
         if name == "groups":
             return self.cells.holding("tuple", text)

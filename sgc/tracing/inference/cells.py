@@ -1,8 +1,8 @@
 """Cells: the types that the values of an expression or variable of code may have.
 
-A container's items are cells too, which all its names share: what is appended under one name is
-read under another (B. Steensgaard, Points-to Analysis in Almost Linear Time, 1996). Cells only
-grow, so that inferring ends.
+A container's items are cells too, shared by all names of the container: what is appended under one
+name is read under another (B. Steensgaard, Points-to Analysis in Almost Linear Time, 1996). Cells
+only grow, so inference terminates.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MAX_DEPTH, MAX_PARTS = 6, 64  # of a type
 
 _SCALARS = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool"}
 _TYPES = {"str": types.TEXT, "int": types.INT, "float": types.FLOAT, "bool": types.BOOL}
-FIXED = tuple(_TYPES.values())  # those of values without parts
+FIXED = tuple(_TYPES.values())  # the types of values without parts
 NUMBERS = frozenset({"int", "float", "bool"})
 DICTS = frozenset({"dict", "defaultdict", "Counter"})
 
 
 class Cell:
-    """kinds: the names of scalar types. parts: for each container, the cells of its items; those of
-    a tuple are under `tuple` and its length. is_any: whether it may have any other type.
+    """kinds: the names of scalar types. parts: for each container type, the cells of its items; the
+    key of a tuple is `tuple` and its length. is_any: whether the cell may have any other type.
     """
 
     __slots__ = ("is_any", "kinds", "parts", "same")
@@ -46,7 +46,7 @@ class Cell:
         self.kinds: set[str] = set()
         self.parts: dict[str, tuple[Cell, ...]] = {}
         self.is_any = False
-        self.same: Cell | None = None  # the cell that it was unified with
+        self.same: Cell | None = None  # the cell with which this cell was unified
 
     @property
     def names(self) -> set[str]:
@@ -70,7 +70,7 @@ class Record:
 
 
 class Cells:
-    """Makes cells and what flows between them. n_changes: grows whenever a cell does."""
+    """Makes cells, and lets values flow between them. n_changes: grows whenever a cell grows."""
 
     def __init__(self) -> None:
         self.n_changes = 0
@@ -87,7 +87,7 @@ class Cells:
         return cell
 
     def holding(self, name: str, *parts: Cell) -> Cell:
-        """A container, or another object, of these items."""
+        """The cell of a container, or another object, of these items."""
         cell = Cell()
         cell.parts[name] = parts
         return cell
@@ -98,7 +98,7 @@ class Cells:
         return cell
 
     def flow(self, source: Cell, into: Cell) -> None:
-        """The values of one cell may become those of another."""
+        """Notes that the values of one cell may become values of another."""
         source, into = self.found(source), self.found(into)
         if source is not into:
             self._merge(source, into)
@@ -140,7 +140,7 @@ class Cells:
             self.spoil(cell)
 
     def spoil(self, cell: Cell) -> None:
-        """Code that is not known may put anything into the containers of a cell."""
+        """Notes that unknown code may put anything into the containers of a cell."""
         for cells in list(self.found(cell).parts.values()):
             self._make_all_any(cells)
 
@@ -160,13 +160,13 @@ class Cells:
         return found
 
     def items_of(self, cells: Iterable[Cell]) -> set[Cell]:
-        """The cells of the items of the containers in some cells, not of those inside."""
+        """The cells of the items of the containers in some cells, without nested items."""
         parts = (each for cell in cells for each in self.found(cell).parts.values())
         return {self.found(item) for items in parts for item in items}
 
     def record(self, name: str, keys: tuple[str, ...], form: str, parts: Iterable[Cell]) -> Cell:
-        """An object of a class of the user's: all objects of a class share the cells of their
-        attributes; any object, if another one of the class has other attributes."""
+        """The cell of an object of a user's class: all objects of a class share the cells of their
+        attributes; if they differ in their attributes, the cell may be any object."""
         cells = tuple(parts)
         known = self.records.setdefault(name, Record(name, keys, form, cells))
         if known.keys != keys:
@@ -209,7 +209,7 @@ class Cells:
         return self.holding("Random") if type_ == RANDOM else self.any()
 
     def type_of(self, cell: Cell) -> Type:
-        """The type of a cell's values; OBJECT if it is not clear, or has too many parts."""
+        """The type of a cell's values; OBJECT if the type is not clear, or has too many parts."""
         return self._type_of(cell, MAX_DEPTH, iter(range(MAX_PARTS)))
 
     def _type_of(self, cell: Cell, depth: int, left: Iterator[int]) -> Type:
@@ -232,8 +232,8 @@ class Cells:
         return optional(found) if "None" in cell.kinds else found
 
     def dict_type_of(self, cell: Cell) -> DictType | None:
-        """The type of a dict with keys and values that cannot be changed; None if it may be another
-        value, or hold others."""
+        """The type of a dict with unchangeable keys and values; None if the cell may be another
+        value, or the dict may hold others."""
         cell = self.found(cell)
         if cell.is_any or cell.names != {"dict"}:
             return None

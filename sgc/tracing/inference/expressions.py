@@ -1,4 +1,4 @@
-"""What expressions give, and what is bound to targets."""
+"""The types of expressions, and of values bound to targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Expressions(Calls):
     def bind(
         self, target: ast.expr, value: Cell, scope: Scope, node: ast.expr | None = None
     ) -> None:
-        """A value is assigned to a target. node: the value's expression."""
+        """Assigns a value to a target. node: the value's expression."""
         if isinstance(target, ast.Name):
             cell = scope.cell(target.id)
             if cell is not None:
@@ -84,7 +84,7 @@ class Expressions(Calls):
         if cell is not None:
             return cell
         of = self.enumeration(node, scope)
-        if of is not None:  # as an iterable of its members
+        if of is not None:  # an enumeration, as an iterable of its members
             return self.cells.holding("list", self.cells.new(of.kind))
         known = scope.function(node.id)
         if known is not None:
@@ -116,7 +116,7 @@ class Expressions(Calls):
 
     def _either(self, node: ast.BoolOp, scope: Scope) -> Cell:
         found = [self.of(each, scope) for each in node.values]
-        # `a or b` is a only if a is true, and never None then.
+        # `a or b` is `a` only if `a` is true, and so never None.
         last = len(found) - 1 if isinstance(node.op, ast.Or) else -1
         return self.joined(
             [self._truthy(each, node, n) if n < last else each for n, each in enumerate(found)],
@@ -187,7 +187,7 @@ class Expressions(Calls):
         return self.cells.holding("dict", key, value)
 
     def _update(self, other: Cell, into: Sequence[Cell]) -> None:
-        """A dict's items are put into another."""
+        """Puts a dict's items into another dict."""
         whole = self.cells.found(other)
         for name in sorted(DICTS):
             for cell, target in zip(whole.parts.get(name, ()), into, strict=False):

@@ -1,7 +1,7 @@
 """Infers the type of a result of code from its syntax: a text, a number, a list of pairs.
 
-If no type is certain, it is a value of any type. Errors here are safe: the executor refuses a
-result that has another type than the graph says (`ir/code_types.py`).
+If no type is certain, the result is a value of any type. Errors here are safe: the executor refuses
+a result of another type than the graph says (`ir/code_types.py`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_ROUNDS = 16
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What is known of the result of code. type: of the result; items: the types of the items, if
-    the code returns a list display; shared: the arguments of which the result may be or hold a
-    list, dict or set, by number; may_share: whether there is one, or one of the code's constants;
-    has_iterator: whether the result or one of the items may be an iterator, which is no data;
-    is_set: whether the result is a set; may_be: the arguments that a list may be if the code has
-    not made it, by number, for the result and each of the items; None if it may be another's;
-    dicts: the types of the result and of the items that are dicts of plain values.
+    """What is known of the result of code. type: the result's type; items: the types of the items,
+    if the code returns a list display; shared: the arguments, by number, of which the result may be
+    or hold a list, dict or set; may_share: whether there is such an argument or constant of the
+    code; has_iterator: whether the result or one of the items may be an iterator, which is not
+    data; is_set: whether the result is a set; may_be: for the result and for each item, the
+    arguments, by number, that it may be if it is a list that the code has not made, None if it may
+    be another list; dicts: the types of the result and of the items that are dicts of plain values.
     """
 
     type: Type
@@ -94,7 +94,7 @@ class Inference(Expressions):
         self.given: list[Cell] = []
 
     def returned(self, given: Sequence[Type]) -> Cell | None:
-        """The cell of what the entry returns; None if it does not settle."""
+        """The cell of the entry's result; None if the cells do not settle."""
         for each in self.code.constants:
             targets = each.targets if isinstance(each, ast.Assign) else [each.target]
             for target in targets:
@@ -120,8 +120,9 @@ class Inference(Expressions):
         return None
 
     def may_be(self, value: Cell, others: Iterable[Cell]) -> frozenset[int] | None:
-        """The arguments of which a list may be one, if the code has not made it; None if it may be
-        in them, a constant, or one of other values. A list has the cells of its items alone.
+        """The arguments that a list may be, if the code has not made it; None if the list may be a
+        part of an argument, a constant, or a part of `others`. A list is recognized by the cells of
+        its items.
         """
         cells = self.cells
         own, found = cells.items_of([value]), cells.found(value)
@@ -157,7 +158,7 @@ class Inference(Expressions):
             if default is not None:
                 assert scope.outer is not None
                 found = self.of(default, scope.outer)
-                self.loose.append(found)  # all calls have it
+                self.loose.append(found)  # shared by all calls
                 self.cells.flow(found, scope.cells[parameter.arg])
         for rest in filter(None, (args.vararg, args.kwarg)):
             self.cells.make_any(scope.cells[rest.arg])
@@ -169,13 +170,13 @@ class Inference(Expressions):
             self.add(known.gives, "None")
 
     def function_of(self, node: ast.expr, scope: Scope) -> Known | None:
-        """The function that an expression is, if its code is known."""
+        """The function to which an expression refers, if its code is known."""
         if isinstance(node, ast.Lambda):
             return self.known(node, scope)
         return scope.function(node.id) if isinstance(node, ast.Name) else None
 
     def applied(self, known: Known, given: Sequence[Cell]) -> Cell:
-        """What a function gives for arguments by place."""
+        """The result of a function for positional arguments."""
         args = known.node.args
         places = [each.arg for each in (*args.posonlyargs, *args.args)]
         for name, cell in zip(places, given, strict=False):
@@ -185,7 +186,7 @@ class Inference(Expressions):
         return known.gives
 
     def called_by_others(self, known: Known) -> None:
-        """Code that is not known may call a function with anything."""
+        """Notes that unknown code may call a function with any arguments."""
         for name in parameters(known.node.args):
             self.cells.make_any(known.scope.cells[name])
         self.cells.spoil(known.gives)
@@ -222,7 +223,7 @@ class Inference(Expressions):
             self._others(node, scope, known)
 
     def _others(self, node: ast.AST, scope: Scope, known: Known | None) -> None:
-        """Any other statement: its expressions and blocks."""
+        """Handles any other statement: its expressions and blocks."""
         name = getattr(node, "name", None)
         if isinstance(node, ast.ExceptHandler) and name:
             self.cells.make_any(scope.cells[name])
@@ -235,7 +236,7 @@ class Inference(Expressions):
                 self._others(child, scope, known)
 
     def _match(self, node: ast.Match, scope: Scope, known: Known | None) -> None:
-        """A pattern may bind any part of its subject to a name."""
+        """Handles a `match`: a pattern may bind any part of the subject to a name."""
         self.cells.spoil(self.of(node.subject, scope))
         for case in node.cases:
             for inner in ast.walk(case.pattern):
@@ -253,7 +254,7 @@ class Inference(Expressions):
         else:
             before = self.of(target, scope)
         value = self.of(node.value, scope)
-        for name in ("list", "deque", "set"):  # `+=` and `|=` change them
+        for name in ("list", "deque", "set"):  # `+=` and `|=` change these
             for cell in self.parts(before, name):
                 self.cells.flow(self.item(value, node), cell)
         if not self.cells.found(before).names.isdisjoint(DICTS):
@@ -262,7 +263,7 @@ class Inference(Expressions):
 
 
 def _of_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a function's body, without those of functions inside."""
+    """The nodes of a function's body, without the nodes of inner functions."""
     left = list(body)
     while left:
         node = left.pop()

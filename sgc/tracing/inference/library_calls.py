@@ -1,4 +1,4 @@
-"""What functions of the library give that `results.py` cannot describe."""
+"""The types of results of library functions that `results.py` cannot describe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sgc.tracing.inference.places import Scope
 
 
 class LibraryCalls(BuiltinCalls):
-    """The types of what the library gives."""
+    """The types of results of library functions."""
 
     def _counter(self, node: ast.Call, scope: Scope, given: list[Cell]) -> Cell:
         key, value = self.at(node, "key"), self.at(node, "value")

@@ -1,4 +1,4 @@
-"""Enumerations of code: their members, and what these count as."""
+"""Enumerations of code: their members, and the types that the members count as."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _NO_NUMBERS = frozenset({"__format__", "__repr__", "__str__"})
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """members: their values, by name; counts_as: the type whose operators they have, `int` or
-    `str`, unless the class has special methods of its own.
+    """members: the members' values, by name; counts_as: the type whose operators the members have,
+    `int` or `str`, unless the class has special methods of its own.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Enumeration:
 
     @property
     def values(self) -> list[str]:
-        """The names of the types of the members' values; none if one is no scalar."""
+        """The names of the types of the members' values; none if one value is not a scalar."""
         found = {_name_of(each) for each in self.members.values()}
         return [] if "" in found else sorted(found)
 

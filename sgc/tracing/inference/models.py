@@ -1,5 +1,5 @@
-"""The types of the fields of pydantic's models, which are what their descriptions say: values are
-validated when a model is made."""
+"""The types of the fields of pydantic's models, as described in the code: pydantic validates the
+values when a model is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {"str": "str", "int": "int", "float": "float", "bool": "bool", "None": 
 
 
 def described_fields(node: ast.ClassDef) -> dict[str, ast.expr] | None:
-    """The types of a model's own fields, as they are described; None for another class."""
+    """The types of a model's own fields, as described in the code; None for another class."""
     for each in node.body:
         if not isinstance(each, ast.Assign) or not isinstance(each.value, ast.Dict):
             continue
@@ -26,7 +26,7 @@ def described_fields(node: ast.ClassDef) -> dict[str, ast.expr] | None:
 
 
 def is_validated(node: ast.ClassDef) -> bool:
-    """Whether a model's validators give values of other types than its fields'."""
+    """Whether a model's validators may return values of other types than the fields'."""
     described = next(each.value for each in node.body if isinstance(each, ast.Assign))
     assert isinstance(described, ast.Dict)
     validators = _item(described, "validators")

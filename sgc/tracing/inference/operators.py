@@ -1,4 +1,4 @@
-"""What operators and subscripts give."""
+"""The types of results of operators and subscripts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OF_DICTS: dict[str, tuple[type[ast.operator], ...]] = {
 
 
 class Operators(Places):
-    """The types of what operators give."""
+    """The types of results of operators."""
 
     def part(self, node: ast.Subscript, of: Cell) -> Cell:
-        """What a subscript reads."""
+        """The value that a subscript reads."""
         whole, found = self.cells.found(of), self.at(node)
         is_slice = isinstance(node.slice, ast.Slice)
         if whole.is_any:
@@ -61,7 +61,7 @@ class Operators(Places):
             self.joined(cells, found)
 
     def operated(self, node: ast.AST, op: ast.operator, left: Cell, right: Cell) -> Cell:
-        """What a binary operator gives; None where Python would raise an error."""
+        """The result of a binary operator; empty where Python would raise an error."""
         one, two = self.cells.found(left), self.cells.found(right)
         found = self.at(node, type(op).__name__)
         if isinstance(op, ast.Mod) and one.names == {"str"} and not one.is_any:
@@ -104,7 +104,7 @@ class Operators(Places):
             self.cells.make_any(found)
 
     def _copied(self, name: str, of: Cell, found: Cell) -> None:
-        """A new container has the items of one."""
+        """Makes a new container with the items of a container."""
         if name == "str":
             self.add(found, "str")
             return
@@ -116,7 +116,7 @@ class Operators(Places):
 
 
 def _number(op: ast.operator, one: str, two: str) -> str:
-    """The kind of number that an operator gives; empty for a power, which may be any."""
+    """The kind of number that an operator returns; empty for a power, which may be of any kind."""
     if isinstance(op, ast.Div):
         return "float"
     if isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)):

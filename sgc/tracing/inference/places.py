@@ -18,7 +18,7 @@ Function = ast.FunctionDef | ast.Lambda
 
 @dataclass(slots=True)
 class Scope:
-    """The cells of a function's or comprehension's own names; all others are of `outer`."""
+    """The cells of a function's or comprehension's own names; other names are in `outer`."""
 
     outer: Scope | None
     cells: dict[str, Cell] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Known:
 
 
 class Places(ABC):
-    """The cells of all places in some code. loose: those of values that may be anybody's."""
+    """The cells of all places in some code. loose: the cells of values that others may hold."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -70,15 +70,15 @@ class Places(ABC):
 
     @abstractmethod
     def function_of(self, node: ast.expr, scope: Scope) -> Known | None:
-        """The function that an expression is, if its code is known."""
+        """The function to which an expression refers, if its code is known."""
 
     @abstractmethod
     def applied(self, known: Known, given: Sequence[Cell]) -> Cell:
-        """What a function gives for arguments by place."""
+        """The result of a function for positional arguments."""
 
     @abstractmethod
     def called_by_others(self, known: Known) -> None:
-        """Code that is not known may call a function with anything."""
+        """Notes that unknown code may call a function with any arguments."""
 
     def at(self, node: ast.AST, role: str = "") -> Cell:
         """The cell of a place in the code."""
@@ -104,7 +104,7 @@ class Places(ABC):
         return self.enumerations.get(node.id) if is_name else None  # type: ignore[attr-defined]
 
     def as_number(self, kind: str) -> str:
-        """A kind of value as operators see it: a member of an IntEnum is an int."""
+        """The kind of a value for operators: a member of an IntEnum is an int."""
         of = self.enumerations.get(kind.removeprefix(MEMBER)) if kind[:7] == MEMBER else None
         return "int" if of is not None and of.counts_as == "int" else kind
 

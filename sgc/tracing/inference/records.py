@@ -1,4 +1,4 @@
-"""What objects of the user's classes have and give."""
+"""The types of attributes, and of results of methods, of objects of the user's classes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _DISPLAYS = frozenset({"list", "set", "dict"})
 
 @dataclass(frozen=True, slots=True)
 class ClassCode:
-    """A class of the code. keys: the attributes of its objects, in order; defaults: of its fields;
-    is_made: whether its constructor sets the fields, as in a dataclass; model: the types of its
-    fields, if it is a model of pydantic's; is_checked: whether its validators may give others.
+    """A class of the code. keys: the attributes of its objects, in order; defaults: the defaults of
+    its fields; is_made: whether its constructor sets the fields, as in a dataclass; model: the
+    types of its fields, if it is a model of pydantic's; is_checked: whether its validators may
+    return other types.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Records(LibraryCalls):
         return made
 
     def validated(self, of: ClassCode, given: Sequence[Cell]) -> Cell:
-        """A new model, whose values pydantic makes of what is given."""
+        """A new model, whose values pydantic makes from the arguments."""
         for cell in given:
             self.cells.spoil(cell)
         return self._object(of)
@@ -88,7 +89,7 @@ class Records(LibraryCalls):
     def called_class(
         self, function: ast.expr, scope: Scope, node: ast.Call, keywords: Sequence[Cell]
     ) -> Cell | None:
-        """What a class method of a model or enumeration gives; None for another function."""
+        """The result of a class method of a model or enumeration; None for another function."""
         if not isinstance(function, ast.Attribute):
             return None
         if self.enumeration(function.value, scope) is not None:
@@ -103,7 +104,7 @@ class Records(LibraryCalls):
     def _of_enumeration(
         self, function: ast.Attribute, scope: Scope, node: ast.Call, keywords: Sequence[Cell]
     ) -> Cell:
-        """What a function of an enumeration gives; a class method is given the class."""
+        """The result of a function of an enumeration; a class method gets the class."""
         of = self.enumeration(function.value, scope)
         assert of is not None
         method, given = of.methods.get(function.attr), [self.of(each, scope) for each in node.args]
@@ -137,7 +138,7 @@ class Records(LibraryCalls):
         return self.cells.record(of.name, of.keys, of.form, cells)
 
     def restored(self, node: ast.Call, scope: Scope, given: list[Cell]) -> Cell:
-        """An object of a class, made of the dict of its attributes."""
+        """An object of a class, made from a dict of its attributes."""
         of = self.own_class(node.args[0], scope)
         if of is None or not isinstance(node.args[1], ast.Dict):
             return self.cells.any()
@@ -186,7 +187,7 @@ class Records(LibraryCalls):
             self.cells.spoil(value)
 
     def attribute(self, node: ast.Attribute, of: Cell) -> Cell:
-        """What an attribute of a value is, if it is no function."""
+        """The value of an attribute that is not a function."""
         receiver, found = self.cells.found(of), self.at(node, "attribute")
         is_known = not receiver.is_any
         for name in sorted(receiver.names - {"None"}):
@@ -238,7 +239,7 @@ class Records(LibraryCalls):
         given: Sequence[Cell],
         named: Sequence[tuple[str | None, Cell]],
     ) -> Cell | None:
-        """What a method of an object gives; None if its code is not known."""
+        """The result of a method of an object; None if the method's code is not known."""
         method = None
         if name.startswith(RECORD):
             method = self._own_method(name.removeprefix(RECORD), key)
@@ -313,7 +314,7 @@ def _model_code(
 
 
 def has_values(node: ast.ClassDef) -> bool:
-    """Whether a class has attributes that all its objects share, and that may be changed."""
+    """Whether a class has changeable attributes that all its objects share."""
     values = [
         each.value
         for each in node.body

@@ -1,7 +1,7 @@
-"""What the builtins, methods and library functions that code may call give, by types.
+"""The types of results of the builtins, methods and library functions that code may call.
 
 A row is `effects -> type`. In it, T is an item of the receiver, K and V a dict's key and value, A0
-the first argument, I0 an item of it, T0 an item of it if it is a list, D1 the second argument or
+the first argument, I0 an item of A0, T0 an item of A0 if A0 is a list, D1 the second argument or
 None, R1 the second argument or nothing; `any` is a value of any type. `V<A1` says that the second
 argument becomes a value of the receiver. `iter` is any iterator.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """effects: pairs of a part of the receiver or an argument, and what flows into it."""
+    """effects: pairs of a part of the receiver or an argument, and the value that flows into it."""
 
     effects: tuple[tuple[str, str], ...]
     gives: ast.expr
@@ -122,7 +122,7 @@ METHODS: dict[str, dict[str, str]] = {
         shuffle seed: None
     """),
 }
-# Methods that give the same type whatever object has them.
+# Methods that return the same type for every object.
 OF_ANY = _rows("""
     most_common: list[any]
     findall split rsplit splitlines: list[any]

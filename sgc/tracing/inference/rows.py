@@ -14,7 +14,7 @@ _OBJECTS = frozenset({"Match", "Pattern", "Random"})
 
 
 class Rows(Operators):
-    """The cells that a row of a table gives."""
+    """The cells of results, by the rows of the tables."""
 
     def _given(self, row: Result, env: Env, node: ast.AST) -> Cell:
         for into, source in row.effects:
@@ -50,7 +50,7 @@ class Rows(Operators):
         return self.cells.holding(name, *cells)
 
     def _arguments(self, node: ast.Call, given: Sequence[Cell]) -> dict[str, Cell]:
-        """What the letters of a row stand for, from a call's arguments."""
+        """The values of a row's letters, from a call's arguments."""
         env = {}
         for n, cell in enumerate(given):
             env[f"A{n}"] = env[f"D{n}"] = env[f"R{n}"] = cell

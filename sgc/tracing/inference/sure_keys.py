@@ -1,5 +1,5 @@
-"""Says of keys by which a list is grouped whether one can fail, by their syntax and the type of the
-list's items."""
+"""Decides whether computing a key by which a list is grouped can fail, by the key's syntax and the
+type of the list's items."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBERS = (types.INT, types.FLOAT, types.BOOL)
 
 
 def never_fails(call: ast.Call, given: Callable[[str], Type]) -> bool:
-    """Whether no key of a call of `groupby` can fail. given: the types of the code's inputs."""
+    """Whether no key of a `groupby` can fail. given: returns the type of an input of the code."""
     key = key_of(call)
     item = _item_of(call.args[0], given) if call.args else None
     if key is None or (isinstance(key, ast.Name) and key.id in _OF_ANY):
@@ -42,7 +42,7 @@ def never_fails(call: ast.Call, given: Callable[[str], Type]) -> bool:
 
 
 def _item_of(over: ast.expr, given: Callable[[str], Type]) -> Type | None:
-    """The type of the items of what is grouped."""
+    """The type of the items that are grouped."""
     if isinstance(over, ast.Name):
         return given(over.id).item
     is_copied = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)
@@ -52,7 +52,7 @@ def _item_of(over: ast.expr, given: Callable[[str], Type]) -> Type | None:
 
 
 def _type_of(node: ast.expr, names: Mapping[str, Type]) -> Type | None:
-    """The type of an expression that cannot fail; None if it may."""
+    """The type of an expression that cannot fail; None if the expression may fail."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Constant):
@@ -85,7 +85,7 @@ def _tested(node: ast.expr, names: Mapping[str, Type]) -> Type | None:
 
 
 def _is_plain(type_: Type | None) -> Type | None:
-    """The type of a text or number; None for others."""
+    """The type, if it is a text's or number's; else None."""
     if type_ is not None and type_.kind in TEXTUAL:
         return types.TEXT
     return type_ if type_ in _NUMBERS else None
@@ -112,7 +112,7 @@ def _part_of(of: Type | None, key: ast.expr) -> Type | None:
 
 
 def _number(node: ast.expr | None) -> int | bool | None:
-    """A whole number, or None, that an expression says; False for others."""
+    """The whole number or None that an expression states; False for other expressions."""
     if node is None:
         return None
     sign = operator.neg if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else None

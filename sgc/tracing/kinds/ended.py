@@ -1,5 +1,5 @@
-"""Streams in lists: of a stream that nothing is appended to any more, its variables and its return
-value are what is left, which a list of the graph can hold.
+"""Streams in lists: a list of the graph holds the variables and the return value of a stream to
+which nothing is appended any more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.tracing.kinds.row_types import RETURNED
 
 
 class EndedState:
-    """A stream that a list holds, as a program reads it: parts has its variables by name, and its
+    """A stream in a list, as the program reads it. parts: the stream's variables by name, and its
     return value under RETURNED."""
 
     __slots__ = ("parts",)

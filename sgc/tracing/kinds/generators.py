@@ -1,7 +1,7 @@
-"""Generators of random numbers that the program makes with a seed, where their state is known only
-at run time: a value of the graph, which each draw replaces by the next.
+"""Generators of random numbers that the program makes with a seed and whose state is known only at
+run time: the state is a value of the graph, which each draw replaces by the next state.
 
-Draws are in `overlays/drawing.py`; code that draws without asking that stops the trace.
+Draws are in `overlays/drawing.py`; code that draws in another way stops the trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sgc.tracing.kinds.row_types import OBJECT, RANDOM
 
 
 class AbstractRandom(Random):
-    """A generator whose state is the value of `symbol`, until something is drawn."""
+    """A generator whose state is the value of `symbol`; each draw changes the symbol."""
 
     symbol: Symbol
     session: Any
@@ -32,8 +32,8 @@ class AbstractRandom(Random):
         self.symbol, self.session = symbol, session
 
     def drawn(self, code: str, args: Sequence[Any], type_: Type, is_sure: bool) -> Any:
-        """The value that code draws: a function of the generator and of `args`, which gives a list
-        of the value and the generator. is_sure: whether it cannot fail."""
+        """The value that code draws. code: a function of the generator and of `args` that returns a
+        list of the value and the generator; is_sure: whether the code cannot fail."""
         session = self.session
         if current_session() != session:
             _refuse("is used in a function that is mapped")
@@ -56,7 +56,7 @@ class AbstractRandom(Random):
         """Gives the generator the state that a value of the graph has."""
         self.symbol = Symbol(symbol.name, RANDOM)
 
-    # -- what Python's own methods, and libraries, would ask -------------------------------
+    # -- what Python's own methods, and libraries, would call ------------------------------
 
     def random(self) -> NoReturn:
         _refuse("is drawn from by code that is not the program's")

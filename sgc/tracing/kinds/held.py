@@ -1,5 +1,5 @@
-"""What values of the graph hold of the program's own lists, dicts and objects: copies, which are
-old once the program changes the object. Then the trace stops where such a value is used.
+"""The copies of the program's own lists, dicts and objects that values of the graph hold. A copy is
+old once the program changes the object; then the trace stops where such a value is used.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.records import form_of, is_record, parts_of
 from sgc.tracing.kinds.row_types import is_unchangeable
 
-OLD = "old"  # stands for an object that has changed since a value of the graph was made of it
+OLD = "old"  # stands for an object that has changed since a value of the graph copied it
 Shared = Mapping[str, frozenset[object]]  # for a value of the graph, the objects that it holds
 
 
 @dataclass(slots=True)
 class Held:
-    """An object with the state that it had when a value of the graph was made of it."""
+    """An object with the state that it had when a value of the graph copied it."""
 
     value: Any
     before: object
@@ -31,8 +31,8 @@ class Held:
 
 
 class Holdings:
-    """The objects that values of the graph hold, by the names of these; a value that is made of
-    another may hold what that does."""
+    """The objects of which values of the graph hold copies, by the values' names. A value made from
+    another value may hold the same objects."""
 
     def __init__(self) -> None:
         self._held: list[Held] = []
@@ -49,7 +49,7 @@ class Holdings:
         self._share(symbol.name, frozenset(range(first, len(self._held))))
 
     def derive(self, symbols: Iterable[Symbol], names: Iterable[str]) -> None:
-        """Notes that values are made of others."""
+        """Notes that values are made from other values."""
         if not self._by:
             return
         found = self._of(names)
@@ -67,19 +67,19 @@ class Holdings:
     # -- changes ----------------------------------------------------------------------------
 
     def note_old(self) -> None:
-        """Notes which objects have changed; what becomes as it was stays changed."""
+        """Notes which objects have changed; one that returns to its old state stays changed."""
         for each in self._held:
             each.is_old = each.is_old or frozen(each.value) != each.before
 
     def note_changed(self, value: Any, spares_parts: bool = False) -> None:
-        """Notes that code has changed an object or its parts, which the program has anew."""
+        """Notes that code has changed an object or its parts; the program gets the new state."""
         if self._held:
             changed = {id(value)} if spares_parts else set(map(id, changeable_in(value)))
             for each in self._held:
                 each.is_old = each.is_old or any(id(part) in changed for part in _within(each))
 
     def refuse_old(self, names: Collection[str]) -> None:
-        """Stops the trace if one of these values is made of an object that has changed since."""
+        """Stops the trace if one of these values holds an object that has changed since."""
         for number in sorted(self._of(names)) if self._by else ():
             each = self._held[number]
             if each.is_old or frozen(each.value) != each.before:
@@ -91,17 +91,18 @@ class Holdings:
                 )
 
     def replace(self, before: Any, value: Any) -> None:
-        """Another object takes the place of one, in all its places, and has the same state."""
+        """Notes that `value` replaces the object `before` everywhere, with the same state."""
         for each in self._held:
             if each.value is before:
                 each.value = value
 
     def renew(self) -> None:
-        """The objects that have not changed may now have other values for the same state."""
+        """Notes the present state of the objects that have not changed, after values in them were
+        replaced by equal values."""
         for each in self._held:
             each.before = each.before if each.is_old else frozen(each.value)
 
-    # -- what others see ----------------------------------------------------------------------
+    # -- references ---------------------------------------------------------------------------
 
     def count(self, value: Any) -> int:
         """How many references to an object are kept here."""
@@ -109,7 +110,7 @@ class Holdings:
 
     def is_elsewhere(self, name: str, unread: Mapping[int, int]) -> bool:
         """Whether anything but values of the graph refers to an object that a value holds, or to a
-        part of it. unread: how many references do not count, by id."""
+        part of the object. unread: the numbers of references that do not count, by id."""
         parts: dict[int, Any] = {}
         n_known = Counter(id(held.value) for held in self._held) + Counter(unread)
         left = [self._held[number].value for number in self._by.get(name, ())]
@@ -127,8 +128,8 @@ class Holdings:
         )
 
     def shared(self, names: Iterable[str], seen: Mapping[int, object]) -> Shared:
-        """What values hold, by name: the numbers in `seen` of objects and their parts, by id, and
-        `OLD` for objects that have changed."""
+        """What values hold, by name: the numbers in `seen` of objects and their parts, and `OLD`
+        for objects that have changed."""
         found = {}
         for name in names if self._by else ():
             held = (self._held[number] for number in self._by.get(name, ()))
@@ -145,7 +146,7 @@ def _numbers(held: Held, seen: Mapping[int, object]) -> Iterator[object]:
 
 
 def numbers_in(values: Iterable[Any], seen: Mapping[int, object]) -> Iterator[object]:
-    """The numbers in `seen` of objects and their parts, of those that may be changed."""
+    """The numbers in `seen` of objects and their parts that can be changed."""
     for value in values:
         for part in changeable_in(value):
             if id(part) in seen:
@@ -157,7 +158,7 @@ def _within(held: Held) -> Iterator[Any]:
 
 
 def changeable_in(value: Any) -> Iterator[Any]:
-    """An object and its parts, of those that may be changed."""
+    """An object and its parts, without those that cannot be changed."""
     left, seen = [value], set[int]()
     while left:
         each = left.pop()
@@ -184,7 +185,7 @@ _CONSTANT = (str, int, float, type(None))
 
 def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
     """A key for a value's present state, to be compared later. seen: the numbers of objects that
-    were met before, by their ids."""
+    were already met, by id."""
     kind = type(value)
     if is_record(value):
         seen = {} if seen is None else seen
@@ -211,7 +212,7 @@ def frozen(value: Any, seen: dict[int, int] | None = None) -> object:
 
 
 def _counted() -> int:
-    """How many references `is_elsewhere` itself has to each part."""
+    """The number of references that `is_elsewhere` itself has to each part."""
     found = Holdings()
     found.hold(Symbol("v", JSON), [[]])
     parts, n_known = {0: found._held[0].value}, Counter([0])

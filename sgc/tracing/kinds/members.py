@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_enumeration(kind: Any) -> bool:
-    """Whether a value is a class of an enumeration, but of no flags."""
+    """Whether a value is the class of an enumeration that is not a Flag."""
     return isinstance(kind, EnumType) and not issubclass(kind, Flag)
 
 
@@ -19,6 +19,6 @@ def holds_member(key: Any) -> bool:
 
 
 def is_member(value: Any) -> bool:
-    """Whether a value is a member of an enumeration, but no flag."""
+    """Whether a value is a member of an enumeration, but not of a Flag."""
     kind = type(value)  # `isinstance` would ask an abstract value for its class
     return issubclass(kind, Enum) and not issubclass(kind, Flag)

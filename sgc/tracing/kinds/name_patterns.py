@@ -1,4 +1,4 @@
-"""What is known of a variable's name that is made at run time, as in `gen(f"answer_{i}")`."""
+"""What is known of a variable name that is made at run time, as in `gen(f"answer_{i}")`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE_NUMBER, _TEXT = "-?[0-9]+", ".*"
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """A regular expression of all names that it may be, and what each begins and ends with."""
+    """A regular expression for all names that a name may be, and how all of them begin and end."""
 
     pattern: str
     start: str
@@ -24,7 +24,7 @@ class NamePattern:
 
     @classmethod
     def of(cls, parts: Iterable[str | Type | tuple[str, ...]]) -> NamePattern:
-        """The pattern of a name of plain texts, texts that are one of some, and values of types."""
+        """The pattern of a name made of plain texts, choices of texts, and typed values."""
         found = list(parts)
         start, end = (each if isinstance(each, str) else "" for each in (found[0], found[-1]))
         return cls("".join(map(_shown, found)), start, end)
@@ -33,7 +33,7 @@ class NamePattern:
         return re.fullmatch(self.pattern, name, re.DOTALL) is not None
 
     def may_equal(self, other: NamePattern) -> bool:
-        """Whether a name may be of both; False only if none is."""
+        """Whether a name may match both patterns; False only if no name does."""
         are_alike = self.start.startswith(other.start) or other.start.startswith(self.start)
         return are_alike and (self.end.endswith(other.end) or other.end.endswith(self.end))
 
@@ -49,7 +49,7 @@ def _shown(part: str | Type | tuple[str, ...]) -> str:
 
 
 def joined_type(one: Type | None, other: Type) -> Type:
-    """The type of a value that is of one of two types."""
+    """The type of a value that has one of two types."""
     if one is None or one == other:
         return other
     return TEXT if is_textual(one) and is_textual(other) else ANY

@@ -13,7 +13,7 @@ _HEAP_TYPE = 1 << 9
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is an object that is only its attributes, or a named tuple."""
+    """Whether a value is an object with no state but its attributes, or a named tuple."""
     kind = type(value)
     if is_model(kind):
         return _is_plain_model(value)
@@ -25,7 +25,7 @@ def is_record(value: Any) -> bool:
 
 
 def _is_plain_model(value: Any) -> bool:
-    """Whether a model is no more than its fields."""
+    """Whether a model has no state but its fields."""
     held, kind = vars(value), type(value)
     is_more = value.__pydantic_extra__ or value.__pydantic_private__
     return not is_more and kind.__module__[:4] != "sgc." and [*held] == [*kind.model_fields]

@@ -1,7 +1,7 @@
 """Types that only the trace knows; in the graph they are JSON.
 
-A row is a tuple or dict whose values have known types; an item of a list of rows is such a tuple or
-dict. An object, as a result of code, may be a tuple, a set, or any other Python value.
+A row is a tuple or dict whose values have known types; the items of a list of rows are such tuples
+or dicts. An object, as a result of code, may be a tuple, a set, or any other Python value.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RETURNED = ""  # the key of a stream's return value, which is no name
 
 @dataclass(frozen=True, slots=True)
 class StateType(RowType):
-    """The type of a stream in a list: keys are RETURNED and its names; None if it is not known
-    which it has, or whether it is a stream."""
+    """The type of a stream in a list. keys: RETURNED and the stream's names; None if the names are
+    not known, or if it is not known whether the value is a stream."""
 
     @classmethod
     def of(cls, row: Iterable[Type], keys: tuple[str, ...] | None) -> StateType:
@@ -74,7 +74,7 @@ class RecordType(ObjectType):
 
 @dataclass(frozen=True, slots=True)
 class DictType(ObjectType):
-    """The type of a dict. key, value: of its keys and values; None if nothing was ever put in."""
+    """The type of a dict. key, value: the types of keys and values; None if it is always empty."""
 
     key: Type | None = None
     value: Type | None = None
@@ -86,7 +86,7 @@ class DictType(ObjectType):
 
 @dataclass(frozen=True, slots=True)
 class MemberType(ObjectType):
-    """The type of a member of an enumeration of the user's. name: of its class."""
+    """The type of a member of a user's enumeration. name: the class's name."""
 
     name: str = ""
 
@@ -132,7 +132,7 @@ def annotation_of(type_: Type) -> str:
 
 
 def holds_objects(type_: Type) -> bool:
-    """Whether a value of this type may be, or be a list of, what no JSON is."""
+    """Whether a value of this type may be, or be a list of, a value that JSON does not have."""
     return isinstance(type_, ObjectType) or (type_.item is not None and holds_objects(type_.item))
 
 
@@ -144,7 +144,7 @@ def holds_states(type_: Type) -> bool:
 
 
 def is_unchangeable(type_: Type) -> bool:
-    """Whether no value of this type can be changed, or holds what can be."""
+    """Whether no value of this type can be changed or holds a changeable value."""
     if isinstance(type_, RecordType):
         return bool(type_.form) and all(map(is_unchangeable, type_.row))
     if isinstance(type_, RowType):
@@ -170,7 +170,7 @@ def plain(type_: Type) -> Type:
 
 
 def outer(type_: Type) -> Type:
-    """The type of a value in another program: an object if it may be, or hold, what no JSON is."""
+    """The type of a value in another program: an object if it may be or hold a non-JSON value."""
     if type_.item is not None:
         return types.list_of(outer(type_.item))
     if isinstance(type_, StateType):
@@ -182,7 +182,7 @@ def outer(type_: Type) -> Type:
 
 
 def told_type(schema: shapes.Schema) -> Type:
-    """The type of data with this schema; what holds tuples, which JSON has not, is any object."""
+    """The type of data with this schema; data with tuples, which JSON does not have, is OBJECT."""
     if schema.get("type") == "array":
         item = told_type(schema.get("items", {}))
         return shapes.type_of(schema) if item.kind is not Kind.JSON else types.list_of(item)
@@ -217,7 +217,7 @@ def _joined_values(one: Type, other: Type) -> Type | None:
         return types.JSON
     inner = {each.of if isinstance(each, OptionalType) else each for each in found} - {NOTHING}
     if found <= inner or len(inner) != 1:
-        return None  # without None, they are of two types
+        return None  # two types, neither of them None
     (of,) = inner
     return optional(of) if of in _SCALARS else None
 

@@ -1,7 +1,7 @@
-"""Sets of the program's own whose order a copy, or a set that code makes, does not have.
+"""Sets of the program whose order differs in a copy, or in a set that code makes.
 
-The order of texts in a set differs by process. That of numbers follows from how the set was made,
-and is the same in each run of a program.
+The order of texts in a set differs by process. The order of numbers follows from how the set was
+made, and is the same in each run of a program.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _NUMBERS = (int, float, bool, Decimal, Fraction)
 
 
 def order_is_fixed(value: Any) -> bool:
-    """Whether a value's hash, or those of its items, are the same in each process."""
+    """Whether the hash of a value, or the hashes of its items, are the same in each process."""
     if type(value) in (tuple, frozenset, set):
         return all(map(order_is_fixed, value))
     return type(value) in _NUMBERS
 
 
 def has_open_order(node: ast.Set) -> bool:
-    """Whether the order of a display of numbers depends on the order in which they were added:
-    that is another one where Python has read a module's constants from its `.pyc`."""
+    """Whether the order of a display of numbers depends on the order in which they were added; this
+    order differs if Python has read a module's constants from its `.pyc`."""
     if not all(map(is_constant, node.elts)):
         return False
     try:
@@ -52,7 +52,7 @@ def sets_in(value: Any) -> Iterator[Any]:
 
 
 def copied_data(value: Any) -> Any:
-    """A deep copy of plain data, whose sets have the order of its own where that can be."""
+    """A deep copy of plain data, whose sets have the same order as the originals where possible."""
     return deepcopy(value, {id(each): _copied(each) for each in sets_in(value)})
 
 
@@ -65,24 +65,24 @@ def has_lost(value: Any) -> bool:
     return any(isinstance(each, set) and not copied_set(each)[1] for each in sets_in(value))
 
 
-# -- where the order is seen --------------------------------------------------------------------
+# -- where the order of a set is seen -----------------------------------------------------------
 
-# Functions whose result, of one set, is the same in any order.
+# Functions whose result, for a single set, is the same in any order.
 BLIND = frozenset({
     "all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted",
 })  # fmt: skip
-# Methods of a set whose result, or what they do, is the same in any order.
+# Methods of a set whose results and effects are the same in any order.
 _BLIND_METHODS = frozenset({
     "add", "clear", "difference_update", "discard", "intersection_update", "isdisjoint", "issubset",
     "issuperset", "remove", "symmetric_difference_update", "update",
 })  # fmt: skip
 _MAKING = frozenset({"copy", "difference", "intersection", "symmetric_difference", "union"})
-# Methods that only sets have: what they are given is used as a set.
+# Methods that only sets have: their arguments are used as sets.
 _OF_SETS_ALONE = frozenset({
     "difference", "difference_update", "intersection", "intersection_update", "isdisjoint",
     "issubset", "issuperset", "symmetric_difference", "symmetric_difference_update", "union",
 })  # fmt: skip
-# What may be computed of each item in any order: nothing is called, set or fails.
+# Nodes that may be computed for each item in any order: they call and set nothing and cannot fail.
 _PLAIN = (
     ast.Name, ast.Constant, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp,
     ast.unaryop, ast.IfExp, ast.Tuple, ast.expr_context, ast.comprehension,
@@ -92,10 +92,10 @@ _PLAIN = (
 def order_seen(
     trees: Sequence[ast.AST], names: Set[str], given: Set[str] = frozenset()
 ) -> ast.expr | None:
-    """An expression of one of these names, or of a part of its value, by which code may see in
-    which order a set's items come; None if there is none. So do variables that get such a set, or
-    one that operators make of it. given: those that code gives away. The names in BLIND are
-    Python's there."""
+    """An expression of one of these names, or of a part of its value, by which code may see the
+    order of a set's items; None if there is none. Variables that get such a set, or a set that
+    operators make from it, count as these names. given: the variables that code returns. The names
+    in BLIND are Python's own there."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     seeing = _Seeing.of(nodes)
     known, left = set(names), set(names)
@@ -121,9 +121,9 @@ def _reads(nodes: Iterable[ast.AST], names: Set[str]) -> Iterator[ast.expr]:
 
 
 def is_pythons_own(node: ast.expr, is_gone_over: bool = False) -> bool:
-    """Whether an expression is a display of constants that Python's compiler makes a set, as it
-    does of three and more, and of any that a loop goes over. If these are no numbers, its order
-    depends on more than theirs."""
+    """Whether an expression is a display that Python's compiler makes a constant set: a display of
+    three or more constants, or any display of constants that a loop iterates. Unless the constants
+    are numbers, the set's order depends on more than their order."""
     if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
         return False
     if len(node.elts) < (2 if is_gone_over else 3):
@@ -135,8 +135,8 @@ def is_pythons_own(node: ast.expr, is_gone_over: bool = False) -> bool:
 
 
 def order_of_display_seen(trees: Sequence[ast.AST], given: Set[str]) -> bool:
-    """Whether code may see the order of a display that is Python's own. given: variables that it
-    gives away."""
+    """Whether code may see the order of a display that Python's compiler makes a set. given: the
+    variables that the code returns."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     seeing = _Seeing.of(nodes)
     names: set[str] = set()
@@ -153,8 +153,8 @@ _OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
 class _Seeing:
-    """Where the order of a set is seen. parents: the node around each; own: the program's own
-    functions and methods, of which none is taken for a set's."""
+    """Where the order of a set is seen. parents: the parent of each node; own: the names of the
+    program's own functions and methods, which do not count as a set's."""
 
     def __init__(self, parents: Mapping[ast.AST, ast.AST], own: Set[str]) -> None:
         self._parents, self._own = parents, own
@@ -172,7 +172,7 @@ class _Seeing:
         return is_pythons_own(display, is_gone_over)
 
     def is_blind(self, node: ast.AST) -> bool:
-        """Whether what is done with a set, or with what holds it, gives the same in any order."""
+        """Whether a use of a set, or of a value that holds it, has the same result in any order."""
         around = self._parents.get(node)
         if isinstance(around, ast.Compare):
             return True
@@ -193,7 +193,7 @@ class _Seeing:
         return isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not)
 
     def variables_of(self, made: ast.expr) -> set[str]:
-        """The variable that a set is assigned to, or a set that operators make of it."""
+        """The variables to which a set, or a set that operators make from it, is assigned."""
         around = self._parents.get(made)
         if isinstance(around, ast.BinOp) and isinstance(around.op, _OPERATORS):
             is_taken_away = isinstance(around.op, ast.Sub) and around.right is made
@@ -207,15 +207,15 @@ class _Seeing:
         return names if len(names) == len(targets) else set()
 
     def is_blind_beside(self, made: ast.expr) -> bool:
-        """Whether what uses a set beside the variable that it is assigned to, as `:=` lets it,
-        gives the same in any order."""
+        """Whether other uses of a set beside its assignment by `:=` have the same result in any
+        order."""
         around = self._parents.get(made)
         if isinstance(around, ast.BinOp):
             return self.is_blind_beside(around)
         return not isinstance(around, ast.NamedExpr) or self.is_blind(around)
 
     def _is_blind_method(self, method: ast.Attribute) -> bool:
-        """Whether a method of a set, or `get` of a dict of sets, is."""
+        """Whether a method of a set, or `get` of a dict of sets, has one result for all orders."""
         call = self._parents.get(method)
         if not isinstance(call, ast.Call) or call.func is not method or method.attr in self._own:
             return False
@@ -232,12 +232,12 @@ class _Seeing:
             return False
         if function.id == "isinstance":
             return call.args[0] is node
-        # `max` of several gives one of them.
+        # `max` of several arguments returns one of them.
         is_making = function.id in ("set", "frozenset")
         return call.args == [node] and (not is_making or self.is_blind(call))
 
     def _is_blind_over(self, made: ast.AST, node: ast.AST) -> bool:
-        """Whether a comprehension over the set, a name or display, gives the same in any order."""
+        """Whether a comprehension over a set has the same result in any order."""
         apart = (made, node)
         if not all(isinstance(each, _PLAIN) for each in ast.walk(made) if each not in apart):
             return False

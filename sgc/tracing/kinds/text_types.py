@@ -2,10 +2,10 @@
 
 A text may be cut by `max_tokens`, and a cut text need not match its pattern. Each token is at least
 one byte, so a text of at most `max_tokens` bytes is never cut: the options of a pattern are known
-if all of them are that short. It is known that `int` or `float` accepts a text if it accepts every
-prefix of the text that has at least `max_tokens` bytes. Without `max_tokens` in the generation,
-with stop strings, or with an abstract pattern, nothing is known. The result of a `select` is always
-one whole choice. A schema is known of JSON once it is parsed, as no JSON object or list is the
+if all of them are that short. `int` or `float` certainly accepts a text if it accepts every prefix
+of the text that has at least `max_tokens` bytes. Without `max_tokens` in the generation, with stop
+strings, or with an abstract pattern, nothing is known. The result of a `select` is always one whole
+choice. The schema of JSON is known once the text is parsed, since no JSON object or list is the
 beginning of another.
 """
 
@@ -40,9 +40,10 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """options: all texts that it may be. is_int, is_float: whether Python's int() or float()
-    accepts it. json_schema: the schema of its JSON, if it can be parsed. min_items: of a list.
-    shape: of a list or a value out of JSON, for `known_json.py`.
+    """What is known of a value. options: all texts that a text may be. is_int, is_float: whether
+    Python's int() or float() accepts the text. json_schema: the schema of its JSON, if the text can
+    be parsed. min_items: the least length of a list. shape: of a list or a value out of JSON, for
+    `known_json.py`.
     """
 
     options: tuple[str, ...] | None = None
@@ -84,8 +85,8 @@ def known_text(node: Node) -> Known | None:
 
 
 def texts_of(pattern: str, max_tokens: int) -> tuple[str, ...]:
-    """Texts that may be generated for a pattern, with cut ones: all of them, or samples; none for
-    patterns that are not supported.
+    """Texts that may be generated for a pattern, cut texts included: all of them, or samples; empty
+    for patterns that are not supported.
     """
     tree = _parsed(pattern)
     return _given_texts(_without_ends(tree), max_tokens)[1] if tree is not None else ()
@@ -114,7 +115,7 @@ def _pattern(node: Node) -> str | None:
         return None
     dtype, pattern = _literal(node, "dtype"), _literal(node, "regex")
     if dtype in ("int", "float"):
-        return DTYPES[dtype][0]  # its own stop strings end it only after the number
+        return DTYPES[dtype][0]  # the dtype's own stop strings end the text only after the number
     return pattern if type(pattern) is str else None
 
 
@@ -132,7 +133,7 @@ def _known_pattern(pattern: str, max_tokens: int) -> Known | None:
 
 
 def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ...]]:
-    """Texts that may be generated, and whether they are all of them."""
+    """Texts that may be generated, and whether these are all such texts."""
     texts = _texts(items, MAX_OPTIONS)
     if texts is not None and all(len(_utf8(text)) <= max_tokens for text in texts):
         return True, tuple(texts)
@@ -142,7 +143,7 @@ def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ..
 
 
 def _without_ends(tree: Any) -> list[Any]:
-    """The pattern without `^` and `$` around it, which change nothing for a whole text."""
+    """The pattern without its outer `^` and `$`, which make no difference for a whole text."""
     items = list(tree)
     if items and items[0] == (sre.AT, sre.AT_BEGINNING):
         del items[0]
@@ -156,8 +157,8 @@ def _utf8(text: str) -> bytes:
 
 
 def _sampled(tree: Any) -> Any:
-    """The pattern with one digit for all digits, and few repetitions: enough to see how numbers
-    begin.
+    """The pattern with one digit for all digits and few repetitions, which is enough to see how
+    numbers begin.
     """
     return [_sampled_item(op, arg) for op, arg in tree]
 

@@ -1,6 +1,7 @@
-"""Methods of objects whose call waits for its arguments, which conversion evaluates before it.
+"""Attributes and methods of objects, where converted code evaluates a call's arguments first.
 
-Python looks the method up first: where an argument replaces it, the old one is called.
+Python looks up the method before it evaluates the arguments: if an argument replaces the method,
+Python calls the old one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sgc.tracing.values.json.abstract_object import AbstractObject
 
 
 def attribute(value: Any, name: str) -> Any:
-    """An attribute of a value, also by a name that abstract values have for themselves."""
+    """An attribute of a value, also if abstract values use its name for themselves."""
     if isinstance(value, AbstractRecord):
         return value.attribute(name)
     if isinstance(value, AbstractObject):  # it may be an object of the user's, with any attributes
@@ -27,7 +28,7 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def owner(value: Any) -> Any:
-    """The object of which an attribute of such a name is read and set."""
+    """The object whose attribute of such a name is read and set."""
     if isinstance(value, AbstractObject):
         value.needs_type()
     return value
@@ -48,8 +49,8 @@ _HEAP_TYPE = 1 << 9
 
 
 def own(value: Any, name: str) -> Any:
-    """What an object itself, not its class, has under a name; None if nothing, and for a type of
-    Python's own, whose methods nothing replaces."""
+    """An object's own attribute, not its class's. None if there is none, and for Python's own
+    types, whose methods cannot be replaced."""
     if isinstance(value, type) and not value.__flags__ & _HEAP_TYPE:
         return None
     slot = getattr(type(value), name, None)
@@ -62,7 +63,7 @@ def own(value: Any, name: str) -> Any:
 
 
 def unchanged(value: Any, name: str, before: Any) -> Any:
-    """The object, whose method must not have been replaced since."""
+    """The object; stops the trace if its method was replaced since it was looked up."""
     session = current_session()
     if session is not None and session.is_tracing and own(value, name) is not before:
         stop(

@@ -1,7 +1,7 @@
 """Helpers under `functools.lru_cache`, whose results Python keeps from run to run.
 
-A trace calls the helper itself, once for each arguments, whatever Python has kept: what it gives
-must depend on them alone, and nobody may change it.
+A trace calls the helper itself, once for each tuple of arguments, and ignores what Python has
+kept. The result must depend on the arguments alone, and nothing may change it.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _code_of(of: type) -> str:
 
 
 def listed_in(value: Any) -> Type | None:
-    """The type of the list that a set known only at run time was made of; None for other values."""
+    """The list type from which a set known only at run time was made; None for other values."""
     if type(value) is not AbstractObject:
         return None
     session: Any = value.session
@@ -122,8 +122,8 @@ def _is_hashable(key: Any) -> bool:
 
 
 def counted(*args: Any, **kwargs: Any) -> Any:
-    """A `Counter`, also of a list of values that are known only at run time: else Python would
-    compare them with each other."""
+    """A `Counter`, also of values that are known only at run time, which Python's own would compare
+    with each other."""
     items: Any = args[0] if len(args) == 1 and not kwargs else None
     is_one = type(items) in (list, tuple) and all(map(_is_hashable, items))
     if not is_one or not any(map(is_abstract, items)):

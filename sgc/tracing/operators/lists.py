@@ -24,16 +24,16 @@ _Key = Callable[[Any], Any]
 
 
 def comparing_method(function: Any) -> Any:
-    """For a bound method of a list, tuple or deque that compares items: one that handles abstract
-    items; else the method itself.
+    """A replacement that handles abstract items, for a bound method of a list, tuple or deque that
+    compares items; for another method, the method itself.
     """
     made = _METHODS.get(function.__name__)
     return function if made is None else made(function.__self__, function)
 
 
 def parts(value: Any, before: int, after: int | None = None) -> tuple[list[Any], ...]:
-    """The parts of a sequence that a pattern of this many items matches, in a tuple; else an empty
-    one. after: for a pattern with a starred part, the number of items behind it.
+    """The parts of a sequence that a pattern of this many items matches, in a tuple; an empty tuple
+    if it does not match. after: the number of items after a starred part, if the pattern has one.
     """
     if type(value) is AbstractLive:
         return sequence_parts(value, before, after)
@@ -66,7 +66,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _is_sequence(value: AbstractJson) -> bool:
-    """Whether a value is a list, or a tuple out of code, by a decision."""
+    """Whether a value is a list, or a tuple that code has made, by a decision."""
     if not isinstance(value, AbstractObject):
         return value.is_a(list)
     return bool(computed(value.session, "is_a", value, "list", "tuple"))
@@ -78,7 +78,7 @@ def _item_of(value: Any, index: int) -> Any:
 
 def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
     """The sorted items; `list.sort` and `sorted` call it."""
-    found = list(items)  # raises what Python does
+    found = list(items)  # raises Python's own error
     keys = found if key is None else [*map(key, found)]
     if _is_seen(keys):
         keys = [*map(_compared, keys)]
@@ -87,7 +87,7 @@ def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
 
 
 def keyed(key: _Key | None) -> _Key:
-    """A key for `min` and `max`, by which they compare what is abstract."""
+    """A key function with which `min` and `max` compare abstract values."""
     return _compared if key is None else lambda item: _compared(key(item))
 
 

@@ -82,7 +82,7 @@ def member_of(kind: Any) -> Callable[..., Any] | None:
 
 
 def _missing(kind: Any, value: Any) -> Any:
-    """What an enumeration gives for a value that no member has."""
+    """The result of an enumeration's `_missing_`, for a value that no member has."""
     own, session = kind._missing_.__func__, current_session()
     assert session is not None
     found = None
@@ -161,15 +161,14 @@ def getting(method: Any) -> Callable[..., Any]:
 
 
 def plain_dict(whole: Any) -> Any:
-    """What has the keys and values of a read-only view of a dict, or of an `OrderedDict`, if it is
-    one; else the value itself."""
+    """A plain dict for a read-only view of a dict or an `OrderedDict`; else the value itself."""
     return dict(whole) if type(whole) in ORDERED else whole
 
 
 def _text_of(key: AbstractJson, otherwise: str) -> Any:
-    """A value out of JSON as a text, by a decision; None if it is no text, and so not among texts.
+    """A value out of JSON as a text, by a decision; None if it is no text, and so equals no text.
 
-    otherwise: a look-up of `a` among none, which raises what Python raises for such a value.
+    otherwise: a look-up of `a` in an empty container, which raises Python's error for such a value.
     """
     if key.is_a(str):
         return computed(key.session, "as", key, "str", "", type_=types.TEXT)
@@ -183,7 +182,7 @@ def _has_texts(whole: Any) -> bool:
 
 
 def _is_looked_up(key: Any) -> bool:
-    """Whether a key is abstract; not if it is one of a few known texts, which are decided."""
+    """Whether a key is abstract, except a text with few options, which is decided instead."""
     if not is_abstract(key) or isinstance(key, AbstractJson):
         return False
     if not isinstance(key, (AbstractText, AbstractNumber)):
@@ -243,7 +242,7 @@ def _at(items: Sequence[Any], index: Any) -> Any:
 
 
 def picked(items: Any, index: Any) -> Any:
-    """`items[index]` for an index that is among them."""
+    """`items[index]` for an index that is certainly in range."""
     if isinstance(items, AbstractList):
         return items.sure_item(index)
     if type(index) is int:
@@ -276,7 +275,7 @@ def _refuse_many(ways: Collection[Any]) -> None:
 
 
 def one_type(values: Sequence[Any]) -> types.Type | None:
-    """The type that all values have, if they have one and the graph can hold it."""
+    """The type of all values, if they have the same type and the graph can hold it."""
     found = {type_of(value) for value in values if _is_data(value)}
     kinds = {each.kind for each in found}
     if len(values) == 0 or not all(map(_is_data, values)) or Kind.JSON in kinds:

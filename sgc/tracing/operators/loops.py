@@ -29,9 +29,9 @@ from sgc.tracing.values.open_fork import OpenFork
 
 
 def loops(over: Any, function: Any = None, *called: str) -> bool:
-    """Whether a comprehension runs as a loop: if its items, or their number, are known only at run
-    time. function: the called `any`, `all` or `next`, which may be a user's function of that name;
-    called: what the generator of a `next` calls, which is code unless it asks something.
+    """Whether a comprehension runs as a loop, because its items or their number are known only at
+    run time. function: what the program calls as `any`, `all` or `next`; called: the names that the
+    generator of a `next` calls; the `next` is a loop only if one of them asks a model.
     """
     session: Any = current_session()
     if session is None or not session.is_tracing:
@@ -64,8 +64,8 @@ _LOOPING = (builtins.any, builtins.all, builtins.next)
 
 
 def generates(over: Any, *by: Any) -> bool:
-    """Whether items are taken of a generator of the program, in a loop. by: what takes them, or
-    whose method: a user's function may have such a name too."""
+    """Whether items are taken in a loop from a generator of the program. by: the function that
+    takes them, or the object whose method does; a user's function may have the same name."""
     session = current_session()
     if session is None or not session.is_tracing or type(over) is not GeneratorType:
         return False
@@ -73,8 +73,7 @@ def generates(over: Any, *by: Any) -> bool:
 
 
 def _holds_run_time(value: Any, depth: int = 4) -> bool:
-    """Whether a value is, or holds, what is known only at run time; a generator holds its
-    variables."""
+    """Whether a value is or holds one known only at run time; a generator holds its variables."""
     if _is_run_time(value):
         return True
     parts: Iterable[Any] = ()
@@ -93,7 +92,7 @@ def _holds_run_time(value: Any, depth: int = 4) -> bool:
 def _is_pythons(taking: Any) -> bool:
     if isinstance(taking, ModuleType):
         return taking.__name__ in ("collections", "math", "statistics")
-    if isinstance(taking, str):  # of which `join` is a method
+    if isinstance(taking, str):  # its method `join` takes the items
         return True
     return any(taking is each or taking is KNOWING.get(each) for each in _TAKING)
 
@@ -106,13 +105,13 @@ _TAKING = (
 
 
 def _asks(called: tuple[str, ...], frame: FrameType) -> bool:
-    """Whether one of these names is of a tool or a program."""
+    """Whether one of these names refers to a tool or a program."""
     found = (frame.f_locals.get(name, frame.f_globals.get(name)) for name in called)
     return any(isinstance(each, (Tool, Definition)) for each in found)
 
 
 def _is_of_run_time(generator: GeneratorType[Any, Any, Any]) -> bool:
-    """Whether a generator of the program was given what is known only at run time."""
+    """Whether a generator of the program has a variable that is known only at run time."""
     frame = generator.gi_frame
     return frame is not None and is_users(frame) and any(map(is_abstract, frame.f_locals.values()))
 
@@ -122,8 +121,8 @@ def _is_run_time(value: Any) -> bool:
 
 
 def gone_over(over: Any) -> Any:
-    """The iterable of a `for`, wrapped so that the trace knows the turn of a `range`, or the list
-    or the like that is iterated.
+    """The iterable of a `for`, wrapped so that the trace knows the turn of a `range`, or which
+    container is iterated.
     """
     session: Any = current_session()
     if session is None or not session.is_tracing:
@@ -142,7 +141,7 @@ def gone_over(over: Any) -> Any:
 
 
 class _Told:
-    """The iterable of a `for`, which the trace notes when the loop begins."""
+    """The iterable of a `for`; the trace notes it when the loop begins."""
 
     __slots__ = ("_over", "_session")
 
@@ -160,8 +159,8 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """A call of `sub`. found: the matches in an abstract text, each of which the program replaces;
-    None if Python's own call does all; loop: the loop over them.
+    """A call of `sub`. found: the matches in an abstract text, each replaced by the program; None
+    if Python's own call replaces them; loop: the loop over the matches.
     """
 
     function: Any
@@ -172,7 +171,7 @@ class Substituted:
 
 
 def matches(function: Any, *args: Any, **keywords: Any) -> Substituted:
-    """The matches that a call of `sub` with a function goes over: none if Python's own does."""
+    """The matches that a call of `sub` with a function replaces; none if Python's own does."""
     session: Any = current_session()
     find = getattr(type(function), "found", None)
     found = None if find is None else find(function, *args, **keywords)
@@ -183,7 +182,7 @@ def matches(function: Any, *args: Any, **keywords: Any) -> Substituted:
 
 
 def filled(made: Substituted, texts: Any) -> Any:
-    """What a call of `sub` gives. texts: what its function has given for the matches."""
+    """The result of a call of `sub`. texts: the function's results for the matches."""
     if made.found is None:
         return made.function(*made.args, **made.keywords)
     return made.found.filled(texts)

@@ -1,5 +1,5 @@
-"""Calls of pydantic, which is written in Rust and looks into what it is given: of values known only
-at run time, they are code."""
+"""Calls of pydantic, which is written in Rust and inspects its arguments: with arguments known only
+at run time, such calls are code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sgc.core.shapes import is_model
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.operators.code.run_time import is_run_time
 
-_COPYING = "model_copy"  # it looks into nothing
+_COPYING = "model_copy"  # it inspects no value
 
 
 def of_pydantic(function: Any) -> Callable[..., Any] | None:
@@ -31,7 +31,7 @@ def _watched(function: Any, receiver: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         name = function.__name__
         if name != _COPYING and is_run_time(receiver, *args, *kwargs.values()):
-            stop(f"{name} of a model looks into a value known only at run time", INTERPRET)
+            stop(f"{name} of a model inspects a value known only at run time", INTERPRET)
         return function(*args, **kwargs)
 
     return call

@@ -1,4 +1,4 @@
-"""What `match` asks of a dict or an object, also of a value out of JSON."""
+"""The patterns of `match` on a dict or an object, also on a value out of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MISSING = object()
 
 
 def keyed_parts(value: Any, *keys: Any) -> tuple[list[Any], ...]:
-    """The values of these keys, in a tuple; an empty one for what is no dict, or lacks a key."""
+    """The values of these keys, in a tuple; an empty tuple for a dict without one, or no dict."""
     if type(value) is AbstractLive:
         return mapping_parts(value, keys)
     if isinstance(value, AbstractJson):
@@ -38,8 +38,8 @@ def keyed_parts(value: Any, *keys: Any) -> tuple[list[Any], ...]:
 
 
 def class_parts(value: Any, kind: Any, count: int, *names: str) -> tuple[list[Any], ...]:
-    """What the parts of a class pattern are of a value, in a tuple; an empty one for what is of
-    another class, or lacks an attribute. count: of the parts without names.
+    """The parts of a value that a class pattern takes, in a tuple; an empty tuple for a value of
+    another class or without an attribute. count: the number of positional parts.
 
     Raises TypeError, as Python does, if the class has fewer `__match_args__`.
     """
@@ -48,7 +48,7 @@ def class_parts(value: Any, kind: Any, count: int, *names: str) -> tuple[list[An
     is_whole = any(kind in (each, KNOWING.get(each)) for each in _WHOLE)
     if not is_whole and not isinstance(kind, type):
         stop(
-            f"`case {getattr(kind, '__name__', kind)}(…)` looks into a value by its class",
+            f"`case {getattr(kind, '__name__', kind)}(…)` inspects a value by its class",
             hint="write `if isinstance(v, …): …`; or " + INTERPRET,
         )
     if not KNOWING[isinstance](value, kind):

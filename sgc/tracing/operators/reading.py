@@ -1,7 +1,7 @@
 """Refuses abstract texts as arguments of functions written in C, which would read their characters.
 
 An abstract text is a `str`: C code bypasses its methods and reads its marker. So functions, methods
-and types written in C get none, except those that only carry values.
+and types written in C never get one, unless they only pass values on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_NESTED = 4
 
 
 def carries(function: Any) -> bool:
-    """Whether a function or type only carries its arguments, or is written in Python."""
+    """Whether a function or type only passes its arguments on, or is written in Python."""
     if isinstance(function, type):
         return _is_carrying_type(function)
     if not isinstance(function, BuiltinMethodType):
@@ -61,7 +61,7 @@ def _is_carrying_type(found: type) -> bool:
 
 
 def _is_of_c(found: type) -> bool:
-    """Whether C code gets the arguments of a class, in its own or an inherited constructor."""
+    """Whether a class has a constructor in C, its own or an inherited one, that gets arguments."""
     for name in ("__new__", "__init__"):
         owner = next(base for base in found.__mro__ if name in vars(base))
         if owner is not object:
@@ -95,13 +95,13 @@ def guarded(function: Any) -> FunctionType:
 
 
 def is_librarys(function: Any) -> bool:
-    """Whether a function or type is of a module that carries values."""
+    """Whether a function or type is of a module that only passes values on."""
     return getattr(function, "__module__", None) in _CARRYING_MODULES
 
 
 def told_apart(function: Any) -> Callable[..., Any]:
-    """A wrapper of what carries values, whose errors about a value known only at run time are no
-    errors of the program."""
+    """A wrapper of a function that passes values on. If the function was given an abstract value,
+    an error that it raises is not the program's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -114,8 +114,8 @@ def told_apart(function: Any) -> Callable[..., Any]:
 
 
 def _refuse_ours(error: Exception, function: Any, given: Iterable[Any]) -> None:
-    """Stops the trace at an error that C code raises itself if it was given an abstract value: it
-    may look for a type of Python's own, of which the value is none while tracing."""
+    """Stops the trace at an error that C code has raised on an abstract value: the code may ask for
+    a type that the value will have at run time."""
     at = error.__traceback__
     if at is not None and at.tb_next is None and any(map(holds_abstract, given)):
         refuse(function)
@@ -127,7 +127,7 @@ def holds_abstract(value: Any) -> bool:
 
 
 def _holds(value: Any, is_one: Callable[[Any], bool], n_left: int = _MAX_NESTED) -> bool:
-    """Whether a value, or a part of a list, tuple or dict, is one of some."""
+    """Whether `is_one` is true of a value, or of a part of a list, tuple or dict."""
     if is_one(value):
         return True
     if not n_left or type(value) not in (list, tuple, dict):

@@ -1,5 +1,5 @@
-"""Functions of `dataclasses` that look into an object: of one that holds values known only at run
-time, they are code."""
+"""Functions of `dataclasses` that read an object: if it holds values known only at run time, the
+calls are code."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _as_tuple(*args: Any, **kwargs: Any) -> Any:
 
 
 def _names_of(*args: Any, **kwargs: Any) -> list[str] | None:
-    """The fields of the one argument, if it is an object that is known only at run time or holds
-    what is."""
+    """The fields of the only argument, if it is an object that is or holds a value known only at
+    run time."""
     of: Any = args[0] if len(args) == 1 and not kwargs else None
     is_unknown = type(of) is AbstractRecord
     kind = of.kind if is_unknown else type(of)
@@ -55,7 +55,7 @@ def _names_of(*args: Any, **kwargs: Any) -> list[str] | None:
 
 
 def _parts(of: Any, function: str, names: Iterable[str], keys: Iterable[Any]) -> list[Any]:
-    """The copied values of an object's fields, taken by keys from what a function gives."""
+    """The copied values of an object's fields, taken by keys from a function's result."""
     held = {} if type(of) is AbstractRecord else parts_of(of)
     if held and not any(map(is_changeable, held.values())):
         return [getattr(of, name) for name in names]

@@ -1,8 +1,8 @@
-"""Functions and names of Python's that tell of a program's process, or change it.
+"""Functions and names of Python that depend on a program's process, or change it.
 
-The hook of `watch/hook.py` sees C functions, whoever calls them, by what they read of clocks and
-files. These are here because Python's own libraries call them too, and a program may not care: only
-the program's own code may not.
+The hook of `watch/hook.py` sees the C functions that read clocks and files, whoever calls them. The
+functions listed here are refused only where the program's own code calls them: Python's libraries
+call them too, and the program may not depend on the result.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _CHANGING: dict[str, tuple[str, frozenset[str]]] = {
     "importlib": ("changes its modules", frozenset({"reload", "invalidate_caches"})),
     "builtins": ("runs code that no trace follows", frozenset({"breakpoint"})),
 }
-# Of those modules, the functions whose result depends on their arguments alone.
+# Functions of the modules above whose result depends on their arguments alone.
 _PURE = frozenset({
     ("sys", "exit"), ("sys", "intern"), ("sys", "getdefaultencoding"), ("locale", "normalize"),
     ("threading", "Lock"), ("threading", "RLock"),
 })  # fmt: skip
-# Methods that ask or change, by the class of their object.
+# Methods that depend on the process or change it, by the class of their object.
 _METHODS: tuple[tuple[Any, frozenset[str], str], ...] = (
     (ContextVar, frozenset({"get", "set", "reset"}), _CONTEXT),
     (io.IOBase, frozenset({"isatty", "fileno"}), "asks about its terminal"),
@@ -88,7 +88,7 @@ _IN_LOCAL_TIME = frozenset({"timestamp", "astimezone"})  # of a date without a z
 
 
 def read_of(module: str, name: str, value: Any) -> Any:
-    """A value that the program reads of one of Python's modules, by a name that is listed above."""
+    """A value that the program reads from one of Python's modules, by a name listed above."""
     session: Any = current_session()
     if session is not None and session.is_tracing and _is_named(value, module, name):
         session.meet_surroundings(NAMES_OF_PROCESS[module][name])
@@ -97,12 +97,13 @@ def read_of(module: str, name: str, value: Any) -> Any:
 
 def _is_named(value: Any, module: str, name: str) -> bool:
     found = getattr(sys.modules.get(module), name, None)
-    return value is found or (type(value) is list and value == found)  # a copy, of a global
+    return value is found or (type(value) is list and value == found)  # a copy of a global
 
 
 def refuse_asking(session: Any, function: Any, frame: FrameType) -> Any:
-    """The function that the program's code is about to call; stops the trace if it asks about the
-    process or changes it, or makes one that does if its arguments are such."""
+    """The function that the program's code is about to call; stops the trace if the function asks
+    about the process or changes it. For one that asks only with some arguments, returns a wrapper
+    that checks the arguments."""
     if isinstance(function, FunctionType):
         name, module = function.__name__, function.__module__
     elif isinstance(function, MethodType):
@@ -153,7 +154,7 @@ def _of_method(function: Any, name: str) -> str | None:
     return ZONE if is_local else None
 
 
-# -- those that ask with some arguments alone ------------------------------------------------
+# -- functions that ask only with some arguments ---------------------------------------------
 
 
 def _asking_of(
@@ -173,7 +174,7 @@ def _asking_of(
 
 
 def _is_hash_seen(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the hash of a value that is another in each process is not for a dict or set."""
+    """Whether a hash that differs from process to process is used outside of a `__hash__`."""
     if any(map(is_abstract, args)):
         refuse(hash)
     return frame.f_code.co_name != "__hash__" and not all(map(_is_numeric, args))
@@ -186,8 +187,8 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _is_lasting(frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the address of an object may be the same in all runs of a trace, but in no other
-    process: those that a run makes are elsewhere in each."""
+    """Whether an object's address may be the same in all runs of a trace, and so stay unnoticed: an
+    object made by the program has another address in each run."""
     session: Any = current_session()
     return not all(_is_made_anew(each) and not session.is_outside(each) for each in args)
 

@@ -48,9 +48,9 @@ def is_plain(value: Any, method: str) -> bool:
 
 
 def compared(value: Any) -> Any:
-    """An operand of a comparison. A plain text works, as an abstract operand compares for both; a
-    text of a user's class becomes abstract, because Python would call its own comparison, which
-    compares characters.
+    """An operand of a comparison. A plain text stays as it is, since the abstract operand compares
+    both; a text of a user's class becomes abstract, because Python would call the class's own
+    comparison, which compares characters.
     """
     if type(value) is str:
         return text(value)
@@ -68,7 +68,7 @@ def returned(value: Any) -> Any:
         return bool(value)
     session: Any = current_session()
     if getattr(session, "length_of", None) is sys._getframe(1).f_code:
-        return value  # `len` of the overlay has called it
+        return value  # the overlay's `len`, which takes abstract numbers, has called it
     if isinstance(value, (AbstractNumber, AbstractJson)):
         stop("a special method gives a number known only at run time", INTERPRET)
     return value
@@ -92,16 +92,16 @@ def same(value: Any) -> Any:
     if type(value) is EndedState:
         value.refuse("is compared with `is`")
     if isinstance(value, EndedChild):
-        stop("whether a fork's child is the very stream that another is", INTERPRET)
+        stop("whether a fork's child is the same stream as another", INTERPRET)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
-        stop("whether a value that code gives is the very object that another is", COMPARE)
+        stop("whether a value that code returns is the same object as another", COMPARE)
     if type(value) is AbstractObject:  # it may be a member, which Python has once
-        stop("whether an argument is the very object that another is", COMPARE)
+        stop("whether an argument is the same object as another", COMPARE)
     session: Any = current_session()
     if session is not None and any(each is value for each in getattr(session, "given", ())):
-        stop("whether an argument is the very object that another is", COMPARE)
+        stop("whether an argument is the same object as another", COMPARE)
     if _is_part(value):
-        stop("whether an item of a value known only at run time is the very object", COMPARE)
+        stop("whether an item of a value known only at run time is the same object", COMPARE)
     return bool(value) if isinstance(value, AbstractBool) else value
 
 
@@ -115,8 +115,8 @@ def identical(one: Any, other: Any) -> bool:
 
 
 def _is_part(value: Any) -> bool:
-    """Whether a value is read out of a list of the graph, which holds a copy of what the program
-    has put there."""
+    """Whether a value is read from a list of the graph, which holds copies of the program's
+    objects."""
     if type(value) is tuple:
         return any(_is_part(part) or isinstance(part, _SCALARS) for part in value)
     return isinstance(value, AbstractList) and value.session.is_put(value.symbol)
@@ -148,7 +148,7 @@ def _formats_itself(value: Any) -> bool:
 
 
 def as_ascii(value: Any) -> str:
-    """`ascii(value)`; stops the trace at an abstract value, whose marker it would escape."""
+    """`ascii(value)`; stops the trace at an abstract value, whose marker `ascii` would escape."""
     if is_abstract(value):
         stop("ascii() of a value known only at run time", "write {ascii(x)}")
     return ascii(value)

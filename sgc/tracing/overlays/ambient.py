@@ -1,8 +1,8 @@
 """Stand-ins for clocks and random numbers in a program that is compiled with their values.
 
 At each line they return what they returned there in the first run of the body (`ambient.py`). Only
-the program's own names for them are replaced. Reads by library code are seen by the hook but not
-held, so if they matter, two traces differ, and the program is refused.
+the program's own names for clocks and generators are replaced. The hook sees reads by library code
+but does not hold them, so if they matter, two traces differ, and the program is refused.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AmbientOverlay:
         return getattr(self._generator(of), name) if isinstance(of, random.Random) else value
 
     def _generator(self, original: random.Random) -> Any:
-        if isinstance(original, random.SystemRandom):  # it has no state to hold
+        if isinstance(original, random.SystemRandom):  # has no state to hold
             return original
         if id(original) not in self._generators:
             self._generators[id(original)] = _HeldGenerator(original, self._run)

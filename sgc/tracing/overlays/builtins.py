@@ -1,4 +1,4 @@
-"""Replacements that handle abstract values, for builtins that values cannot overload."""
+"""Replacements that handle abstract values, for builtins that a class cannot overload."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def print_nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def _print(*args: Any, **kwargs: Any) -> None:
-    """Prints plain values; abstract ones cannot be shown, and a compiled run prints nothing, of
-    which this warns."""
+    """Prints plain values; warns that a compiled run does not print abstract values, which cannot
+    be shown."""
     session = current_session()
     if session is not None and getattr(session, "is_strict", False):
         stop("the program prints; a compiled program would not")
@@ -72,7 +72,7 @@ def _len(value: Any) -> Any:
 
 
 def _own_length(value: Any, own: FunctionType) -> Any:
-    """What a `__len__` of the program's own gives, which may be known only at run time."""
+    """The result of the program's own `__len__`, which may be known only at run time."""
     session: Any = current_session()
     if session is None or not session.is_tracing:
         return len(value)
@@ -92,7 +92,7 @@ def _own_length(value: Any, own: FunctionType) -> Any:
 
 
 class _Long:
-    """Has a length that was given, which Python checks."""
+    """An object of a given length, which Python checks."""
 
     def __init__(self, n: Any) -> None:
         self._n = n
@@ -127,7 +127,7 @@ _LISTED = (AbstractList, OpenFork, LiveItems)
 
 
 def _is_known(items: Any) -> bool:
-    """Whether this is a sequence of Python's own, or a fork into a known number of streams."""
+    """Whether a value is Python's own sequence, or a fork into a known number of streams."""
     if isinstance(items, str):
         return type(items) is str and not is_abstract(items)
     return type(items) in (list, tuple, range, ProgramStateGroup)
@@ -170,7 +170,7 @@ def _ord(char: Any) -> Any:
     if not is_abstract(char):
         return ord(char)
     if not isinstance(char, str):
-        stop("ord() of what is no text", hint="write ord(str(x)); or " + INTERPRET)
+        stop("ord() of a value that is not a text", hint="write ord(str(x)); or " + INTERPRET)
     return attempted(_session(char), "ord", char)
 
 
@@ -181,8 +181,8 @@ def _chr(code: Any) -> Any:
 
 
 def _extreme(name: str, of_list: str) -> Callable[..., Any]:
-    """min or max: one node if all items have one type, else Python's own, whose comparisons are
-    decisions."""
+    """min or max: one node if all items have one type; otherwise Python's own function, whose
+    comparisons are decisions."""
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -213,7 +213,7 @@ def _extreme_of_json(name: str, args: tuple[Any, ...], key: Any = None, **others
     places = [next(n for n, each in enumerate((first, *rest)) if each is arg) for arg in args]
     given = ", ".join(ascii_lowercase[n] for n in places)
     found = first._coded(f"{name}({given}{', key=a.get' if is_by_value else ''})", *rest)
-    first.session.copies.add(found.symbol.name)  # it is one of them, or a part of it
+    first.session.copies.add(found.symbol.name)  # an argument, or a part of one
     return found
 
 
@@ -295,7 +295,7 @@ def _sum(items: Any, /, start: Any = 0) -> Any:
 
 
 def _plus(left: Any, right: Any) -> Any:
-    return left + right  # of C code, a list could not tell whether it is extended in place
+    return left + right  # called from C, a list could not tell `+` from `+=`
 
 
 def _some(name: str) -> Callable[[Any], Any]:

@@ -1,9 +1,9 @@
 """Draws from a `random.Random` that the program makes with a seed.
 
-While its state is known, Python draws, and the graph has what was drawn. Where paths meet whose
-generators have drawn otherwise, or something known only at run time decides what is drawn, the
-program is traced anew, and from the line that makes the generator on, its state is a value of the
-graph: each draw is code that gives what it draws, and the next state.
+While the generator's state is known, Python draws, and the graph has the drawn values. If paths
+meet whose generators have drawn different numbers, or a draw depends on a value known only at run
+time, the program is traced anew: from the line that makes the generator on, its state is a value of
+the graph, and each draw is code that returns the drawn value and the next state.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _draw(rng: Random, name: str, *args: Any, **named: Any) -> Any:
 
 
 def _is_late(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether what is drawn depends on values known only at run time; the items that are drawn
-    from do not matter."""
+    """Whether a draw depends on values known only at run time; the items to choose from do not
+    matter."""
     given = (*args, *named.values())
     inside = [each for n, each in enumerate(given) if n and type(each) in (list, tuple)]
     return any(map(is_abstract, given)) or any(
@@ -172,7 +172,7 @@ _DRAWS: dict[str, Callable[..., Any]] = {
 
 def _length(items: Any) -> Any:
     if type(items) not in _SEQUENCES:
-        _refuse("draws from what is no list")
+        _refuse("draws from a value that is not a list")
     return KNOWING[len](items)
 
 

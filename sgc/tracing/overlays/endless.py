@@ -1,4 +1,4 @@
-"""`cycle`, `count` and `repeat`, whose iterators tell how far they are; and `zip`, `enumerate` and
+"""`cycle`, `count` and `repeat`, with iterators whose position is known; and `zip`, `enumerate` and
 `islice` of these, or of other loops, beside lists known only at run time.
 """
 
@@ -32,7 +32,7 @@ _SEQUENCES = (list, tuple, range, str)
 
 
 def zipped(iterables: Sequence[Any]) -> Loop | None:
-    """What `zip` gives for loops of the tracer's beside lists; None if it handles these itself."""
+    """The result of `zip` for the tracer's loops beside lists; None where `zip` itself works."""
     session = _tracing()
     if session is None or not any(map(_is_loop, iterables)):
         return None
@@ -42,14 +42,14 @@ def zipped(iterables: Sequence[Any]) -> Loop | None:
 
 
 def numbered(items: Any, start: Any) -> Loop | None:
-    """What `enumerate` gives for an iterator that may have begun; None for others."""
+    """The result of `enumerate` for an iterator that may have begun; None for other iterables."""
     if not isinstance(items, (Endless, Iterated)):
         return None
     return Together(items._session, (Count(items._session, start, 1), items), "enumerate")
 
 
 def limited(items: Any, ends: Sequence[Any]) -> Any:
-    """What `islice` gives for a loop of the tracer's and one end; None for others."""
+    """The result of `islice` for one of the tracer's loops and one end; None for others."""
     if not _is_loop(items) or len(ends) != 1 or not _is_number(ends[0]):
         return None
     session = _tracing()
@@ -60,7 +60,7 @@ def limited(items: Any, ends: Sequence[Any]) -> Any:
 
 
 def _part(session: Any, value: Any) -> Any:
-    """An iterator over a value that tells how far it is; None if there is none."""
+    """An iterator over a value, with a known position; None if there is none."""
     if isinstance(value, Loop):
         return value
     if isinstance(value, AbstractRange):

@@ -1,4 +1,4 @@
-"""Iterators and files from outside of a program, which others take further too."""
+"""Iterators and files from outside of a program, which other code may advance too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAP_TYPE = 1 << 9
 
 
 class OutsideIterator:
-    """Stands for an iterator or file; stops the trace where the program uses it, before it does."""
+    """Stands for an iterator or file; stops the trace just before the program uses it."""
 
     def __init__(self, name: str, what: str) -> None:
         self._name, self._what = name, what
@@ -32,8 +32,8 @@ class OutsideIterator:
 
 
 def held_back(name: str, value: Any) -> Any:
-    """The stand-in for an iterator of Python's own, a generator or an opened file; any other value
-    itself, and what a program prints to."""
+    """The stand-in for Python's own iterator, a generator or an opened file; any other value, and
+    the files that a program prints to, unchanged."""
     kind = type(value)
     if isinstance(value, io.IOBase):
         is_printed_to = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)

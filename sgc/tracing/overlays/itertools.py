@@ -1,5 +1,5 @@
-"""Functions of `itertools` over lists known only at run time: a `for` over one is a loop over lists
-of the graph. Where no `for` goes over it, the whole expression is code."""
+"""Functions of `itertools` over lists known only at run time: a `for` over their result is a loop
+over lists of the graph. Without a `for`, the whole expression becomes code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sgc.tracing.values.items import argument, type_of
 from sgc.tracing.values.json.dict_views import part_of
 
 _Lists = Sequence[Any]
-MAX_IN_ROW = 8  # items of a row that are told apart
+MAX_IN_ROW = 8  # items of a row that have types of their own
 
 
 def _is_abstract(value: Any) -> bool:
@@ -31,7 +31,7 @@ def _is_abstract(value: Any) -> bool:
 
 
 def _are_lists(values: _Lists) -> bool:
-    """Whether some of these are known only at run time, and the others lists or tuples."""
+    """Whether some of these are lists known only at run time, and the others lists or tuples."""
     others = (each for each in values if not _is_abstract(each))
     return any(map(_is_abstract, values)) and all(type(each) in (list, tuple) for each in others)
 
@@ -57,7 +57,7 @@ def _islice(items: Any, *ends: Any) -> Any:
     is_late = any(isinstance(each, AbstractNumber) for each in ends)
     if is_late and not (is_told and (_is_abstract(items) or type(items) in (list, tuple))):
         stop(
-            "islice up to a number known only at run time, of what is no list or tuple",
+            "islice up to a number known only at run time, of a value that is not a list or tuple",
             hint="give it a list, islice(list(xs), n); or " + INTERPRET,
         )
     if not is_told or not (is_late or _is_abstract(items)):
@@ -103,7 +103,7 @@ _FLAT = "def piece(a):\n    return [item for items in a for item in items]"
 
 
 def _crossed(name: str) -> Callable[..., Any]:
-    """A function that makes a row of an item of each list."""
+    """A function that makes rows of one item from each list."""
     own: Any = getattr(itertools, name)
 
     def function(*lists: Any, **others: Any) -> Any:

@@ -22,7 +22,9 @@ def _loads(text: Any, **options: Any) -> Any:
     if not is_abstract(text):
         return json.loads(text, **options)
     if options or not isinstance(text, str):
-        stop("json.loads() with options, or of what is no text", "write json.loads(text)")
+        stop(
+            "json.loads() with options, or of a value that is not a text", "write json.loads(text)"
+        )
     session: Any = current_session()
     symbol = symbol_of(text)
     schema = known_of(symbol, session).json_schema if symbol is not None else None

@@ -1,4 +1,4 @@
-"""Matches in abstract texts: one, those that a loop goes over, and those that others replace."""
+"""Matches in abstract texts: a single match, a loop over matches, and matches to be replaced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AbstractMatch(OfTexts):
     __slots__ = ("_shape", "_spans", "re", "session", "string")
 
     def __init__(self, spans: Any, text: Any, pattern: Any, shape: Shape) -> None:
-        """spans: where each group is; pattern: what stands for the compiled pattern."""
+        """spans: the place of each group; pattern: the stand-in for the compiled pattern."""
         self._spans, self._shape = spans, shape
         self.string, self.re = text, pattern
         self.session: Any = current_session()
@@ -55,12 +55,12 @@ class AbstractMatch(OfTexts):
 
     @property
     def lastindex(self) -> int | None:
-        """The group, of those in no other group, that ended last; a decision for each."""
+        """The outer group that ended last, by a decision for each outer group."""
         outer, sure = self._shape.outer, self._shape.sure
-        if not outer or outer[-1] in sure:  # of those from left to right, the last one
+        if not outer or outer[-1] in sure:  # the rightmost one
             return outer[-1] if outer else None
         last = self.session.coded(_LAST.format(outer=outer), (self._spans,), types.INT)
-        is_any = bool(sure & {*outer})  # else it may be that none took part
+        is_any = bool(sure & {*outer})  # otherwise perhaps none took part
         rest = outer[-1] if is_any else None
         return next((n for n in outer if n != rest and last == n), rest)
 
@@ -111,11 +111,11 @@ class Found:
         self._spans = session.coded(code, (text, most), of)
 
     def matches(self) -> Matches:
-        """A loop over them."""
+        """A loop over the matches."""
         return Matches(Items(self._spans), self._text, self._pattern, self._shape)
 
     def filled(self, texts: Any) -> Any:
-        """The text with others in the place of the matches."""
+        """The text with the matches replaced by other texts."""
         session: Any = current_session()
         return session.coded(_FILLING, (self._text, self._spans, texts), types.TEXT)
 
@@ -152,7 +152,7 @@ _LAST = """def piece(spans):
         if spans[n] is not None and spans[n][1] >= at:
             last, at = n, spans[n][1]
     return last"""
-# As Python joins them, which tells the place of an item that is no text.
+# Joins the parts as Python does, so that the error for an item that is no text names its place.
 _FILLING = """def piece(text, spans, texts):
     parts, at = [], 0
     for (whole, *_), made in zip(spans, texts):

@@ -1,6 +1,6 @@
 """Stand-ins for modules that read texts, and for compiled patterns.
 
-Those of `json` and `re` record what they do to abstract values; functions of others refuse them.
+The functions of `json` and `re` record their work on abstract values; other modules refuse them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SeeingModule:
 
 
 def seeing(value: Any) -> Any:
-    """The stand-in for a module, function or pattern; any other value as it is."""
+    """The stand-in for a module, function or pattern; any other value unchanged."""
     if isinstance(value, pytypes.ModuleType):
         known = value in (json, re) or value.__name__ in READERS
         return SeeingModule(value) if known else value
@@ -52,7 +52,7 @@ def _function(value: pytypes.FunctionType) -> Any:
 
 
 def _register() -> None:
-    """Registers the functions themselves, for code that sees its module's own names."""
+    """Registers the modules' functions, for code that sees its module's own names."""
     for module in (json, re):
         for name in module.__all__:
             value = getattr(module, name)

@@ -1,8 +1,8 @@
 """Runs a traced function over an overlay of its globals.
 
 The overlay is a copy of the function's globals with builtins that handle abstract values. Helper
-functions of the same module run over it too, so that the trace sees what they do. It is built anew
-for each trace, so a program cannot leave anything behind in it.
+functions of the same module run over the overlay too, so that the trace sees what they do. The
+overlay is built anew for each trace, so a program cannot leave anything behind in it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Overlays:
         self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
 
     def rebuild(self, function: types.FunctionType, is_counted: bool = False) -> types.FunctionType:
-        """A copy of a function that runs over an overlay; a write of a global in it stops the
-        trace. is_counted: the copy counts the turns of its loops, for `max_turns`."""
+        """A copy of a function that runs over an overlay; if the copy writes a global, the trace
+        stops. is_counted: the copy counts the turns of its loops, for `max_turns`."""
         key = id(function.__globals__)
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
@@ -72,7 +72,7 @@ class Overlays:
         return rebuilt
 
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
-        """The user's own globals for those of an overlay."""
+        """The user's own globals, for an overlay's globals."""
         for overlay in self._by_globals.values():
             if overlay.stands_in(names):
                 return overlay.unchanged()
@@ -125,7 +125,7 @@ class Overlays:
         return value in self._watched
 
     def watch_code(self, code: types.CodeType, names: dict[str, Any]) -> None:
-        """Watches what code reads that runs over names of its own, not over an overlay."""
+        """Watches what code reads if it runs over its own names, not over an overlay."""
         written = _first_global_write(code)
         if written is not None:
             stop(f"the program writes {written[1]!r}, a variable outside of it")
@@ -212,7 +212,7 @@ class _Overlay:
             return self._rebuilt[key]
         writes = _first_outside_write(function.__code__)
         if writes is not None:
-            # Refused only if it is called: a module may have such helpers that no program uses.
+            # Refused only when called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
         try:
             code = own_code(function)
@@ -258,7 +258,7 @@ class _Overlay:
 
     def _hold(self, function: types.FunctionType, key: tuple[int, bool]) -> None:
         """Keeps a function alive, unless it has a closure: such a function, made by the program, is
-        forgotten when the program drops it, with what its variables hold.
+        freed with the values of its variables when the program drops it.
         """
         if not function.__closure__:
             self._keep.append(function)
@@ -267,7 +267,7 @@ class _Overlay:
         self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
     def _copy(self, name: str, value: Any) -> Any:
-        """A copy of plain data, so that changes by the trace are seen and leave it as it is."""
+        """A copy of plain data, so that the trace's changes are found and spare the original."""
         if type(value) not in _COPIED and not is_namespace(value):
             self._watched.add(name, value)
             return held_back(name, value)
@@ -293,7 +293,7 @@ def _refused_outside_write(function: types.FunctionType, line: int, name: str) -
 
 
 def _refused(function: types.FunctionType, line: int, message: str, hint: str) -> Any:
-    """A function that stops the trace, for one that must not be called."""
+    """A function that stops the trace, in place of a function that must not be called."""
     where = f"{os.path.basename(function.__code__.co_filename)}:{line}"
 
     def call(*args: Any, **kwargs: Any) -> Any:

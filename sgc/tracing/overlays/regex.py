@@ -25,7 +25,7 @@ from sgc.tracing.values.text_methods import stand_in
 
 
 class SeeingPattern:
-    """A compiled pattern that records what it does to abstract texts."""
+    """A compiled pattern that records its work on abstract texts."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -61,8 +61,8 @@ class Method:
         return self.function(self.pattern, *args, **kwargs)
 
     def found(self, repl: Any, string: Any, count: Any = 0) -> Found | None:
-        """If this is `sub`, and replaces by a function in an abstract text: the matches, to which
-        the program's function is applied one by one."""
+        """For `sub` with a function on an abstract text: the matches, to which the program's
+        function is applied one by one; otherwise None."""
         if self.function is not _sub or not callable(repl) or isinstance(repl, str):
             return None
         string = _text(string)
@@ -80,15 +80,15 @@ def _shape(pattern: re.Pattern[str], may_be_empty: bool = True) -> Shape:
         stop(error.message, f"{error.hint}; or {INTERPRET}")
     if shape.may_be_empty and not may_be_empty:
         stop(
-            "the pattern may match the empty text, of which there are many in any",
+            "the pattern may match the empty text, which occurs everywhere in a text",
             hint="use + in place of *, so that each match has a character; or " + INTERPRET,
         )
     return shape
 
 
 def _text(given: Any) -> Any:
-    """What a pattern is matched in. A value of unknown type is decided to be a text, or becomes
-    a plain one of another type, for which Python raises its own error."""
+    """The text in which a pattern is matched. A value of unknown type is decided to be a text, or
+    becomes a plain value of another type, for which Python raises its own error."""
     if isinstance(given, AbstractJson):
         return given.as_argument()
     return stand_in(given) if isinstance(given, (AbstractNumber, AbstractList)) else given

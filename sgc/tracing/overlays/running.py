@@ -1,4 +1,4 @@
-"""Builtins that run what a text says, or read what is outside of the program."""
+"""Builtins that run a text as Python, or read something outside of the program."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def running(name: str) -> Callable[..., Any]:
 
 
 def _watch_code(source: Any, name: str, names: dict[str, Any]) -> None:
-    """Watches what Python in a text reads outside of the program, as of the program's functions."""
+    """Watches what the Python in a text reads outside of the program, as for its functions."""
     session: Any = current_session()
     if session is None or not session.is_tracing:
         return
-    with contextlib.suppress(SyntaxError, ValueError):  # which Python raises next
+    with contextlib.suppress(SyntaxError, ValueError):  # Python itself raises them next
         text = source.lstrip(" \t") if name == "eval" and isinstance(source, str) else source
         is_code = isinstance(source, CodeType)
         session.watch_code(source if is_code else compile(text, "<string>", name), names)

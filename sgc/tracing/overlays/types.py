@@ -1,7 +1,7 @@
 """Stand-ins for `int`, `float` and `type`, which also handle abstract values.
 
 Each is a subclass with a metaclass, so that code that takes a type (`isinstance`, `case int()`,
-`class A(int)`, `dtype=int`) works with it as with the type itself; plain numbers stay plain.
+`class A(int)`, `dtype=int`) works with the stand-in as with the type; plain numbers stay plain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sgc.tracing.values.tool_failures import TracedTold, is_told
 
 
 class _Standing(type):
-    """The metaclass of a class that stands for one of Python's types, its first base."""
+    """The metaclass of a class that stands for one of Python's types, the class's first base."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls not in STANDS_FOR:
@@ -89,7 +89,8 @@ def is_instance(value: Any, *of: type) -> bool:
 
 
 def _is_number(number: AbstractNumber, of: tuple[type, ...]) -> bool:
-    """An int may be given where a float is expected, so which of them it is is a decision."""
+    """Whether a number is of one of these types; int or float is a decision, as an int may be given
+    where a float is expected."""
     is_float = issubclass(float, of)
     if number.python is not float or issubclass(int, of) == is_float:
         return issubclass(number.python, of)

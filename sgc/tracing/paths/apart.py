@@ -1,4 +1,4 @@
-"""Says, in the user's terms, why the paths of a program did not merge, where a budget is spent."""
+"""Says, in the user's terms, why the paths of a program did not merge before a budget was spent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFTEN = 20  # states of one line
 MAX_CHARS = 40  # of a value
 MAX_TOLD = 2  # variables
 _GROWING = "a tuple of "
-_MADE = "__sgc_"  # what the names of converted code begin with
+_MADE = "__sgc_"  # the prefix of names in converted code
 
 
 def why_apart(exploration: Exploration) -> str:
@@ -48,7 +48,7 @@ def tests_of(exploration: Exploration) -> set[str]:
 
 
 def _most(exploration: Exploration) -> tuple[str, list[Segment]]:
-    """The line that has most states, with these."""
+    """The line with the most states, and its states."""
     groups: defaultdict[str, list[Segment]] = defaultdict(list)
     for segment in reached_from(exploration.entry).values():
         if segment.snapshot is not None and segment.snapshot.loc is not None:
@@ -89,11 +89,11 @@ def _differing(
     return f"{name} is {left} on one and {right} on another{why}"
 
 
-Key = tuple[int, str, str]  # how many frames are around a variable, its function and its name
+Key = tuple[int, str, str]  # a variable's depth in frames, its function and its name
 
 
 def _parts(snapshot: Snapshot) -> dict[Key, Shape]:
-    """What a snapshot holds of each variable."""
+    """The tokens of each variable in a snapshot."""
     return {key: snapshot.whole.shape[start + 1 : end] for key, start, end in _ranges(snapshot)}
 
 
@@ -112,7 +112,7 @@ def _named(key: Key) -> str:
 
 
 def _why_kept(snapshot: Snapshot, key: Key, kept: set[str]) -> str:
-    """Why a variable was not widened, if its list tells."""
+    """Why a variable was not widened, if its value is a list that shows the reason."""
     start, end = next((start, end) for each, start, end in _ranges(snapshot) if each == key)
     lists = [leaf for leaf in snapshot.leaves if leaf.is_list and start <= leaf.tokens[0] < end]
     if not lists:
@@ -127,7 +127,7 @@ def _why_kept(snapshot: Snapshot, key: Key, kept: set[str]) -> str:
 
 
 def _inside(tokens: Shape) -> Shape:
-    """The tokens behind those of tuples and lists that begin each other."""
+    """The tokens after those of nested tuples and lists at the beginning."""
     for n, token in enumerate(tokens):
         if not (isinstance(token, tuple) and token and token[0] in (tuple, list)):
             return tokens[n:]
@@ -138,7 +138,7 @@ _OF_TRACE = "a value known only at run time"
 
 
 def _shown(tokens: Shape, snapshot: Snapshot) -> str:
-    """A value, by the tokens that were read of it."""
+    """A value in words, by its tokens in a snapshot."""
     first: Any = tokens[0] if tokens else ""
     if isinstance(first, type):
         return _OF_TRACE

@@ -1,8 +1,9 @@
 """Makes the blocks of a graph from the segments that exploring a program has found.
 
 Every segment with several predecessors first takes all its symbols as parameters. Parameters that
-have one value from every predecessor, and those that nothing reads, are then dropped (as in Braun
-et al., "Simple and Efficient Construction of SSA Form", 2013). Segments in a row become one block.
+have the same value from every predecessor, and parameters that nothing reads, are then dropped (as
+in Braun et al., "Simple and Efficient Construction of SSA Form", 2013). Segments in a row become
+one block.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Env = Mapping[str, str]  # from a symbol's name to the value that it has in this
 
 @dataclass(slots=True)
 class _Box:
-    """A block being made. args: those of the jump that ends it, by the target's symbols."""
+    """A block being made. args: the arguments of its final jump, by the target's symbols."""
 
     name: str = ""
     params: dict[str, Value] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class _Box:
 
 
 def assemble(entry: Segment, namer: Namer, callers: Mapping[str, str]) -> tuple[Block, ...]:
-    """The blocks of a graph. callers: for each stream that a call begins, its caller's stream."""
+    """The blocks of a graph. callers: for each stream that a call begins, the caller's stream."""
     return _Assembly(entry, namer, callers).blocks()
 
 
@@ -73,7 +74,7 @@ class _Assembly:
         return {number for number, n in n_before.items() if n > 1}
 
     def _dominators(self) -> dict[int, int]:
-        """The segment through which all paths to a segment came last."""
+        """The immediate dominator of each segment."""
         flow: list[list[int]] = [[] for _ in range(1 + max(each.number for each in self._reached))]
         for segment in self._reached:
             flow[segment.number] = [target.number for target in targets(segment)]
@@ -82,8 +83,8 @@ class _Assembly:
     # -- filling --------------------------------------------------------------------------
 
     def _fill(self, segment: Segment, env: Env) -> None:
-        """Makes the block that a segment begins, and all that follow; without recursion, as chains
-        are long.
+        """Makes the block that a segment begins, and all blocks after it; without recursion, since
+        chains of blocks are long.
         """
         waiting: list[tuple[Segment, Env]] = [(segment, env)]
         while waiting:
@@ -93,7 +94,8 @@ class _Assembly:
             box = _Box()
             self._boxes[segment.number] = box
             if segment.number in self._joins:
-                # What no snapshot holds, a call's caller, has no name that one path alone gave it.
+                # Only names from the dominator: a value in no snapshot, such as a call's caller,
+                # must not keep a name from one of the paths.
                 env = self._ends.get(self._above.get(segment.number, -1), {})
                 env = self._take_params(segment, box, env)
             waiting += reversed(list(self._extend(box, segment, dict(env))))
@@ -108,8 +110,8 @@ class _Assembly:
     def _extend(
         self, box: _Box, segment: Segment, env: dict[str, str]
     ) -> Iterator[tuple[Segment, Env]]:
-        """Adds a segment, and those that only it leads to; yields the segments of the next blocks,
-        with their names for values."""
+        """Adds a segment, and the segments that only it leads to; yields the segments of the next
+        blocks, with their names for values."""
         while True:
             for node in (*segment.nodes, *segment.published):
                 box.nodes.append(self._moved(node, env))

@@ -1,4 +1,4 @@
-"""Finds the values that a trace was stopped for: the inputs of the operation that stopped it."""
+"""Finds the values for which a trace was stopped: the inputs of the operation that stopped it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_SYMBOLS = 10_000
 def blamed(
     session: Recorder, made: Mapping[str, Made], traceback: TracebackType | None
 ) -> set[str]:
-    """The symbols that the operation was given, and those that they were made from."""
+    """The symbols among the operation's inputs, and the symbols that they were made from."""
     return made_from(_given(session, traceback), made)
 
 
 def made_from(names: Iterable[str], made: Mapping[str, Made]) -> set[str]:
-    """These symbols, and those that they were made from."""
+    """These symbols, and the symbols that they were made from."""
     found: set[str] = set()
     queue = list(names)
     while queue and len(found) < MAX_SYMBOLS:
@@ -49,7 +49,7 @@ def _given(session: Recorder, traceback: TracebackType | None) -> Iterator[str]:
         traceback = traceback.tb_next
     for value in values:
         if isinstance(value, str):
-            # The marker may be cut, or from another trace, which may be why the trace stopped.
+            # The marker may be cut, or from another trace; this may be why the trace stopped.
             with contextlib.suppress(ValueError, TraceStop):
                 numbers = [n for n in split_markers(str.__str__(value)) if isinstance(n, int)]
                 yield from (session.symbol_of(number).name for number in numbers)

@@ -1,7 +1,7 @@
-"""Errors that Python raises of abstract values, which the program must not take for its own.
+"""Errors that Python raises about abstract values, which the program must not handle as its own.
 
-Such an error names the class of a value as the trace has it, or says that C code does not know it.
-The trace stops where it is raised, before anything handles it: a trace function sees that.
+Such an error names the class of an abstract value, or says that C code does not know the class. A
+trace function sees the error and stops the trace where it is raised, before anything handles it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def refuse_ours(event: str, arg: Any) -> None:
 
 
 def _is_librarys(traceback: TracebackType | None) -> bool:
-    """Whether a library's own code, which has an abstract value, raises an error: it may look for a
-    type of Python's own, of which the value is none while tracing."""
+    """Whether a library's own code raises an error while it holds an abstract value: the code may
+    ask for a type that the value will have at run time."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     if traceback is None:
@@ -50,5 +50,5 @@ def _stop(kind: type, traceback: TracebackType | None) -> None:
             hint="write what is meant for its type, such as str(x) or int(x); or " + INTERPRET,
         )
     except TraceStop as stopped:
-        # Its place is the error's, although a trace function raises it.
+        # The stop gets the error's place, although a trace function raises it.
         raise stopped.with_traceback(traceback) from None

@@ -1,4 +1,4 @@
-"""What a trace function sees of a program, besides its lines: its errors, its generators' ends."""
+"""A program's events that a trace function sees besides lines: errors and ends of generators."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sgc.tracing.paths.left import Left
 
 
 def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
-    """Raises an error again at the user's next line: otherwise a loop with a handler that catches
-    everything would run for ever.
+    """Raises an error again at the user's next line: otherwise a loop whose handler catches
+    everything would run forever.
     """
 
     def raising(frame: FrameType, event: str, arg: Any) -> Any:
@@ -34,28 +34,28 @@ SEED, _MAKING = Random.seed.__code__, Random.__init__.__code__
 
 
 class Events:
-    """Stops a run of the program at what may be otherwise than if nothing were traced. root: the
-    frame outside the program's own."""
+    """Stops a run of the program at events that may differ from those of an untraced run. root: the
+    frame outside the program's own frames."""
 
     def __init__(self) -> None:
         self.root: FrameType | None = None
         self._left = Left()
-        # Generators that the program has made with a seed, and where, by id.
+        # Generators that the program has made with a seed, and their lines, by id.
         self._seeded: dict[int, tuple[Random, str]] = {}
 
     def start(self) -> None:
-        """Looks from now on, where nothing else watches the program's lines."""
+        """Starts to watch events, if nothing else watches the program's lines."""
         sys.settrace(self._on_call)
 
     def see(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Looks at an event of one of the user's frames."""
+        """Handles an event of one of the user's frames."""
         refuse_ours(event, arg)
         stopped = self._left.see(frame, event, arg)
         if stopped is not None:  # Python ignores what is raised while it frees a generator
             raise_at_next_line(stopped, self.root)
 
     def note_seed(self, frame: FrameType) -> None:
-        """Looks at a call of `Random.seed`, which making a generator calls too."""
+        """Handles a call of `Random.seed`, which is also called when a generator is made."""
         generator, seed = frame.f_locals["self"], frame.f_locals["a"]
         is_made = frame.f_back is not None and frame.f_back.f_code is _MAKING
         is_own = is_made or self.is_seeded(generator)  # else something outside may draw from it
@@ -64,15 +64,15 @@ class Events:
             self._seeded[id(generator)] = generator, made_at
 
     def is_seeded(self, generator: Any) -> bool:
-        """Whether what a generator draws is the same in every run of the program."""
+        """Whether a generator draws the same numbers in every run of the program."""
         return id(generator) in self._seeded
 
     def seeded_at(self, generator: Any) -> str:
-        """The line where the program made a generator with a seed; empty if it did not."""
+        """The line where the program made a generator with a seed; empty for other generators."""
         return self._seeded[id(generator)][1] if self.is_seeded(generator) else ""
 
     def end(self) -> None:
-        """Stops the trace at the program's end, if it has left a generator that waits."""
+        """Stops the trace at the program's end if a generator still waits."""
         self._left.refuse_waiting()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:

@@ -1,5 +1,5 @@
-"""What exploring a program has found: the segments of its paths, the states in which they merge,
-and the arms that are left. How runs take the paths is `explore.py`'s.
+"""What exploring a program has found: the segments of its paths, the states in which paths merge,
+and the arms that are left. `explore.py` has how runs take the paths.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from sgc.tracing.snapshots.snapshot import (
     unsure_names,
 )
 
-# The cost of exploring, in steps of some 4 microseconds, fitted over random programs: one step is
-# comparing a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
+# The cost of exploring, in steps of some 4 microseconds, fitted over random programs: one step
+# compares a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
 REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
 COMPARED = 4  # for comparing another state of the same shape
-UNMERGED = 500  # nodes of one run, after which pieces that wait become code
-APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
+UNMERGED = 500  # nodes of one run, after which waiting pieces become code
+APART = 3  # paths that differ in plain values and stay apart; one more, and the values are widened
 OPENED_AFTER = 20_000  # steps, after which large forks are opened
-PATIENCE = 30_000  # steps, after which two such paths are widened
+PATIENCE = 30_000  # steps, after which even two such paths are widened
 
 
 class PathEnd(BaseException):
-    """Ends a run whose path has merged with another; passes the program's own handlers."""
+    """Ends a run whose path has merged with another; the program's own handlers do not catch it."""
 
 
 class MustExplore(BaseException):
@@ -48,7 +48,7 @@ class MustExplore(BaseException):
 
 
 class NamesAsked(BaseException):
-    """The program tests whether a variable is set after paths merged that differ in that."""
+    """The program tests whether a variable is set, after paths merged that differ in this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,22 @@ class Budget:
     work: int = 1_000_000
 
 
-# Of a trace without live objects, before these are tried.
+# The steps of a trace without live objects, before one with live objects is tried.
 WORK_ALONE = 1_000_000
 WORK_LIVE = 400_000  # one with live objects whose paths merge takes less
 
 
 @dataclass(slots=True)
 class Steps:
-    """The steps that all runs of a trace take together. most: that they may, if there is another
-    way; is_spent: whether they did not suffice."""
+    """The steps of all runs of a trace together. most: their limit, if there is another way to
+    trace the program; is_spent: whether the limit was reached."""
 
     most: int | None = None
     n: int = 0
     is_spent: bool = False
 
     def refuse_more(self, program: str, where: str) -> None:
-        """Stops a trace that has taken long, where there is another way."""
+        """Stops a trace that has reached its limit."""
         if self.most is not None and self.n > self.most:
             self.is_spent = True
             raise TraceError(f"{program} has more than {self.most} steps of tracing", where=where)
@@ -86,8 +86,8 @@ class Steps:
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of exploring a program. work: in steps, as of Budget; pruned: tests whose outcome
-    was known, with their lines; deopt: the limit that was reached, if one was; unmerged: why merged
+    """The outcome of exploring a program. work: in steps, as in Budget; pruned: tests whose outcome
+    was known, with their lines; deopt: the limit that was reached, if any; unmerged: why merged
     paths did not fit together, if they did not.
     """
 
@@ -128,7 +128,7 @@ class Exploration:
     ) -> None:
         self.namer, self.is_nearest_first = Namer(), is_nearest_first
         self._may_resume, self._has_waiting = may_resume, has_waiting
-        self._may_open = may_open  # whether large forks can be opened, so that it starts anew
+        self._may_open = may_open  # whether exploring can start anew with large forks opened
         self.is_merging = is_merging
         self.kept = set(kept)  # the labels of leaves that are not widened
         self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
@@ -139,22 +139,22 @@ class Exploration:
         self.points: dict[Shape, list[Segment]] = {}
         self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by skeleton
         self.left: list[Unexplored] = []
-        # The segments that the entry leads to; None: to be found anew.
+        # The segments reachable from the entry; None: must be computed again.
         self.reached: dict[int, Segment] | None = {self.entry.number: self.entry}
-        self.unreached: set[int] = set()  # which were so when a state was widened
+        self.unreached: set[int] = set()  # segments unreachable when a state was widened
         self.n_runs = self.n_nodes = self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
         self.run: list[Segment] = []  # the segments of the current run
         self.blamed: set[str] = set()  # symbols that stopped a trace
         self.hidden: Counter[str] = Counter()  # how often each line held what cannot be compared
         self._n_redirected = 0
-        self._n_nodes_before = 0  # the current run
-        self.is_hasty = False  # whether it was ended for pieces that wait
+        self._n_nodes_before = 0  # before the current run
+        self.is_hasty = False  # whether exploring was ended so that waiting pieces become code
 
     # -- taking back ------------------------------------------------------------------------
 
     def mark(self, arm: Segment) -> Mark:
-        """What to go back to if the run that is to take an arm cannot be used."""
+        """The state to go back to if the run that takes an arm cannot be used."""
         return Mark(
             arm, self.namer.copy(), tuple(self.left),
             (frozenset(self.kept), frozenset(self.asked), frozenset(self.unsure)),
@@ -163,8 +163,8 @@ class Exploration:
         )  # fmt: skip
 
     def take_back(self, mark: Mark) -> bool:
-        """Drops what a run has added, as if it had not been; False if it may not, or if it has
-        redirected segments of other runs: then all must be explored anew."""
+        """Drops what a run has added. Returns False if that is not possible, or if the run has
+        redirected segments of other runs: then exploring must start anew."""
         if not self._may_resume or self._n_redirected > mark.n_redirected:
             return False
         for segment in self.segments[mark.n_segments :]:
@@ -211,7 +211,7 @@ class Exploration:
         self.kept.add(label)
 
     def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
-        """The Goto to a segment; through a bridge segment that makes its arguments, if needed."""
+        """The Goto to a segment, if needed through a bridge segment that makes the arguments."""
         nodes: list[Node] = []
         found: Mapped = {}
         for name, given in mapped.items():
@@ -229,7 +229,7 @@ class Exploration:
         return Goto(bridge)
 
     def redirect(self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None) -> bool:
-        """Redirects a segment to a wider one, if that fits; returns whether it does."""
+        """Redirects a segment to a wider segment, if that one fits; returns whether it does."""
         assert narrow.snapshot is not None
         assert wide.snapshot is not None
         mapped = match(wide.snapshot, narrow.snapshot, view)
@@ -240,18 +240,18 @@ class Exploration:
             way.target.snapshot = narrow.snapshot
             slots = slots_of(narrow.snapshot)
             way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
-        narrow.instead, self.reached = way, None  # what follows it may be reached no more
+        narrow.instead, self.reached = way, None  # its successors may become unreachable
         self._n_redirected += 1
         self.points[narrow.snapshot.whole.shape].remove(narrow)
         return True
 
     def forget_unreached(self) -> None:
-        """Takes unreachable segments from those that widening considers."""
+        """Removes unreachable segments from those that widening considers."""
         self.unreached = {*range(len(self.segments))} - reached_from(self.entry).keys()
 
     def remember_reached(self) -> dict[int, Segment]:
-        """The segments that can be reached, which are considered again: the run that has ended may
-        have merged into one that could not be reached."""
+        """The reachable segments, which widening considers again: the run that has just ended may
+        have merged into a segment that was unreachable before."""
         if self.reached is None:
             self.reached = reached_from(self.entry)
         self.unreached -= self.reached.keys()
@@ -259,17 +259,17 @@ class Exploration:
 
     @property
     def apart(self) -> int:
-        """How many paths that differ in plain values stay apart."""
+        """How many paths that differ in plain values may stay apart."""
         return APART if self.work < PATIENCE else 1
 
     def ask(self, names: Iterable[str | None]) -> None:
-        """From now on paths merge only if they agree on whether these variables are set."""
+        """Lets paths merge from now on only if they agree on whether these variables are set."""
         self.asked.update(names)
         if self.asked & self.unsure:
             raise NamesAsked
 
     def is_joined(self, ours: Snapshot, theirs: Snapshot) -> bool:
-        """Whether no variable keeps two states apart; if so, they count as merged."""
+        """Whether no variable keeps two states apart; notes the variables on which they differ."""
         unsure = unsure_names(ours, theirs)
         if unsure & self.asked:
             return False
@@ -277,15 +277,15 @@ class Exploration:
         return True
 
     def forget(self) -> None:
-        """Drops what it has found, which refers to itself: so it is freed at once."""
+        """Drops what was found, so that it is freed at once in spite of its cycles."""
         self.run = []
         for each in self.segments:
             each.nodes, each.published = [], []
             each.snapshot = each.end = each.widened = each.instead = None
 
     def needed(self) -> set[str]:
-        """The labels of widened leaves whose values stopped the run; of all widened leaves, if none
-        of them is to blame.
+        """The labels of the widened leaves whose values stopped the run, or of all widened leaves
+        if none of them is to blame.
         """
         blamed = {label for name, label in self._forgotten().items() if name in self.blamed}
         return (blamed - self.kept) or self.labels()
@@ -302,11 +302,11 @@ class Exploration:
 
     @property
     def takes_first(self) -> bool:
-        """Whether a join takes the first children: the interpreter might take others."""
+        """Whether a join takes the first children; the interpreter might take other children."""
         return any(node.op == "join_first" for each in self.segments for node in each.nodes)
 
     def spent(self) -> str:
-        """The limit of the budget that is reached; empty if none is."""
+        """The limit of the budget that was reached; empty if none was."""
         budget = self.budget
         if self.work > OPENED_AFTER and self._may_open():
             return f"more than {OPENED_AFTER} steps around a fork into many streams"

@@ -1,10 +1,10 @@
 """Finite-decision replay: runs a program once for every path through it, and merges the paths.
 
-A run answers the program's tests from a list of answers. After the list ends, it takes the first
-arm of each new test and leaves the other for a later run. When a run reaches a statement that
+A run answers the program's tests from a list of answers. After the list ends, the run takes the
+first arm of each new test and leaves the other for a later run. When a run reaches a statement that
 another run has reached in an equal state, it ends: the paths merge. So the arms of an `if` join
-after it, the turns of a loop become a loop, and twenty tests in a row cost twenty-one runs. A
-repeated run must build the same nodes, which is checked.
+after it, the turns of a loop become a loop, and twenty tests in a row cost twenty-one runs. Each
+run checks that the part that it repeats builds the same nodes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ SPENT_EVERY = 16  # tests of one run between two checks of the budget
 
 
 def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str:
-    """Runs the program until every arm is explored; else returns the limit that was reached.
+    """Runs the program until every arm is explored; returns the limit that was reached, if any.
 
-    once: makes a run, or takes it back to the mark before it, to be made again; whether it stands.
+    once: makes a run and returns whether it stands; if not, the run was taken back to the mark
+    before it and must be made again.
     """
     taken = Unexplored((), (), exploration.entry, 0)
     while True:
@@ -60,11 +61,11 @@ def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str
 
 
 def _next(exploration: Exploration, path: Path) -> Unexplored | None:
-    """The next reachable arm to explore after a run: a wider segment may have made others
-    unreachable. If the nearest to the entry comes first, what is around an inner loop is widened
-    before the loop is explored, and not once more for each wider state.
+    """The next arm to explore after a run; a wider segment may have made other arms unreachable. If
+    the arm nearest to the entry comes first, the states around an inner loop are widened before the
+    loop is explored, so that it is not explored again for each wider state.
     """
-    if exploration.reached is not None:  # a run only adds what follows its own segments
+    if exploration.reached is not None:  # a run adds only successors of its own segments
         reached_from(*path.built, known=exploration.reached)
     left, known = exploration.left, exploration.remember_reached()
     reached = [n for n, each in enumerate(left) if each.arm.number in known]
@@ -76,7 +77,7 @@ def _next(exploration: Exploration, path: Path) -> Unexplored | None:
 
 
 class Path:
-    """One run: the segments that it repeats, and the one that it builds."""
+    """One run: the segments that it repeats, and the segment that it builds."""
 
     def __init__(
         self,
@@ -97,12 +98,12 @@ class Path:
         self._n_before = len(segments)
         self.segments = [*segments, arm]
         self.is_publishing = False
-        self._may_be_cut = True  # where the budget is spent
+        self._may_be_cut = True  # whether the run may end when the budget is spent
 
     @classmethod
     def beside(cls, path: Path, first: Unexplored, item: Unexplored) -> Path:
-        """A path to an arm, taken where another path is: just behind its last test, whose other arm
-        is `first`. It repeats what follows that test.
+        """A path to an arm, begun where another path is: just after the last test of that path,
+        whose other arm is `first`. The new path repeats what follows the test.
         """
         found = cls(path.exploration, item.segments, item.answers, item.arm)
         found._n_nodes, found.n_answered = first.n_nodes, len(first.answers)
@@ -121,7 +122,7 @@ class Path:
 
     @property
     def built(self) -> list[Segment]:
-        """The segments that the run has built, or begun to."""
+        """The segments that the run has built or begun to build."""
         return self.segments[self._n_before :]
 
     @property
@@ -135,7 +136,7 @@ class Path:
     # -- nodes ----------------------------------------------------------------------------
 
     def repeat(self) -> Node:
-        """The next of the nodes that this run repeats."""
+        """The next node that this run repeats."""
         if self._n_nodes >= len(self._repeated):
             raise TraceError(
                 "the program does something else when it is traced again",
@@ -168,7 +169,7 @@ class Path:
         is_asked = self._may_be_cut and len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1
         if is_asked and explored.spent():
             explored.left.append(Unexplored(before, (*self._answers, True), then, n_nodes))
-            return None  # else a loop that does not merge would run for ever
+            return None  # otherwise a loop that does not merge would run forever
         self._answers = (*self._answers, True)
         self.n_answered += 1
         self.segments.append(then)
@@ -210,7 +211,7 @@ class Path:
         return found
 
     def _wide(self, snapshot: Snapshot) -> Iterator[tuple[Segment, View]]:
-        """Such segments that are widened already, with the view."""
+        """The widened segments that differ from a state only in leaves, with the view."""
         for view in views(snapshot):
             for segment in self._alike(snapshot, view):
                 if segment.widened is not None and segment.widened.leaves:
@@ -225,7 +226,7 @@ class Path:
                 continue
             if match(segment.snapshot, snapshot) is not None:
                 if self.exploration.is_joined(segment.snapshot, snapshot):
-                    return None  # they merge as they are; else each turn of a loop would be widened
+                    return None  # the paths merge unwidened; else each turn would be widened
                 continue
             widening = widen(segment.snapshot, snapshot)
             if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):
@@ -233,7 +234,7 @@ class Path:
         return self._leaves_widening(snapshot)
 
     def _leaves_widening(self, snapshot: Snapshot) -> tuple[Segment, Widening, View] | None:
-        """The latest segment that differs only in leaves, if there are too many of them."""
+        """The latest segment that differs only in leaves, if there are too many such segments."""
         for segment, view in self._wide(snapshot):
             assert segment.snapshot is not None
             if match(segment.snapshot, snapshot, view) is not None:
@@ -255,9 +256,9 @@ class Path:
         widened: Widened,
         loc: Loc | None,
     ) -> None:
-        """Begins a wider segment, to which narrow ones are redirected from now on.
+        """Begins a wider segment, to which narrow segments are redirected.
 
-        A narrow segment that does not fit the wider one after all stays.
+        A narrow segment that does not fit the wider segment after all stays.
         """
         explored = self.exploration
         following = explored.segment(snapshot)
@@ -273,7 +274,7 @@ class Path:
         explored.point(following)
 
     def retire(self, dead: tuple[int, ...]) -> None:
-        """Records the streams that the nodes just added publish."""
+        """Records the streams that the last added nodes publish."""
         self.current.retired += dead
 
     def stop(self) -> None:

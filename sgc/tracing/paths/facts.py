@@ -1,6 +1,6 @@
 """Facts: what a run knows of its values from the tests that it has passed.
 
-They are forgotten when the program appends or calls a tool, and the same test is then a decision
+Facts are forgotten when the program appends or calls a tool; the same test is then a decision
 again. So facts seldom keep paths apart, but the arms of one `if` … `elif` … chain still exclude
 each other.
 """
@@ -17,7 +17,7 @@ Fact = tuple[str, tuple[tuple[object, ...], ...]]
 
 
 def fact_of(fn: str, args: Iterable[Operand]) -> Fact | None:
-    """The fact that a test is about; None if it has operands that are not single values."""
+    """The fact that a test is about; None if the test has operands that are not single values."""
     found: list[tuple[object, ...]] = []
     for arg in args:
         if isinstance(arg, Ref):
@@ -32,8 +32,8 @@ def fact_of(fn: str, args: Iterable[Operand]) -> Fact | None:
 
 
 def fact_of_read(op: str, fields: Mapping[str, Operand], told: Mapping[Any, Any]) -> Fact | None:
-    """The fact that a test of an item of a list is about: it is the same each time that the item is
-    read. told: the op and fields that made such items, and what is computed of them."""
+    """The fact that a test of a list's item is about, the same each time that the item is read.
+    told: the op and fields that made such items and values computed from them."""
     names = [str((fields.get("fn") or fields["code"]).value)]  # type: ignore[union-attr]
     args: Any = fields["args"]
     while args and isinstance(args[0], Ref) and args[0] in told:

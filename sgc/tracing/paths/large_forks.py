@@ -10,12 +10,12 @@ LARGE = 8  # streams
 class _Are(Enum):
     NONE = "none"  # none was met
     EXPLORED = "explored"  # each child is explored
-    OPEN = "open"  # a loop begins the children, as where their number is not known
-    KEPT = "kept"  # each child is explored: the program cannot be traced otherwise
+    OPEN = "open"  # a loop begins the children, as if their number were not known
+    KEPT = "kept"  # each child is explored, since the program cannot be traced with OPEN
 
 
 class LargeForks:
-    """What becomes of the large forks of a program."""
+    """How the large forks of a program are traced."""
 
     def __init__(self) -> None:
         self._are = _Are.NONE
@@ -28,15 +28,15 @@ class LargeForks:
 
     @property
     def may_open(self) -> bool:
-        """Whether some were met, whose children are explored one by one."""
+        """Whether there are large forks whose children are explored one by one."""
         return self._are is _Are.EXPLORED
 
     def open(self) -> bool:
-        """Opens them from now on; returns whether that changes something."""
+        """Opens large forks from now on; returns whether this changes anything."""
         return self._turn(_Are.EXPLORED, _Are.OPEN)
 
     def keep(self) -> bool:
-        """Leaves them as they are, for good; returns whether they were open."""
+        """Explores each child from now on, for good; returns whether the forks were open."""
         return self._turn(_Are.OPEN, _Are.KEPT)
 
     def _turn(self, before: _Are, after: _Are) -> bool:

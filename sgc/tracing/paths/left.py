@@ -1,7 +1,8 @@
 """Generators that are left before their end.
 
-What such a generator has left to do, in a `finally` or a `with` block, Python does once nothing
-refers to it. The trace refers to more than the program does, so that would be at another time.
+Python runs the rest of such a generator, a `finally` or the end of a `with` block, once nothing
+refers to the generator. A trace holds more references than the program, so it would run at another
+time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 class Left:
-    """Watches the generators of a run that wait inside a block that has an end of its own."""
+    """Watches the generators of a run that wait inside a `try` or `with` block."""
 
     def __init__(self) -> None:
         self._waiting: dict[FrameType, None] = {}

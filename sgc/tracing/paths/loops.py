@@ -1,8 +1,8 @@
 """Watches the user's lines while a program is traced, and counts the turns of its loops.
 
 A loop's iterator cannot be inspected. Instead, two iterators count as equal if they were made at
-the same point of the program and have yielded as many items. The language's own loops report their
-state themselves.
+the same point of the program and have yielded the same number of items. The language's own loops
+report their state themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgc.tracing.paths.walked import Walked, generator_of, is_choosing, state_of
 
 MAX_FOREIGN = 20_000
 CLOSES_SILENTLY = sys.version_info >= (3, 13)
-# Libraries' code, by id: every call in a trace is checked.
+# The code of libraries, by id; a cache, since every call in a trace is checked.
 _foreign: dict[int, CodeType] = {}
 
 
@@ -38,14 +38,14 @@ class Fault(BaseException):
 
 @dataclass(slots=True)
 class _Loop:
-    entry: object  # the point of the program where it began
-    n_states: int  # the number of streams then
+    entry: object  # the point of the program where the loop began
+    n_states: int  # the number of streams at that point
     n_turns: int = 0
 
 
 class Loops:
     """The loops that a run is in. at_statement: called at the beginning of a statement if
-    `is_asked` is true of the line's number among those run; before_line: called before each line.
+    `is_asked` is true of the number of lines run so far; before_line: called before each line.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Loops:
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
         self._walked: dict[FrameType, dict[int, tuple[tuple[Walked, ...], Iterator[Any]]]] = {}
-        self._begun: dict[FrameType, dict[int, int]] = {}  # n_states, until a loop is seen
+        self._begun: dict[FrameType, dict[int, int]] = {}  # n_states of loops not yet seen
         self._hidden: dict[FrameType, set[int]] = {}  # loops whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
@@ -78,21 +78,21 @@ class Loops:
 
     def start(self) -> None:
         self._before, self._had_gc = sys.gettrace(), gc.isenabled()
-        gc.disable()  # else others' finalizers and callbacks run between the program's lines
+        gc.disable()  # otherwise finalizers and callbacks of others run between the lines
         sys.settrace(self._on_call)
 
     def forget_ended(self) -> None:
-        """Drops the variables of the latest frame if it has ended: they count as holders."""
+        """Drops the variables of the latest frame if the frame has ended: they count as holders."""
         if self.frame is not None and not is_generator(self.frame):
-            with contextlib.suppress(RuntimeError):  # it is running
+            with contextlib.suppress(RuntimeError):  # the frame still runs
                 self.frame.clear()
-                self.frame = None  # which has what `f_locals` had told
+                self.frame = None  # with the copy that `f_locals` made
 
     def stop(self) -> None:
         sys.settrace(self._before)
         if self._had_gc:
             gc.enable()
-        # Frames hold the run's values, which hold its session, which holds this.
+        # Breaks a cycle: frames hold the run's values, these the session, and that this object.
         self._root = self.frame = self._closing = None
         for found in (self._loops, self._own, self._walked, self._begun, self._hidden):
             found.clear()  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ class Loops:
         return self._on_line
 
     def _is_imported(self, frame: FrameType | None) -> bool:
-        """Whether an import runs the frame, which happens only in the first run of a program."""
+        """Whether an import runs the frame; this happens only in the first run of a program."""
         while frame is not None and frame is not self._root and frame.f_trace is None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return True
@@ -166,10 +166,10 @@ class Loops:
     def _leave(self, frame: FrameType) -> None:
         """Called when a function returns or yields."""
         info, offset = info_of(frame.f_code), frame.f_lasti
-        is_closed = frame is self._closing  # where it has yielded: it handles no GeneratorExit
+        is_closed = frame is self._closing  # at its `yield`: it does not handle GeneratorExit
         if is_generator(frame) and info.is_yield(offset) and not is_closed:
             for loop in self._notice(frame, info.after(offset).stack, info).values():
-                loop.n_turns += 1  # a loop on one line may go on without an event of its line
+                loop.n_turns += 1  # a loop on one line may go on without an event for its line
             return
         self._forget(frame)
 
@@ -178,8 +178,8 @@ class Loops:
             found.pop(frame, None)  # type: ignore[attr-defined]
 
     def _forget_closed(self) -> None:
-        """Forgets generators that have been closed, which Python 3.13 does not tell; it clears no
-        frame of others."""
+        """Forgets generators that have been closed, of which Python 3.13 sends no event; it clears
+        only the frames of closed generators."""
         for frame in [each for each in self._walked if is_generator(each)]:
             with contextlib.suppress(RuntimeError):
                 frame.clear()
@@ -223,7 +223,7 @@ class Loops:
             loops[head].n_turns += 1
 
     def _notice(self, frame: FrameType, stack: Stack | None, info: CodeInfo) -> dict[int, _Loop]:
-        """The loops that the frame is in; forgets those that it has left."""
+        """The loops that the frame is in; forgets the loops that it has left."""
         inside = {
             info.loops.get(offset, -1) for slot, offset in stack or () if slot is Slot.ITERATOR
         }
@@ -233,7 +233,7 @@ class Loops:
                 del found[head]  # type: ignore[attr-defined]
         self._hidden.get(frame, set()).intersection_update(inside)
         for head in inside - loops.keys():
-            # A loop on one line is seen only when its first turn ends.
+            # A loop on one line is seen only when its first turn has ended.
             begun = self._begun.get(frame, {}).pop(head, self._n_states())
             loops[head] = _Loop((self._entry(), self.n_events), begun)
         return loops
@@ -242,8 +242,8 @@ class Loops:
 
     @property
     def n_states(self) -> int:
-        """The number of streams when the innermost loop began that may hold any of them; one that
-        tells what it goes over holds no others."""
+        """The number of streams when the innermost loop began whose iterator may hold streams. An
+        iterator whose state is known holds no hidden streams."""
         return max(
             (
                 loop.n_states
@@ -261,13 +261,13 @@ class Loops:
         return state_of(iterator) is not None
 
     def note(self, iterator: Any) -> None:
-        """Called by one of the language's loops when it begins, with what holds its state."""
+        """Called when one of the language's loops begins. iterator: holds the loop's state."""
         for frame, head in _beginning(sys._getframe(1)):
             self._own.setdefault(frame, {})[head] = iterator
             self._begun.setdefault(frame, {})[head] = self._n_states()
 
     def note_walked(self, found: tuple[Walked, ...], iterator: Iterator[Any]) -> None:
-        """Called by another loop when it begins, with what it iterates."""
+        """Called by any other loop when it begins. found: the containers that it iterates."""
         for frame, head in _beginning(sys._getframe(1)):
             self._walked.setdefault(frame, {})[head] = found, iterator
             self._begun.setdefault(frame, {})[head] = self._n_states()
@@ -280,7 +280,7 @@ class Loops:
         return any(info_of(frame.f_code).is_caught(frame.f_lasti) for frame in frames)
 
     def describe(self, frame: FrameType, head: int) -> object:
-        """A loop's state: its iterator's, or where it began and its number of turns."""
+        """A loop's state: the iterator's state, or the point where the loop began and its turns."""
         if head in self._hidden.get(frame, ()):
             raise Opaque
         own = self._own.get(frame, {}).get(head)
@@ -297,7 +297,7 @@ class Loops:
 
 
 def _beginning(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
-    """The user's frame, and the loop in it that begins."""
+    """The user's frame, and the loop that begins in it."""
     while frame is not None and not is_users(frame):
         frame = frame.f_back
     head = None if frame is None else info_of(frame.f_code).loops.get(frame.f_lasti)

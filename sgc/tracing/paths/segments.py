@@ -1,4 +1,4 @@
-"""Segments: the parts of an exploration, each a row of nodes and what follows it."""
+"""Segments: the parts of an exploration, each a row of nodes and what follows the row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Widened:
 
 @dataclass(slots=True)
 class Segment:
-    """Nodes in a row. end: what follows; published: nodes that publish unreachable streams."""
+    """Nodes in a row. end: what follows them; published: nodes that publish unreachable streams."""
 
     number: int
     nodes: list[Node] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Segment:
     retired: tuple[int, ...] = ()
     snapshot: Snapshot | None = None
     end: Goto | Branch | Stop | None = None
-    widened: Widened | None = None  # what was widened at its beginning
+    widened: Widened | None = None  # what was widened at the segment's beginning
     instead: Goto | None = None  # the wider segment that has replaced this one
 
     def is_near(self, snapshot: Snapshot, view: View) -> bool:
@@ -73,14 +73,14 @@ class Goto:
     loc: Loc | None = None
 
     def leads_to(self) -> Segment:
-        """The segment that it leads to after all replacements."""
+        """The segment that the Goto leads to after all replacements."""
         target = self.target
         while target.instead is not None:
             target = target.instead.target
         return target
 
     def resolved(self) -> Goto:
-        """The Goto to that segment, with the arguments for it."""
+        """The Goto to that segment, with the arguments for that segment."""
         way = self
         while way.target.instead is not None:
             following, before = way.target.instead, way.mapped or {}
@@ -108,8 +108,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Unexplored:
-    """An arm that no run has taken yet: the segments and answers that lead to it, and how many
-    nodes those have."""
+    """An arm that no run has taken yet: the segments and answers that lead to it, and the number of
+    nodes in these segments."""
 
     segments: tuple[Segment, ...]
     answers: tuple[bool, ...]
@@ -140,8 +140,8 @@ def targets(segment: Segment) -> tuple[Segment, ...]:
 
 
 def reached_from(*begin: Segment, known: dict[int, Segment] | None = None) -> dict[int, Segment]:
-    """The segments that are reachable from some, by number. known: adds them to these, whose own
-    are among them already."""
+    """The segments reachable from the given segments, by number. known: a dict to which they are
+    added; it must already have all segments reachable from its own."""
     reached = {} if known is None else known
     queue = list(begin)
     reached.update((each.number, each) for each in begin)
@@ -157,7 +157,7 @@ MAX_REASON = 300
 
 
 def leave(segment: Segment, reason: str, loc: Loc | None) -> None:
-    """Ends a segment with a node at which the interpreter goes on."""
+    """Ends a segment with a node at which the interpreter continues."""
     node = make_node("deopt", (), loc, reason=Lit(reason[:MAX_REASON]))
     (segment.published or segment.nodes).append(node)
     segment.end = Stop()

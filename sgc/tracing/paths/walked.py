@@ -1,7 +1,7 @@
-"""Finds the lists and the like that a loop's iterator goes over, which the program may change.
+"""Finds the containers that a loop's iterator goes over, and that the program may change.
 
-The iterator cannot be inspected, and may alone hold what it goes over. Two runs that have changed
-that differently must not merge.
+The iterator cannot be inspected, and may hold the only reference to a container. Two runs that have
+changed the container differently must not merge.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _is_pythons_own(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A container that a loop iterates. items: its items when the loop began; None if some of them
+    """A container that a loop iterates. items: the items when the loop began; None if some items
     can be changed themselves."""
 
     container: Any
@@ -48,7 +48,7 @@ class Walked:
 
     @property
     def changed(self) -> Any:
-        """The part for a snapshot: the container if it may have changed, else None."""
+        """What a snapshot reads: the container if it may have changed, else None."""
         items = self.items
         if items is not None and len(items) == len(self.container):
             now = _items(self.container)
@@ -68,15 +68,15 @@ def walked(value: Any) -> tuple[Walked, ...]:
     return tuple(found)
 
 
-# Iterators of Python's own that tell what they go over, and how far they are.
+# Python's own iterators whose container and position can be read.
 _TELLING = frozenset({type(iter([])), type(iter(())), type(iter("")), type(reversed([])), reversed,
                       enumerate, zip})  # fmt: skip
 MAX_TOLD = 64  # items: a snapshot has them all
 
 
 def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
-    """What follows from an iterator: its type, what it goes over, and how far it is; None if that
-    is not known. A generator stands for itself."""
+    """The state of an iterator: its type, what it iterates, and its position; None if it is not
+    known. A generator is its own state."""
     if type(iterator) is GeneratorType:
         return ("generator", iterator)
     if type(iterator) not in _TELLING or not depth:
@@ -94,15 +94,15 @@ def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
     return (type(iterator).__name__, *parts, *index)
 
 
-# Iterators that look at items to decide which of them they give: after as many turns they may be at
-# different ones.
+# Iterators that look at the items to decide which of them to yield: after the same number of turns,
+# two of them may be at different items.
 _CHOOSING = frozenset({filter, itertools.filterfalse, itertools.dropwhile, itertools.compress,
                        itertools.groupby, type(next(itertools.groupby([0]))[1])})  # fmt: skip
 
 
 def is_choosing(iterator: Any, depth: int = MAX_DEPTH) -> bool:
-    """Whether the number of turns does not tell how far an iterator of Python's own is, or one that
-    it reads itself. Where it runs code of the user's, that is seen otherwise."""
+    """Whether the number of turns does not determine the position of an iterator of Python's own,
+    or of one that it reads. Iterators that run the user's code are recognized elsewhere."""
     if type(iterator) in _CHOOSING:
         return True
     if not (depth and hasattr(type(iterator), "__next__") and _is_pythons_own(iterator)):
@@ -113,7 +113,7 @@ def is_choosing(iterator: Any, depth: int = MAX_DEPTH) -> bool:
 
 
 def generator_of(iterator: Any) -> GeneratorType[Any, Any, Any] | None:
-    """The generator whose items an iterator gives, if it holds nothing else meanwhile."""
+    """The generator whose items an iterator yields, if the iterator holds no items itself."""
     if isinstance(iterator, NumberedItems):
         return iterator.generator
     return iterator if type(iterator) is GeneratorType else None

@@ -73,7 +73,7 @@ def now_at(root: FrameType | None) -> Places:
     return reversed(found)
 
 
-# Of which code has what is read by a name.
+# Objects from which a piece reads values by name, as inputs of its code.
 _STREAMS = (Stream, EndedChild)
 _STREAMS_AND_MATCHES = (*_STREAMS, OfTexts)
 
@@ -81,7 +81,7 @@ _STREAMS_AND_MATCHES = (*_STREAMS, OfTexts)
 @unhooked
 def chosen(session: Recorder, places: Places) -> Piece | None:
     """The largest piece around a place, in the outermost function that has one. If there is none,
-    groups of matches are read before it."""
+    the search is repeated with groups of matches as inputs."""
     users = [(frame, offset) for frame, offset in places if is_users(frame)]
     for is_read in (_STREAMS, _STREAMS_AND_MATCHES):
         for frame, offset in users:
@@ -93,8 +93,8 @@ def chosen(session: Recorder, places: Places) -> Piece | None:
 
 @unhooked
 def chosen_in_python(session: Recorder, places: Places, made: MakesFunction) -> InPython | None:
-    """The largest piece around a place that can run in Python, in the innermost function of the
-    program's own: what this calls is a library's."""
+    """The largest piece around a place that can run in Python, in the innermost of the program's
+    own functions: the functions that it calls are a library's."""
     for frame, offset in reversed([*places]):
         if is_users_own(frame.f_code, frame.f_globals):
             found = _in_frame(session, frame, offset, _may_be_in_python)
@@ -112,8 +112,8 @@ def _may_be_in_python(session: Recorder, piece: Piece, frame: FrameType, given: 
 
 @unhooked
 def growing(session: Recorder, frame: FrameType) -> Piece | None:
-    """The current statement as a piece, if it changes a dict, set or the like. A known one differs
-    in each turn, so that a loop around it never merges.
+    """The current statement as a piece, if it changes a known dict, set or deque. Such a container
+    differs in each turn, so a loop around the statement never merges.
     """
     tree = tree_of(frame.f_code.co_filename)
     function = None if tree is None else function_of(frame.f_code, tree)
@@ -133,7 +133,7 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
 
 
 def _appends(node: ast.stmt, frame: FrameType) -> bool:
-    """Whether a statement appends to a stream, as most of a program's do: it is no piece."""
+    """Whether a statement appends to a stream, as most statements do; it is never a piece."""
     target = node.target if isinstance(node, ast.AugAssign) else None
     return isinstance(target, ast.Name) and isinstance(frame.f_locals.get(target.id), _STREAMS)
 
@@ -149,7 +149,7 @@ def _as_code(session: Recorder, piece: Piece, frame: FrameType, given: list[Any]
     inputs = dict(zip(piece.inputs, given, strict=True))
     live = live_after(frame.f_code, piece.place) if piece.changes else ()
     away = given_away(piece, inputs, frame, live)
-    inputs.clear()  # who holds one is counted
+    inputs.clear()  # references to the inputs are counted
     try:
         made_again(session.sites, session.originals, piece, given, frame.f_globals, away)
     except LostOrder:
@@ -182,7 +182,7 @@ def _in_frame(
     for node in _around(innermost, function, tree, is_loop=values is not frame.f_locals):
         is_joined = is_joined or _joins(node)
         if is_read is not _STREAMS and isinstance(node, ast.stmt):
-            break  # a whole statement would hide what can be traced of it
+            break  # as a whole statement, it would hide parts that can be traced
         if not is_joined or isinstance(node, ast.stmt):
             larger = _possible(session, frame, values, node, function, tree, place, fits, is_read)
             found = found if larger is None or larger.key in session.sites.refused else larger
@@ -227,7 +227,7 @@ def _possible(
 
 
 def _changers(session: Recorder, node: ast.AST, frame: FrameType) -> dict[str, Changer]:
-    """The functions of the frame's module that a part of it calls, or that these call, and that may
+    """The functions of the frame's module that a node calls, directly or indirectly, and that may
     change their arguments."""
     code, names = frame.f_code, session.originals(frame.f_globals)
     found: dict[str, Changer] = session.sites.changers.called(node, code, names, session.originals)
@@ -235,14 +235,14 @@ def _changers(session: Recorder, node: ast.AST, frame: FrameType) -> dict[str, C
 
 
 def _is_no_piece(node: ast.AST) -> bool:
-    """Whether a node has no value, or a lazy one, which is not data."""
+    """Whether a node has no value, or a lazy value, which is not data."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id in LAZY
     return isinstance(node, _NO_PIECE)
 
 
 def _is_of_keywords(parent: ast.AST | None) -> bool:
-    """Whether this gives keyword arguments, `**d`, whose names Python needs."""
+    """Whether a node is passed as keyword arguments, `**d`, whose names Python needs."""
     return isinstance(parent, ast.keyword) and parent.arg is None
 
 
@@ -255,7 +255,7 @@ def _joins(node: ast.AST) -> bool:
 def _variables(
     frame: FrameType, node: ast.AST | None, function: Function, tree: Tree
 ) -> Mapping[str, Any]:
-    """A frame's variables; inside a comprehension that runs as a loop, those of the loop too."""
+    """A frame's variables; inside a comprehension that runs as a loop, also the loop's."""
     above = () if node is None else _within(node, function, tree)
     place = next((position(each) for each in above if isinstance(each, _SCOPES)), None)
     renamed = {} if place is None else renamed_in(frame.f_code, place)
@@ -286,8 +286,8 @@ def _around(
 
 
 def _scopes_around(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
-    """The comprehensions and lambdas that a node is in; what the first `for` of one goes over is
-    outside of it."""
+    """The comprehensions and lambdas that contain a node; the iterable of a comprehension's first
+    `for` is outside of the comprehension."""
     first: ast.AST | None = None  # a comprehension's first `for`, if the node is in its iterable
     below = node
     for each in _within(node, function, tree):
@@ -332,12 +332,12 @@ def _value(piece: Piece, name: str, values: Mapping[str, Any], frame: FrameType)
     if name in piece.hoisted or node is not None:
         return ""  # any text stands for it: reading a stream here would have effects
     if name not in values and _is_validation_error(name, frame):
-        return ""  # what an `except` names is no longer there: it is looked at where the piece runs
+        return ""  # the name of an `except` is not set any more; checked where the piece runs
     return values[name]
 
 
 def _is_validation_error(name: str, frame: FrameType) -> bool:
-    """Whether a name may stand for pydantic's error, which is the only one that code takes."""
+    """Whether a name may stand for pydantic's error, the only error that code takes."""
     tree = tree_of(frame.f_code.co_filename)
     handlers = () if tree is None else tree.parents
     return any(
@@ -357,8 +357,8 @@ def may_add_keys(session: Recorder, value: Any) -> bool:
 
 
 def data_of(value: Any) -> frozenset[str]:
-    """The data attributes of a user's object, which Python gets and sets without calling its
-    class."""
+    """The data attributes of a user's object, which Python gets and sets without calling methods of
+    the object's class."""
     kind = type(value)
     if isinstance(value, Stream) or is_abstract(value) or not is_programs(kind):
         return frozenset()

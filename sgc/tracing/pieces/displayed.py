@@ -1,4 +1,4 @@
-"""Code of values that no op makes, and of objects made of data."""
+"""Code for values that no op makes, and for objects made from data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def displayed(originals: Originals, value: Any, is_live: bool = False) -> Made:
 
 @unhooked
 def restoring(originals: Originals, expression: str, classes: Iterable[type]) -> Made:
-    """Code that makes objects of `data` by an expression. Raises NotData, CodeError."""
+    """Code that makes objects from `data` by an expression. Raises NotData, CodeError."""
     module = ModuleText(originals)
     for kind in classes:
         module.bind(kind.__name__, kind)

@@ -1,5 +1,5 @@
-"""The comprehensions that an expression or statement evaluates before anything that may fail or do
-something: they can be evaluated before the rest of it, which may be code then."""
+"""The comprehensions that an expression or statement evaluates before anything that may fail or
+have effects: they can be evaluated first, so that the rest may become code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPES = (
 
 
 def comprehensions_first(node: ast.AST) -> list[ast.expr]:
-    """These comprehensions: those of lists, and generator expressions that are used up at once."""
+    """The list comprehensions among these, and generator expressions that are used up at once."""
     if isinstance(node, ast.Assign):
         is_plain = all(isinstance(each, ast.Name) for each in _targets(node))
         node = node.value if is_plain else node
@@ -40,8 +40,8 @@ class _First:
         self.made: list[ast.expr] = []
 
     def goes_on(self, node: ast.expr) -> bool:
-        """Notes what an expression evaluates first; returns whether what comes after it comes first
-        too, since it neither fails nor does anything."""
+        """Notes what an expression evaluates first; returns whether the next expression counts as
+        first too, since this one can neither fail nor have effects."""
         if isinstance(node, (ast.Name, ast.Constant)):
             return True
         if isinstance(node, ast.Attribute):

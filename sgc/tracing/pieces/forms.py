@@ -32,11 +32,11 @@ Form = tuple[Any, ...]
 
 
 class NoForm(Exception):
-    """A value has no form: it may differ in each run of a trace."""
+    """The value has no form: it may differ in each run of a trace."""
 
 
 def plain_key(key: Any) -> Any:
-    """A key of a dict or item of a set; a text that its look-up has decided as that text."""
+    """A key of a dict or an item of a set; for an abstract text, the text that a look-up chose."""
     if type(key) is tuple:
         return tuple(map(plain_key, key))
     found = key.as_key if isinstance(key, AbstractText) else None
@@ -61,14 +61,14 @@ def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
     if kind is dict and not all(type(key) is str and not has_marker(key) for key in value):
         return False
     items = value.values() if kind is dict else value
-    # A list is one in the graph, where no live object is.
+    # A list can be an operand if it holds no live object.
     return all(type(item) is not AbstractLive and is_operand(item, depth - 1) for item in items)
 
 
 def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
     """The form of a value: the parts written in the code, with places for arguments.
 
-    args: the arguments are added here, in the order of their places. Raises NoForm.
+    args: gets the arguments, in the order of their places. Raises NoForm.
     """
     if isinstance(value, _STATIC) and not is_abstract(value):
         return (value,)

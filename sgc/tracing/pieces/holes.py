@@ -1,5 +1,5 @@
 """Inputs of a piece that are not Python variables: variables of streams, attributes of objects, and
-hoisted expressions, which a statement puts into something.
+hoisted expressions of a statement.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sgc.tracing.pieces.text.function_checks import Changer
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
-    variables that are streams or matches; attributes: variables that are users' objects, each with
-    one of its data attributes; defaulting: variables that may be `defaultdict`s; changers: the
+    variables that are streams or matches; attributes: pairs of a variable that is a user's object
+    and one of its data attributes; defaulting: variables that may be `defaultdict`s; changers: the
     program's functions that may change their arguments, by their names; objects: variables that are
-    a library's objects; own: the names that the function has, with its globals, of those of Python.
+    a library's objects; own: names of Python's functions that the function or its module rebinds.
     """
 
     free: frozenset[str]
@@ -35,13 +35,13 @@ class Outer:
     changers: frozenset[tuple[str, Changer]] = frozenset()
     objects: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
-    is_live: bool = False  # whether what a piece changes is live, and so changed in place
-    are_set: bool = False  # whether all that is read of streams is there
+    is_live: bool = False  # whether inputs are live, and so changed in place
+    are_set: bool = False  # whether all variables that are read of streams are set
 
 
 class Holes(ast.NodeTransformer):
-    """Replaces such inputs by names. given: the expression for each name; hoisted: expressions that
-    are evaluated once, before the piece.
+    """Replaces such inputs by names. given: the expression for each name; hoisted: the expressions
+    that are evaluated once, before the piece.
     """
 
     def __init__(self, outer: Outer, hoisted: list[ast.expr]) -> None:
@@ -139,8 +139,8 @@ class Holes(ast.NodeTransformer):
 
 
 def _of_inner_names(node: ast.AST) -> Iterator[ast.expr]:
-    """Attributes and parts of variables of lambdas and comprehensions, which hide the function's
-    own."""
+    """Attributes and parts of variables of lambdas and comprehensions; these variables hide the
+    function's variables of the same names."""
     for scope in ast.walk(node):
         if isinstance(scope, ast.Lambda):
             bound = set(parameters(scope.args))
@@ -156,20 +156,20 @@ def _of_inner_names(node: ast.AST) -> Iterator[ast.expr]:
 
 
 class Hoisting(Enum):
-    """Which expressions of a statement are evaluated before the piece that it is."""
+    """Which expressions of a statement are evaluated before the piece that the statement is."""
 
     NOTHING = auto()
     VALUES = auto()
-    KEYS = auto()  # too
-    COMPREHENSIONS = auto()  # those that come first, which may read streams or ask
-    KNOWN = auto()  # what is computed of a library's objects, which are no data
+    KEYS = auto()  # values and keys
+    COMPREHENSIONS = auto()  # those that are evaluated first; they may read streams or ask
+    KNOWN = auto()  # the parts computed from a library's objects, which are not data
 
 
 def hoisted_of(
     node: ast.AST, hoisting: Hoisting, outer: Outer, defaulting: Collection[str]
 ) -> list[ast.expr]:
-    """The expressions that a statement puts into a list or dict, and the key, or what the
-    comprehension that it sets a variable to goes over: these can be evaluated first.
+    """The expressions of a statement that can be evaluated first: those that it puts into a list or
+    dict, their key, or the iterable of the comprehension that it assigns.
 
     defaulting: variables of which no part is missing, so that `d[k].append(f())` cannot fail
     before it calls `f`.
@@ -202,7 +202,7 @@ def hoisted_of(
 
 
 def _is_lazy(node: ast.expr) -> bool:
-    """Whether an expression gives an iterator, which is no data."""
+    """Whether an expression returns an iterator, which is not data."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id in LAZY
 
@@ -211,8 +211,8 @@ LAZY = frozenset({"zip", "map", "filter", "enumerate", "reversed", "iter", "rang
 
 
 def _with_key(node: ast.AST) -> list[ast.expr]:
-    """The value that is set and the key, where a statement sets an item of a variable or attribute
-    by a key that is called for: `counts[ask(q)] += 1`."""
+    """The assigned value and the key, where a statement sets an item of a variable or attribute by
+    a key that contains a call: `counts[ask(q)] += 1`."""
     targets: list[ast.expr] = [node.target] if isinstance(node, ast.AugAssign) else []
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -232,8 +232,8 @@ _SETTING = (ast.NamedExpr, ast.Slice)
 
 
 def _sees(node: ast.expr, name: str) -> bool:
-    """Whether an expression reads the dict of that name, which has its new key by then, or sets a
-    variable, which may be the key."""
+    """Whether an expression reads the dict of that name, to which the new key has been added by
+    then, or sets a variable, which may be the key."""
     return any(
         isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Name) and each.id == name)
         for each in ast.walk(node)

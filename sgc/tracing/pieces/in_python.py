@@ -1,7 +1,7 @@
-"""Pieces of a program that run in Python: what can be traced neither as nodes nor as code.
+"""Pieces of a program that run in Python, because they become neither nodes nor code.
 
-Such a piece calls libraries alone: a function of the program's own is traced, and what stops in it
-is a smaller piece. It takes and gives data.
+Such a piece calls only libraries: a function of the program's own is traced, and where the trace
+stops in it is a smaller piece. A piece takes and returns data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sgc.tracing.pieces.piece import Piece, is_tested
 from sgc.tracing.values.items import type_of
 
 MAX_PIECES = 20
-# Builtins that see the frame that calls them, show something, or run what is no piece.
+# Builtins that see the calling frame, print something, or run code that is no piece.
 _REFUSED = frozenset({
     "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "exit", "getattr",
     "globals", "id", "input", "locals", "open", "print", "quit", "setattr", "super", "vars",
@@ -39,8 +39,8 @@ MakesFunction = Callable[[Piece, Mapping[str, Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class InPython:
-    """A piece that runs in Python. impl: it, as a run calls it; outer: the names of libraries and
-    builtins that it reads.
+    """A piece that runs in Python. impl: the piece as a function that a run calls; outer: the names
+    of libraries and builtins that the piece reads.
     """
 
     piece: Piece
@@ -52,9 +52,9 @@ class InPython:
 class PiecesInPython:
     """The pieces of a program, and of the programs that it maps, that run in Python, by key.
 
-    is_sure: it must be certain, by the syntax, that what a piece gives is data; else a run may end
-    with an error there. gives: the types of what they give, as the graph has them; refused: keys of
-    pieces that turned out to be none. is_noting: pieces are not taken, but `noted` if there is one.
+    is_sure: whether the syntax must make it certain that a piece returns data; otherwise a run may
+    end with an error there. gives: the types of the results in the graph; refused: keys of pieces
+    that turned out not to be possible. is_noting: whether a piece is not taken, but sets `noted`.
     """
 
     is_sure: bool = False
@@ -75,8 +75,8 @@ class PiecesInPython:
 
 
 def may_be_in_python(piece: Piece, names: Mapping[str, Any], values: Sequence[Any]) -> bool:
-    """Whether a piece takes data and calls libraries alone. names: the globals of its function;
-    values: those of its inputs."""
+    """Whether a piece takes data and calls only libraries. names: the globals of its function;
+    values: the values of its inputs."""
     node = piece.node
     if not isinstance(node, (ast.expr, *_SIMPLE)) or isinstance(node, ast.Constant):
         return False
@@ -91,7 +91,7 @@ def may_be_in_python(piece: Piece, names: Mapping[str, Any], values: Sequence[An
     if any(isinstance(each, (ast.Await, ast.NamedExpr)) for each in parts):
         return False
     if not any(isinstance(each, ast.Call) for each in parts):
-        return False  # nothing of a library's is called: what it gives would be no better known
+        return False  # without a call of a library, the result would be no better known
     return all(_is_librarys(name, names) for name in _outer(piece))
 
 
@@ -108,7 +108,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _is_librarys(name: str, names: Mapping[str, Any]) -> bool:
-    """Whether a name stands for something of a library, or for data."""
+    """Whether a name refers to a library's object, or to data."""
     if name not in names:
         return hasattr(builtins, name) and name not in _REFUSED
     value = names[name]
@@ -138,7 +138,7 @@ def in_python(
     """A piece that runs in Python. names: the globals of its function."""
     tree = tree_of(piece.filename)
     if isinstance(piece.plain, ast.Compare) and tree is not None and is_tested(piece.node, tree):
-        # Only its truth is used, so it may give what is no bool.
+        # Only its truth is used, so its value need not be a bool.
         negated = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), piece.plain))
         piece = replace(piece, plain=ast.fix_missing_locations(negated))
     line, column, *_ = piece.place

@@ -1,5 +1,5 @@
-"""The parts of a statement or expression that are computed of a library's objects alone. These are
-known while tracing and no data: `set(data) - set(signature.parameters)` is code, once
+"""The parts of a statement or expression that are computed only from a library's objects, which are
+known while tracing but are not data: `set(data) - set(signature.parameters)` is code if
 `set(signature.parameters)` is evaluated before it."""
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sgc.tracing.code.trees import surely
 from sgc.tracing.pieces.text.constants import FIXED
 from sgc.tracing.values.abstract import is_abstract
 
-# Functions that do nothing but give what they make of their arguments.
+# Functions that only compute a result from their arguments.
 MAKING = frozenset({"dict", "frozenset", "len", "list", "set", "sorted", "str", "tuple"})
 _VIEWS = frozenset({"items", "keys", "values"})
 _DATA = (list, tuple, dict, set, frozenset, deque, type, ModuleType, Random, *FIXED)
 
 
 def known_objects(node: ast.AST, *names: Mapping[str, Any]) -> frozenset[str]:
-    """The names in an expression or statement that are objects of a library's. names: of the
-    function, and its globals."""
+    """The names in an expression or statement that refer to a library's objects. names: the
+    function's variables and its globals."""
     read = {each.value.id for each in ast.walk(node) if _is_attribute(each)}  # type: ignore[attr-defined]
     read |= {each.args[0].id for each in ast.walk(node) if _is_making(each)}  # type: ignore[attr-defined]
     return frozenset(
@@ -35,8 +35,8 @@ def known_objects(node: ast.AST, *names: Mapping[str, Any]) -> frozenset[str]:
 
 
 def known_parts(node: ast.AST, objects: Collection[str], own: Collection[str]) -> list[ast.expr]:
-    """The largest parts that are computed of such objects alone, of those that are evaluated
-    whenever the node is. own: names that the program has, which mean no function of Python's."""
+    """The largest parts that are computed only from such objects and are evaluated whenever the
+    node is. own: names of Python's functions that the program rebinds."""
     found: list[ast.expr] = []
     left = [*surely(node)] if objects else []
     inside: set[int] = set()
@@ -73,7 +73,7 @@ def _is_making(node: ast.AST) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is an object of Python's own libraries that is no data, and no iterator."""
+    """Whether a value is an object of Python's own libraries, neither data nor an iterator."""
     kind = type(value)
     if kind is MappingProxyType:
         return True

@@ -1,4 +1,4 @@
-"""Values that a program makes, and that a new trace takes for values of the graph."""
+"""Values that a program makes, and that a new trace makes values of the graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sgc.tracing.pieces.names import names_of
 
 
 def draw_late_at(session: Any, places: Places) -> None:
-    """Traces the program anew if the statement at a place has a generator that it may draw from:
-    with its state as a value of the graph, the statement may be code."""
+    """Traces the program anew if the statement at a place may draw from a generator of random
+    numbers: with the generator's state as a value of the graph, the statement may be code."""
     for frame, _ in reversed([*places]):
         tree = tree_of(frame.f_code.co_filename) if is_users(frame) else None
         function = None if tree is None else function_of(frame.f_code, tree)
@@ -27,8 +27,8 @@ def draw_late_at(session: Any, places: Places) -> None:
 
 
 def value_late_at(session: Any, places: Places) -> None:
-    """Traces the program anew if the statement at a place reads a known `defaultdict` by a key: as
-    a value of the graph, it may be read by any key."""
+    """Traces the program anew if the statement at a place reads a known `defaultdict` by a key: the
+    dict, as a value of the graph, can be read by any key."""
     for frame, _ in reversed([*places]):
         tree = tree_of(frame.f_code.co_filename) if is_users(frame) else None
         function = None if tree is None else function_of(frame.f_code, tree)

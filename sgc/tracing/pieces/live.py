@@ -1,4 +1,4 @@
-"""Code of pieces that work on live objects: these are given as they are, and may be changed."""
+"""Code of pieces that take live objects, not copies of them, and may change them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def live_piece(
     are_set: bool = False,
 ) -> Piece | None:
     """The piece that a node can be, if its inputs are live. streams: variables that are streams;
-    are_set: whether all that it reads of these is there."""
+    are_set: whether all variables that the node reads of these streams are set."""
     around = tree.above(node)
     functions = [each for each in around if isinstance(each, ast.FunctionDef | ast.Lambda)]
     if not functions:
@@ -61,7 +61,7 @@ def live_piece(
 
 
 def _free(function: Function, around: Sequence[Function]) -> frozenset[str]:
-    """The variables of the functions around that a function has."""
+    """The variables of enclosing functions that a function may use."""
     outer = frozenset(name for each in around for name in variables_of(each))
     return outer - frozenset(variables_of(function))
 
@@ -77,7 +77,7 @@ def key_of(node: ast.stmt | ast.expr, filename: str) -> str:
 def piece_at(
     key: str, streams: frozenset[str] = frozenset(), are_set: bool = False
 ) -> Piece | None:
-    """The piece of a name; see `live_piece`."""
+    """The piece with this name; see `live_piece`."""
     filename, *place, kind = key.rsplit(":", 5)
     tree = tree_of(filename)
     if tree is None:
@@ -100,7 +100,7 @@ def nodes_of(tree: Tree) -> Mapping[tuple[Position, str], ast.stmt | ast.expr]:
 
 @dataclass(frozen=True, slots=True)
 class LiveCode:
-    """Code and its arguments. lost: the names of its sets that do not have their own order."""
+    """Code and its arguments. lost: the names of sets whose order differs from the program's."""
 
     code: str
     args: tuple[Any, ...]
@@ -114,7 +114,7 @@ def live_code(
     found = names_of([piece.plain])
     refuse_hidden(piece.plain)
     for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
-        raise NotData(f"{name} is a name of such code")
+        raise NotData(f"{name} is a reserved name of code")
     writer = _Writer(session, found.reads | found.writes)
     for name, value in given.items():
         writer.take(name, value)
@@ -122,7 +122,7 @@ def live_code(
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         writer.module.need(name, own)
     for name in sorted(found.writes & given.keys()):
-        if writer.module.has(name):  # set on a path of the code alone, it would have no value else
+        if writer.module.has(name):  # on other paths of the code, it would not be set
             raise NotData(f"{name} is a name of the module, and set")
     writer.module.asking = frozenset().union(*session.sites.asking.values())
     code = writer.whole(piece)
@@ -134,8 +134,9 @@ def live_code(
 
 
 def refuse_order_kept(code: Code, lost: frozenset[str], is_kept: bool) -> None:
-    """Refuses sets whose order code does not have, where something live may become of one: who sees
-    that is not known. lost: the names of some; is_kept: whether what the code makes is kept."""
+    """Refuses sets whose order differs in code, where one may become live, since it is not known
+    what then sees the order. lost: the names of such sets; is_kept: whether the code's results live
+    on after the piece."""
     parts = [part for part in code.body if part not in code.constants]
     for each in code.constants:
         if any(isinstance(node, ast.Set) and _is_folded(node) for node in ast.walk(each)):
@@ -153,22 +154,22 @@ def refuse_order_kept(code: Code, lost: frozenset[str], is_kept: bool) -> None:
         is_one = is_named and node.id in lost and is_kept  # type: ignore[attr-defined]
         is_one = is_one or (isinstance(node, ast.Set) and _is_folded(node))
         if is_one and id(node) not in looked_into:
-            raise NotData("the order of a set may be seen: sorted(xs) has one")
+            raise NotData("the order of a set may be seen; use sorted(xs)")
 
 
 def _is_folded(node: ast.Set) -> bool:
-    """Whether Python's compiler makes a display's set, in an order of its own."""
+    """Whether Python's compiler makes the set of a display, in another order than a run would."""
     return len(node.elts) > 2 and all(isinstance(each, ast.Constant) for each in node.elts)
 
 
 def _refuse_left(code: Code) -> None:
-    """Refuses generators that have something to do when they are left before their end: Python does
-    it when nothing has them any more, which a run does not know."""
+    """Refuses generators with something to do when they are left before their end: Python does it
+    when nothing refers to the generator any more, and a run does not know when that is."""
     for part in code.body:
         for node in ast.walk(part):
             is_block = isinstance(node, (ast.Try, ast.With))
             if is_block and any(isinstance(each, _YIELDS) for each in ast.walk(node)):
-                raise NotData("a generator waits inside a block that has something to do then")
+                raise NotData("a generator waits inside a `try` or `with` block")
 
 
 _YIELDS = (ast.Yield, ast.YieldFrom)
@@ -179,7 +180,7 @@ class _Writer(EntryWriter):
         super().__init__(ModuleText(session.originals, is_live=True), used)
         self._session = session
         self._taken: dict[str, Any] = {}
-        self._inner: list[ast.stmt] = []  # functions that have variables of those around them
+        self._inner: list[ast.stmt] = []  # functions that use variables of enclosing functions
 
     def take(self, name: str, value: Any) -> None:
         refuse_known(self._session, value)
@@ -199,9 +200,9 @@ class _Writer(EntryWriter):
             super().take(name, value)
 
     def _constant(self, name: str, way: str, value: Any) -> bool:
-        """Adds a variable that has a module's list, dict or object, or a part of one. A part that
-        holds nothing changeable, of what holds programs or tools, is no part of another constant:
-        then it returns False."""
+        """Adds a variable that refers to a module's list, dict or object, or to a part of one.
+        Returns False for a part without changeable parts of its own, if the whole holds programs or
+        tools: such a part must be written out by itself."""
         root = way.partition("[")[0].partition(".")[0]
         names = outside(self._session)[0]
         if is_flat(value) and _holds_programs(names[root]):
@@ -214,11 +215,11 @@ class _Writer(EntryWriter):
         return True
 
     def _closure(self, name: str, function: FunctionType, cells: Mapping[str, Any]) -> None:
-        """Adds a function of the program's that has variables of the function around it, as they
-        are now."""
+        """Adds a function of the program with the variables of enclosing functions that it uses, as
+        they are now."""
         node = source_of(function)
         if node is None or any(isinstance(each, ast.Nonlocal) for each in ast.walk(node)):
-            raise NotData(f"{name} sets a variable of the function around it")
+            raise NotData(f"{name} sets a variable of an enclosing function")
         refuse_hidden(node)
         refuse_defaults(node, function)
         for each, cell in cells.items():
@@ -234,7 +235,7 @@ class _Writer(EntryWriter):
         return self._entry(body, ())
 
     def of_body(self, body: list[ast.stmt]) -> str:
-        """The code of these statements, after the functions that have variables."""
+        """The code of these statements, after the functions that use enclosing variables."""
         return self.module.text(ast.fix_missing_locations(self._entry([*self._inner, *body], ())))
 
     def whole(self, piece: Piece) -> str:
@@ -259,14 +260,14 @@ def _holds_programs(value: Any, depth: int = 4) -> bool:
 
 
 def _cells(value: Any) -> dict[str, Any]:
-    """The variables that a function has of those around it."""
+    """The variables of enclosing functions that a function uses."""
     if not isinstance(value, FunctionType) or is_abstract(value):
         return {}
     pairs = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     try:
         return {name: cell.cell_contents for name, cell in pairs if name != "__class__"}
     except ValueError:
-        raise NotData("a variable of the function around it is not set") from None
+        raise NotData("a variable of an enclosing function is not set") from None
 
 
 _FIXED = (type, FunctionType, BuiltinFunctionType, ModuleType)
@@ -280,7 +281,7 @@ def is_of_graph(value: Any) -> bool:
 
 
 def refuse_known(session: Any, value: Any) -> None:
-    """Refuses what is known while tracing and may be changed: code would have a copy of it."""
+    """Refuses a changeable value that is known while tracing: code would have a copy of it."""
     if is_abstract(value) or isinstance(value, _FIXED):
         return
     parts = (*value.args, *value.keywords.values()) if type(value) is partial else value
@@ -299,8 +300,8 @@ def call_code(
     kwargs: dict[str, Any],
     of: Any = None,
 ) -> LiveCode:
-    """The code of a call. function: an expression, of `a` if there is an object in `own`; of: what
-    it is the name of. Raises NotData, CodeError."""
+    """The code of a call. function: the called expression, of `a` for the object in `own`; of: the
+    function that it names. Raises NotData, CodeError."""
     writer = _Writer(session, {"a"})
     for each in own:
         writer.take("a", each)
@@ -326,8 +327,8 @@ def call_code(
 
 
 def cached_code(session: Any, function: FunctionType) -> LiveCode:
-    """The code of a function whose results are kept, with the variables that it has of those around
-    it. Raises NotData, CodeError."""
+    """The code of a function whose results are cached, with the variables of enclosing functions
+    that it uses. Raises NotData, CodeError."""
     writer, name = _Writer(session, {function.__name__}), function.__name__
     writer.take(name, function)
     body = ast.parse(f"{name} = cached({name}, {name!r})\nreturn {name}").body
@@ -338,7 +339,7 @@ def cached_code(session: Any, function: FunctionType) -> LiveCode:
 
 
 def callable_code(value: Any) -> bool:
-    """Whether a value is a function or class of the program's, which is code."""
+    """Whether a value is a function or class of the program that can be code."""
     return isinstance(value, (type, FunctionType, BuiltinFunctionType)) and not is_abstract(value)
 
 
@@ -357,8 +358,8 @@ def bound_code(session: Any, text: str, names: Mapping[str, Any]) -> str:
 
 
 def given_code(session: Any, text: str, args: Sequence[Any]) -> LiveCode:
-    """Code of a function that is given these arguments, some of which may be known while tracing:
-    it has them as constants. Raises NotData, CodeError."""
+    """Code of a function for these arguments; those known while tracing become constants of the
+    code. Raises NotData, CodeError."""
     (entry,) = ast.parse(text).body
     assert isinstance(entry, ast.FunctionDef)
     names = [each.arg for each in entry.args.args]

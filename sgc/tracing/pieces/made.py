@@ -50,7 +50,7 @@ from sgc.tracing.pieces.text.module_text import ModuleText
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractObject, is_abstract
 
 MAX_PIECES = 64
-MAX_TAKEN = 3  # each takes an exploration that spends its budget
+MAX_TAKEN = 3  # before each time, an exploration spends its budget
 DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, OrderedDict})
 
 
@@ -59,18 +59,18 @@ class Pieced(BaseException):
 
 
 class PieceFound(Pieced):
-    """Ends a run that has found a piece. Runs before it may stand."""
+    """Ends a run that has found a piece. The runs before it may stand."""
 
 
 class WrongGuess(Pieced):
-    """Ends a trace that cannot go on, perhaps because of what it guessed (`Sites.is_guessed`)."""
+    """Ends a trace that cannot continue, perhaps because of a guess (`Sites.is_guessed`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """code: its text; args: its arguments; inputs: of each argument, the piece's input that it is
-    or is a part of; has_outside: its result may be or hold a list, dict or set from outside the
-    program; classes: the user's classes that it defines, by name.
+    """code: the code's text; args: its arguments; inputs: for each argument, the piece's input that
+    the argument is or is a part of; has_outside: whether the result may be or hold a list, dict or
+    set from outside the program; classes: the user's classes that the code defines, by name.
     """
 
     code: str
@@ -93,23 +93,23 @@ class Sites:
     """The pieces of a program that become code in the graph, by key. waiting: pieces that become
     code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
     of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
-    has_lost_order: whether what was looked at last would see a set's items in another order;
+    has_lost_order: whether the piece looked at last would see a set's items in another order;
     n_taken: how often waiting pieces have become code; classes: the user's classes whose objects
-    may be in the graph, by name; record_codes: what makes such an object, by its class and the
-    names of its attributes; written: the code of pieces, by the forms of their
+    may be in the graph, by name; record_codes: the code that makes such an object, by its class and
+    the names of its attributes; written: the code of pieces, by the forms of their
     inputs; outside: what `watch/objects.py` has found in values from outside, by id; streams_told:
-    why lists hold streams themselves, and not what is left when they end; late_names: of variables
+    why lists hold streams themselves, not their variables when they end; late_names: the variables
     whose names are known only at run time, by their function and whether a fork's child has them;
-    may_name_late: whether there may be some, else a value in a name must be known; in_python: the
-    pieces that run in Python, if there may be some; is_nearest_first: whether exploring takes the
-    arm that is nearest to the entry next, else the latest; drawn: lines that make generators of
-    random numbers whose state is known only at run time; forks: into many streams; changers: the
+    may_name_late: whether there may be such variables; if not, a value in a name must be known;
+    in_python: the pieces that run in Python, if any may; is_nearest_first: whether exploring takes
+    the arm nearest to the entry next, else the latest; drawn: lines that make generators of random
+    numbers whose state is known only at run time; forks: the forks into many streams; changers: the
     program's functions that may change their arguments; valued: variables that become values of the
-    graph before statements, with the files and places of these; no_code_at: lines of which nothing
-    becomes code; is_guessed: whether a piece was found while the runs before it stood, or taken
-    before exploring took too long, so that there may be other pieces without that; is_live:
-    whether data are live objects; asking: the methods of classes that are no code, as they may ask;
-    looked_up: the methods of live objects that were looked up in the classes.
+    graph before statements, with the statements' files and places; no_code_at: lines of which
+    nothing becomes code; is_guessed: whether a piece was found while the runs before it stood, or
+    taken before exploring took too long: without that, there might be other pieces; is_live:
+    whether data are live objects; asking: the methods of classes that are not code, as they may
+    ask; looked_up: the methods of live objects that were looked up in the classes.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -140,14 +140,14 @@ class Sites:
     looked_up: set[str] = field(default_factory=set)
 
     def copy(self) -> Sites:
-        """What is found from now on is not in the copy; pieces that run in Python are shared."""
+        """A copy, to which later finds are not added; it shares the pieces that run in Python."""
         found = {each.name: copy(getattr(self, each.name)) for each in fields(self)}
         late_names = {where: dict(names) for where, names in self.late_names.items()}
         return Sites(**found | {"late_names": late_names, "in_python": self.in_python})
 
     def turn_round(self) -> bool:
-        """Explores the latest arm first from now on; returns whether it did not before. Loops are
-        then left in their widest states first, in whose lists nothing else holds the items."""
+        """Makes exploring take the latest arm first; returns whether it did not before. Loops are
+        then left in their widest states first; nothing else refers to the items of lists there."""
         before, self.is_nearest_first = self.is_nearest_first, False
         return before
 
@@ -167,13 +167,13 @@ class Sites:
         return True
 
     def note(self, made: Made) -> Made:
-        """Notes the classes of some code; raises NotData if a name stands for two."""
+        """Notes the classes of code; raises NotData if two classes have one name."""
         self.note_classes(made.classes)
         return made
 
     def note_classes(self, found: Mapping[str, UserClass]) -> None:
-        """Notes the classes of some code; raises NotData if a name stands for two, and Pieced if
-        a new one has a method that was looked up in those before it."""
+        """Notes the classes of code; raises NotData if two classes have one name, and Pieced if a
+        new class has a method that was looked up in the earlier classes."""
         has_new = False
         for name, each in found.items():
             self.asking[each.kind] = each.asking
@@ -184,7 +184,7 @@ class Sites:
             raise Pieced
 
     def places(self, filename: str, are_all: bool = False) -> Pieces:
-        """The pieces in a file. are_all: nothing else of it is converted."""
+        """The pieces in a file. are_all: whether nothing else in the file is converted."""
         as_code = (each for each in self.pieces.values() if each.filename == filename)
         in_python = frozenset() if self.in_python is None else self.in_python.places(filename)
         valued = frozenset((place, name) for file, place, name in self.valued if file == filename)
@@ -201,10 +201,10 @@ def made_again(
     away: frozenset[str] = frozenset(),
     fresh: frozenset[str] = frozenset(),
 ) -> Made:
-    """`made`, computed once for values of the same forms, with why it raises NotData.
+    """`made`, computed once for values of the same forms; the reason for a NotData is kept too.
 
-    It keeps no values, nor an error, whose traceback does: a second reference to one would count as
-    another holder of it.
+    It keeps no values, and no errors, whose tracebacks refer to values: a second reference to a
+    value would count as another holder.
     """
     args: list[Any] = []
     own, classes = originals(names), sites.classes
@@ -239,7 +239,7 @@ def _made_or_not(
     away: frozenset[str],
     fresh: frozenset[str],
 ) -> Made | Unmade:
-    """A piece as code, or why it is none: an error that is kept would hold the piece's inputs."""
+    """A piece as code, or why it is none, not as an error, which would hold the piece's inputs."""
     try:
         return replace(made(originals, piece, values, names, classes, away, fresh), args=())
     except LostOrder as error:
@@ -258,23 +258,23 @@ def made(
     fresh: frozenset[str] = frozenset(),
 ) -> Made:
     """A piece as code. names: the globals of its function; classes: the user's classes whose
-    objects may be in the graph; away: inputs that nothing has when the piece has run; fresh: lists
-    that it copies first. Raises NotData, CodeError.
+    objects may be in the graph; away: inputs that nothing refers to after the piece; fresh: lists
+    that the code copies first. Raises NotData, CodeError.
     """
     classes = classes or {}
     found = names_of([piece.plain])
     refuse_hidden(piece.plain)
     for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
-        raise NotData(f"{name} is a name of such code")
+        raise NotData(f"{name} is a reserved name of code")
     maker = EntryWriter(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
         if type(value) is AbstractRandom and name not in piece.changes:
-            raise NotData("a random.Random is used otherwise than to draw")
+            raise NotData("a random.Random is used for more than draws")
         maker.take(name, value)
     own = originals(names)
     if piece.grouping is not None and not _is_pythons(piece.grouping.func, own):
-        raise NotData("its groups may be others than those of itertools")
+        raise NotData("its groups may differ from those of itertools")
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
     for each in _classes_met(piece, values, classes):
@@ -287,14 +287,14 @@ def made(
     stored |= flat & taken_names([piece.plain]) | rows & row_taken(piece.plain)
     stored |= rows_taken(piece.plain, lists & found.reads)
     merged = {name for name in merged_names(piece.plain) if _is_merged(given.get(name))}
-    # A run looks after a value out of JSON: it is seldom one that can be changed.
+    # A run itself guards a value out of JSON, which is seldom changeable.
     merged |= {name for name in stored if type(given[name]) in _OF_JSON}
     if piece.changes and stored - merged:
-        raise NotData("what it changes may get what others hold")
+        raise NotData("the value that it changes may get parts that others hold")
     maker.changing = changing_of([*classes.values(), *maker.module.classes.values()])
     changers = dict(piece.changers)
     if maker.module.changes_outside(maker.changing, changers) and any(map(is_changeable, values)):
-        raise NotData("a function changes what it is given")
+        raise NotData("a function changes its arguments")
     inside = made_inside(piece.plain)
     known = {*changed_roots(piece.plain, inside), *inside, *piece.changes}
     if not known.issuperset(changed_roots(piece.plain, inside, maker.changing)):
@@ -310,7 +310,7 @@ def made(
 
 
 def _is_pythons(function: ast.expr, names: Mapping[str, Any]) -> bool:
-    """Whether an expression means `itertools.groupby`, by the names of a module."""
+    """Whether an expression refers to `itertools.groupby`, by the names of a module."""
     if isinstance(function, ast.Attribute):
         of = names.get(function.value.id) if isinstance(function.value, ast.Name) else None
         return of is itertools
@@ -320,7 +320,7 @@ def _is_pythons(function: ast.expr, names: Mapping[str, Any]) -> bool:
 def _classes_met(
     piece: Piece, values: Sequence[Any], classes: Mapping[str, UserClass]
 ) -> list[UserClass]:
-    """The classes whose methods a piece may call of objects whose class is not known."""
+    """The classes whose methods a piece may call on objects of unknown class."""
     if not any(map(_may_hold_objects, values)):
         return []
     asked = {each.attr for each in ast.walk(piece.plain) if isinstance(each, ast.Attribute)}
@@ -340,16 +340,16 @@ _OF_JSON = (AbstractJson, AbstractObject)
 
 
 def _is_merged(value: Any) -> bool:
-    """Whether what a value holds may become parts of another: a run looks after a value of the
-    graph, and a plain one must hold nothing that can be changed."""
+    """Whether the items of a value may become parts of another value: a run itself guards a value
+    of the graph, and a plain value must hold nothing that can be changed."""
     if is_abstract(value):
         return isinstance(value, AbstractList)
     return not is_record(value) and is_flat(value)
 
 
 def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -> None:
-    """Refuses code that may read a key of a known `defaultdict`, which adds it there, unless that
-    is one of its changes."""
+    """Refuses code that may read, and so add, a key of a known `defaultdict`, unless the dict is
+    one of the piece's changes."""
     read = read_by_key(piece.plain)
     is_read_inside = any(map(read_by_key, module.nodes))
     if (read or is_read_inside) and module.has_defaulting:
@@ -360,7 +360,7 @@ def _refuse_adding(module: ModuleText, piece: Piece, given: Mapping[str, Any]) -
 
 
 def refuse_order(piece: Piece, parsed: Code, module: ModuleText) -> None:
-    """Raises NotData if code may see the order of a set that it does not have."""
+    """Raises LostOrder if code may see the order of a set, and its sets have another order."""
     lost = module.lost
     given = any(lost.get(name) for name in piece.targets)
     names = frozenset(lost)

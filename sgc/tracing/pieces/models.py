@@ -1,5 +1,5 @@
-"""pydantic's models as code that is data: their fields, configuration and validators, as far as the
-class that a run makes of them has the same schema.
+"""Pydantic's models as code: their fields, configuration and validators, provided that the class
+that a run makes from these has the same schema.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def base_model() -> Any:
 
 
 class Described:
-    """What code says of a model. uses: the classes that it names; validators: its methods that
-    pydantic calls, by name."""
+    """The description of a model in code. uses: the classes that the description names; validators:
+    the model's methods that pydantic calls, by name."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -119,7 +119,7 @@ class Described:
         raise NoModel(f"{self.kind.__name__} has a field of type {annotation!r}")
 
     def _compare(self, base: Any) -> None:
-        """Refuses a model that its description does not tell wholly."""
+        """Refuses a model that its description does not describe completely."""
         stand_ins = dict.fromkeys(self.validators, _stand_in)
         kinds = tuple(self.uses.values())
         try:
@@ -137,7 +137,7 @@ class Described:
 
 
 def _options(field: Any) -> dict[str, Any]:
-    """What was given to `Field`."""
+    """The arguments that were given to `Field`."""
     found = {k: v for k, v in field._attributes_set.items() if k != "annotation"}
     for each in field.metadata:
         found |= _parts(each)
@@ -154,7 +154,7 @@ def _parts(constraint: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def described(kind: Any) -> Described:
-    """What code says of a model; raises NoModel."""
+    """The description of a model in code; raises NoModel."""
     return Described(kind)
 
 
@@ -175,7 +175,7 @@ def _check_default(kind: Any, name: str, value: Any) -> None:
 
 
 def _config(kind: Any) -> dict[str, Any]:
-    """The configuration of a class, but for what its base has too."""
+    """The configuration of a class, without what its base has too."""
     above = kind.__bases__[0].model_config
     found = {k: v for k, v in kind.model_config.items() if above.get(k, MISSING) != v}
     for key, value in found.items():
@@ -246,7 +246,7 @@ def node_of(found: Described, methods: list[ast.FunctionDef]) -> ast.ClassDef:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema of pydantic_core's without what differs between classes that are the same."""
+    """A schema of pydantic_core without the parts that differ between equal classes."""
     if isinstance(schema, Mapping):
         return {
             key: _plain(each) for key, each in schema.items() if key not in ("metadata", "title")

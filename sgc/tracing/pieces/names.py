@@ -13,8 +13,9 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.
 
 @dataclass(slots=True)
 class Names:
-    """reads: names that it loads and does not bind in a scope of its own; writes: names that it
-    binds in the surrounding scope; outer: names that it declares global or nonlocal.
+    """The names of a part of a program. reads: names that it loads and does not bind in a scope of
+    its own; writes: names that it binds in the surrounding scope; outer: names that it declares
+    global or nonlocal.
     """
 
     reads: set[str] = field(default_factory=set)
@@ -59,12 +60,12 @@ def called_in(node: ast.AST) -> frozenset[str]:
 
 
 def bound_by(node: ast.AST) -> Iterator[str | None]:
-    """The names that a node binds itself, in whatever scope; None for others."""
+    """The names that a node itself binds, in any scope; None for a part that binds none."""
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         yield node.id
     elif isinstance(node, ast.arg):
         yield node.arg
-    elif isinstance(node, ast.alias):  # an imported name is what it says
+    elif isinstance(node, ast.alias):  # an imported name without `as` keeps its meaning
         yield node.asname
     elif isinstance(node, ast.MatchMapping):
         yield node.rest

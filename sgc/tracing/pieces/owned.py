@@ -30,8 +30,8 @@ _OWN = "__sgc_"
 
 
 class Holders(Protocol):
-    """What a session knows of who refers to a value: references that the tracer itself keeps, and
-    values of the graph that nothing else holds."""
+    """What a session knows of references to values: those that the tracer itself keeps, and which
+    values of the graph nothing else holds."""
 
     @property
     def held(self) -> Holdings: ...
@@ -51,9 +51,9 @@ def is_changeable(value: Any) -> bool:
 
 
 def pythons_of(values: Mapping[str, Any], classes: Collection[str]) -> dict[str, bool]:
-    """The values that are lists, dicts or the like of Python's own, by name, with whether all that
-    they hold is too: a method of such a value does what its name says. classes: whose objects a
-    value known only at run time may be or hold."""
+    """The values of Python's own container types, by name, each with whether all its contents are
+    of Python's own types too: a method of such a value does what its name says. classes: the
+    classes whose objects a value known only at run time may be or hold."""
     return {
         name: _holds_pythons(value, classes)
         for name, value in values.items()
@@ -77,7 +77,7 @@ def _holds_pythons(value: Any, classes: Collection[str]) -> bool:
 
 
 def is_flat(value: Any) -> bool:
-    """Whether nothing in a list, dict or set can be changed: only itself."""
+    """Whether only a list, dict or set itself can be changed, nothing in it."""
     if isinstance(value, AbstractList):
         type_ = value.symbol.type
         return is_unchangeable(type_ if type_.item is None else type_.item)
@@ -85,7 +85,7 @@ def is_flat(value: Any) -> bool:
 
 
 def holds_rows(value: Any) -> bool:
-    """Whether a list known only at run time has rows or objects that hold nothing changeable."""
+    """Whether a list known only at run time holds rows or objects with unchangeable parts."""
     return isinstance(value, AbstractList) and _is_row(value.symbol.type.item)
 
 
@@ -103,12 +103,12 @@ def is_owned(
     value: Any, is_attribute: bool, frame: FrameType, holders: Holders, spares_parts: bool
 ) -> bool:
     """Whether only one variable of a frame, or one attribute, refers to a value, and only the value
-    to its parts, unless these are spared.
+    to its parts. spares_parts: whether the parts do not matter.
 
-    It counts references, so it must be called by `map` on the caller's `*values`, which no other
-    name of the caller refers to.
+    The function counts references, so it must be called by `map` on the caller's `*values`, to
+    which no other name of the caller refers.
     """
-    local = frame.f_locals  # a copy of the variables, which adds a reference, now or earlier
+    local = frame.f_locals  # a copy of the variables, which adds one reference to each value
     if not is_changeable(value):
         return True
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
@@ -129,7 +129,7 @@ def _are_parts_owned(value: Any, holders: Holders) -> bool:
 
 
 def n_names(local: Mapping[str, Any], value: Any) -> int:
-    """How many names that converted code gave to parts of statements have a value."""
+    """How many of converted code's names for parts of statements refer to a value."""
     return sum(of is value for name, of in local.items() if name.startswith(_OWN))
 
 
@@ -138,7 +138,7 @@ def _is_part_owned(n_references: int, part: Any, holders: Holders) -> bool:
         return True
     if n_references > _N_OF_PART + holders.held.count(part):
         return False
-    if isinstance(part, AbstractList):  # others may have the same list of the graph
+    if isinstance(part, AbstractList):  # other values may hold the same list
         return holders.is_given(part.symbol)
     return _are_parts_owned(part, holders)
 
@@ -203,8 +203,8 @@ def live_after(code: CodeType, place: tuple[int, int, int, int]) -> Collection[s
 
 
 def unread(frame: FrameType | None) -> Counter[int]:
-    """How many references there are by variables that nothing reads any more, of a frame and those
-    that have called it, by the ids of what they refer to."""
+    """The number of references by variables that nothing reads any more, in a frame and its
+    callers, by the ids of the values."""
     found: Counter[int] = Counter()
     while frame is not None:
         if is_users(frame):
@@ -216,15 +216,15 @@ def unread(frame: FrameType | None) -> Counter[int]:
     return found
 
 
-# Up to Python 3.12 a frame keeps the dict of its variables.
+# Up to Python 3.12, a frame also keeps a dict of its variables.
 _N_OF_LOCAL = 2 if sys.version_info < (3, 13) else 1
 
 
 def given_away(
     found: Piece, given: Mapping[str, Any], frame: FrameType, live: Collection[str]
 ) -> frozenset[str]:
-    """The inputs of a piece, lists and dicts of Python's own, whose variables are not read after
-    it. live: the variables that are."""
+    """The inputs of a piece that are Python's own lists and dicts and whose variables are not read
+    after the piece. live: the variables that are read after it."""
     cells = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
     return frozenset(
         name
@@ -247,7 +247,7 @@ def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) ->
         if name not in found.changes
         and is_changeable(value)
         and not isinstance(value, AbstractList)
-        # A method of an object may give the object itself.
+        # A method of an object may return the object itself.
         and (name in taken or is_record(value) or not is_flat(value))
     }
     node = found.plain.value if isinstance(found.plain, (ast.Assign, ast.Expr)) else found.plain
@@ -262,12 +262,12 @@ def kept_by(found: Piece, given: Mapping[str, Any], classes: Collection[str]) ->
 
 
 def parts_in(values: Iterable[Any]) -> list[Any]:
-    """The parts of lists and the like, of those that can be changed."""
+    """The changeable parts of some containers."""
     return [part for value in values for part in _parts(value) if is_changeable(part)]
 
 
 def _looked_at(node: ast.Call) -> list[ast.expr]:
-    """The operands of a call whose result may have parts of them, but not themselves."""
+    """The operands of a call whose result may hold their parts, but not the operands themselves."""
     if isinstance(node.func, ast.Attribute):
         return [node.func.value]
     is_one = isinstance(node.func, ast.Name) and node.func.id in _LOOKS and len(node.args) == 1
@@ -278,8 +278,8 @@ _LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict
 
 
 def unowned(session: Any, value: Any, owned: bool, is_rebound: bool, is_outer: bool) -> str:
-    """Why code may not change a value that others may see; empty if it may. is_outer: whether it
-    changes the value alone, and none of its parts."""
+    """Why code may not change a value that others may see; empty if it may. is_outer: whether the
+    code changes only the value itself, none of its parts."""
     if isinstance(value, AbstractRandom):
         is_free = owned or not is_rebound
     elif isinstance(value, AbstractList):
@@ -289,7 +289,7 @@ def unowned(session: Any, value: Any, owned: bool, is_rebound: bool, is_outer: b
         is_free = owned or not is_changeable(value)
     if is_free:
         return ""
-    return _changed(session, value) + ", while what it becomes is known only at run time"
+    return _changed(session, value) + ", and its new value is known only at run time"
 
 
 def _changed(session: Any, value: Any) -> str:

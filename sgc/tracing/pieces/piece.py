@@ -28,11 +28,11 @@ from sgc.tracing.pieces.text.function_checks import Changer
 @dataclass(frozen=True)
 class Piece:
     """A piece, by its place in its file. plain: the node with names for inputs that are not
-    variables; inputs: the names of its inputs; given: the expressions of those that are not
-    variables; hoisted: expressions evaluated before it, by name; writes: the names that it sets, in
-    order; changes: the inputs that it may change; changers: the program's functions that may change
-    what it gives them, by their names; is_sure: whether the keys of groups have been computed
-    before; nonlocals: the changed inputs that are variables of a function around.
+    variables; inputs: the names of the inputs; given: the expressions of inputs that are not
+    variables; hoisted: expressions evaluated before the piece, by name; writes: the names that it
+    sets, in order; changes: the inputs that it may change; changers: the program's functions that
+    may change their arguments, by name; is_sure: whether the keys of groups have been computed
+    before; nonlocals: the changed inputs that are variables of an enclosing function.
     """
 
     filename: str
@@ -63,7 +63,7 @@ class Piece:
 
     @cached_property
     def taken(self) -> frozenset[str]:
-        """The names whose values it uses otherwise than by a key, an attribute, a loop or `in`."""
+        """The names with uses other than by a key, an attribute, a loop, `in` or `+`."""
         return frozenset(taken_names([self.plain]))
 
     @cached_property
@@ -79,7 +79,7 @@ class Piece:
 
     @cached_property
     def replaced(self) -> frozenset[str]:
-        """The variables among its inputs that get another value, or keep theirs."""
+        """The inputs that are variables and may get another value."""
         own = {*self.inputs} - self.given.keys() - self.hoisted.keys()
         return frozenset(self.writes) & own - self.changes if self.is_statement else frozenset()
 
@@ -96,7 +96,7 @@ class Piece:
 
     @property
     def adds_before_hoisted(self) -> bool:
-        """Whether a key of a `defaultdict` is added before what is hoisted is evaluated."""
+        """Whether Python would add a key to a `defaultdict` before it evaluates what is hoisted."""
         call = self.node.value if isinstance(self.node, ast.Expr) else None
         function = call.func if isinstance(call, ast.Call) else None
         is_method = isinstance(function, ast.Attribute) and is_part(function.value)
@@ -104,7 +104,7 @@ class Piece:
 
     @property
     def spares_parts(self) -> bool:
-        """Whether it only puts the items of a list into another order."""
+        """Whether the piece only puts the items of a list into another order."""
         call = self.plain.value if isinstance(self.plain, ast.Expr) else None
         function = call.func if isinstance(call, ast.Call) else None
         is_method = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
@@ -112,14 +112,14 @@ class Piece:
 
     @property
     def grouping(self) -> ast.Call | None:
-        """The call of `groupby` whose groups a loop goes over, if it is that."""
+        """The call of `groupby` whose groups a loop iterates, if the piece is such a call."""
         made = self.plain if isinstance(self.node, ast.Call) else None
         call = made.generators[0].iter if isinstance(made, ast.ListComp) else None
         return call if isinstance(call, ast.Call) else None
 
     @property
     def grouped(self) -> str | None:
-        """The variable whose list is grouped, which the loop must see as it is at each turn."""
+        """The variable whose list is grouped; the loop must see the list as it is at each turn."""
         call = self.grouping
         over = None if call is None or not call.args else call.args[0]
         return over.id if isinstance(over, ast.Name) and over.id in self.inputs else None
@@ -131,10 +131,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of a file: those that become code that is data, and those that run in Python.
-    are_all: nothing else is converted; as_values: variables that become values of the graph before
-    statements, by the places of these; live: the file, if its data are live objects; are_counted:
-    whether turns of loops are counted, for `max_turns`.
+    """The pieces of a file: those that become code, and those that run in Python.
+
+    are_all: whether nothing else is converted; as_values: variables that become values of the graph
+    before statements, by the statements' places; live: the file, if its data are live objects;
+    are_counted: whether turns of loops are counted, for `max_turns`.
     """
 
     as_code: frozenset[Piece] = frozenset()
@@ -145,7 +146,7 @@ class Pieces:
     are_counted: bool = False
 
     def within(self, has: Callable[[int], bool]) -> Pieces:
-        """Those whose first line is one of some lines."""
+        """The pieces whose first line satisfies `has`."""
         return Pieces(
             frozenset(each for each in self.as_code if has(each.place[0])),
             frozenset(each for each in self.in_python if has(each.place[0])),
@@ -170,16 +171,16 @@ def piece_of(
 ) -> Piece | None:
     """The piece that a node is; None if its inputs or outputs cannot be passed.
 
-    hoisting: expressions that a statement puts into something may be evaluated before it.
+    hoisting: which expressions of a statement are evaluated before it.
     """
-    # A handler of what is hoisted would see whether a key was added before.
+    # If a hoisted expression fails, a handler would see whether a key was added before.
     is_handled = any(isinstance(each, ast.Try) for each in tree.above(node))
     defaulting = frozenset() if is_handled else outer.defaulting
     holes = Holes(outer, hoisted_of(node, hoisting, outer, defaulting))
     if hoisting is not Hoisting.NOTHING and not holes.n_hoisted:
         return None
     filled = holes.filled(node)
-    # A live iterator goes on from turn to turn.
+    # A live iterator stays an iterator from turn to turn.
     listed = filled if outer.is_live else _listed(filled, node, function, tree)
     plain = _tested(listed, tree, node)
     place, found = position(node), names_of([plain])
@@ -224,8 +225,8 @@ def piece_of(
 
 
 def _listed(plain: ast.AST, node: ast.AST, function: Function, tree: Tree) -> ast.AST:
-    """What a loop goes over, as a list if it is an iterator that has its items before the first
-    turn."""
+    """The iterable of a loop, as a list if it is an iterator that takes all its items before the
+    first turn; any other node unchanged."""
     parent = tree.parents.get(node)
     is_over = isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node
     if not is_over or not isinstance(plain, ast.Call):
@@ -239,7 +240,7 @@ def _listed(plain: ast.AST, node: ast.AST, function: Function, tree: Tree) -> as
 
 
 def _tested(plain: ast.AST, tree: Tree, node: ast.AST) -> ast.AST:
-    """What is only tested, as a bool: it holds no operand, and shows no order of a set."""
+    """An expression that is only tested, as a bool: it holds no operand and no order of a set."""
     if not isinstance(plain, (ast.BoolOp, ast.BinOp, ast.Call)) or not is_tested(node, tree):
         return plain
     negated = ast.copy_location(ast.UnaryOp(ast.Not(), plain), node)

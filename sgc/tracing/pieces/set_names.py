@@ -1,5 +1,5 @@
-"""Which variables are surely set where a node begins, and which of those that it sets are read
-after it. `piece.py` calls it.
+"""Which variables are surely set where a node begins, and which of the variables that the node sets
+are read after it. `piece.py` calls it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _set_by_test(test: ast.expr) -> Iterator[str]:
 
 
 def surely_read(node: ast.AST) -> Iterator[str]:
-    """The variables that a node always reads: one that is not set is an error there in any case."""
+    """The variables that a node always reads, so that an unset one is an error in any case."""
     for each in surely(node):
         name = each.target if isinstance(each, ast.AugAssign) else each
         is_read = each is not name or isinstance(getattr(name, "ctx", None), ast.Load)
@@ -56,7 +56,7 @@ def surely_read(node: ast.AST) -> Iterator[str]:
 
 
 def looped_over(node: ast.AST, function: Function, tree: Tree) -> Iterator[str]:
-    """The variables of comprehensions that are set where a node in one is evaluated."""
+    """The variables of enclosing comprehensions that are set where a node is evaluated."""
     inner = node
     for outer in tree.above(node):
         if outer is function:
@@ -104,13 +104,13 @@ def written_by(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
 
 
 def _is_whole_match(node: ast.Match) -> bool:
-    """Whether one of the cases always matches: the last, by its syntax."""
+    """Whether the last case always matches, by its syntax."""
     last = node.cases[-1]
     return last.guard is None and isinstance(last.pattern, ast.MatchAs) and not last.pattern.pattern
 
 
 def _written_in_all(blocks: Iterable[list[ast.stmt]]) -> set[str]:
-    """The variables that are set behind these blocks, of which one runs."""
+    """The variables that are set after these blocks, exactly one of which runs."""
     return _in_all([set(written_by(block)) for block in blocks if not _ends(block)])
 
 
@@ -119,7 +119,7 @@ def _in_all(found: list[set[str]]) -> set[str]:
 
 
 def _ends_by_break(loop: ast.For | ast.While) -> bool:
-    """Whether control goes on behind a loop only from one of its breaks."""
+    """Whether control continues after a loop only from one of its breaks."""
     is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
     return _ends(loop.orelse) or (is_endless and bool(loop.test.value))  # type: ignore[union-attr]
 
@@ -144,7 +144,7 @@ def _at_breaks(block: list[ast.stmt], before: set[str]) -> Iterator[set[str]]:
 
 
 def _ends(block: list[ast.stmt]) -> bool:
-    """Whether control never goes on behind a block."""
+    """Whether control never continues after a block."""
     return any(
         _ends(node.body) and _ends(node.orelse)
         if isinstance(node, ast.If)

@@ -1,1 +1,1 @@
-"""The tracer's session, a class for each kind of construct: each adds to the one before."""
+"""The tracer's session, a class for each kind of construct; each class adds to the one before."""

@@ -1,4 +1,4 @@
-"""The tracer's session: programs that the program maps, forks, and what their numbers depend on."""
+"""The tracer's session: maps, forks, and the arguments on which their numbers depend."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _NUMBERS = (types.INT, types.FLOAT, types.BOOL)
 class Calling(Values):
     """A tracer's session that maps programs and forks streams.
 
-    callees: the programs that are mapped. gathers: what a program that maps this one must know.
-    sizes: arguments that decide how many streams and texts there are.
+    callees: the programs that are mapped. gathers: the types that a program that maps this one
+    needs. sizes: arguments that decide how many streams and texts there are.
     """
 
     callees: Callees | None
@@ -75,7 +75,7 @@ class Calling(Values):
             return value
         operand = self._text(value)
         assert isinstance(operand, Ref)
-        # As the result of `str`, no part of it counts as the program's own text.
+        # As for the result of `str`, no part of the text counts as the program's own.
         return self.compute("str", Symbol(operand.name, types.TEXT))
 
     def callee(
@@ -91,7 +91,7 @@ class Calling(Values):
         return found
 
     def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace if a called program may set a name that tracing does not know of."""
+        """Ends the trace if an untraced path of a called program may set a name."""
         assert self.callees is not None
         callee = self.callees.number(number)
         if callee.others is not None:
@@ -100,7 +100,7 @@ class Calling(Values):
     def refuse_handled(self, name: str) -> None:
         """Stops the trace if the program handles errors that a mapped call may raise."""
         if self.path is None:
-            self.end(MustExplore())  # handlers are known only when exploring
+            self.end(MustExplore())  # handlers are known only while exploring
         if self.loops is not None and self.loops.is_caught():
             stop(
                 f"an error that {name} may raise in sgc.map is handled by the program",
@@ -129,7 +129,7 @@ class Calling(Values):
         return self._numbers_among(self.blamed(traceback))
 
     def numbers_tested(self, tests: Iterable[str]) -> frozenset[str]:
-        """The numeric arguments that some of these tests depend on alone."""
+        """The numeric arguments on which some of these tests depend, if on nothing else."""
         return frozenset().union(
             *(self._numbers_among(made_from([test], self.made)) for test in tests)
         )

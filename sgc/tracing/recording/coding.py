@@ -1,4 +1,4 @@
-"""The tracer's session: puts code that is data into the graph, and says what that may change."""
+"""The tracer's session: puts code into the graph, and knows what the code may change."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ LOOKED = 0.05
 class Coding(Origins):
     """A tracer's session that puts code into its graph.
 
-    sites: the pieces of the program that are code. defaulting: results that are `defaultdict`s, so
-    that reading a key may add it. max_turns: of the program. given: objects that stand for those
-    that a caller gives.
+    sites: the pieces of the program that are code. defaulting: results that are `defaultdict`s, to
+    which reading a key may add the key. max_turns: the program's bound. given: objects that stand
+    for the objects among a caller's arguments.
     """
 
     sites: Sites
@@ -70,9 +70,9 @@ class Coding(Origins):
     events: Events
     max_turns: int | None
     given: tuple[Any, ...] = ()
-    views: dict[str, str]  # of dicts and lists: the symbols of both
-    view_parts: dict[str, str]  # which part of a dict each is
-    stale: set[str]  # views of dicts that have changed since
+    views: dict[str, str]  # views of dicts and lists, with the symbol of the dict or list
+    view_parts: dict[str, str]  # which part of a dict each view is
+    stale: set[str]  # views whose dict or list has changed since
 
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         operands = tuple([self.operand(as_data(self, arg)) for arg in args])
@@ -85,7 +85,7 @@ class Coding(Origins):
     @unhooked
     @abstractmethod
     def as_live(self, value: Any) -> Any:
-        """A value that code is given: what is left of a stream as a live object."""
+        """An argument of code; for an ended stream, a live object with its variables."""
 
     def performed(
         self,
@@ -96,7 +96,7 @@ class Coding(Origins):
         is_whole: bool = False,
     ) -> list[Any]:
         if self.ended is not None and isinstance(sys.exc_info()[1], GeneratorExit):
-            raise GeneratorExit  # a generator is freed after the run: it ends without a word
+            raise GeneratorExit  # a generator freed after the run ends silently
         if not is_whole:
             args = [*map(self.as_live, args)]
         if not is_whole and not all(map(_is_given, args)):
@@ -120,9 +120,12 @@ class Coding(Origins):
         return [abstract(each, self) for each in symbols]
 
     def refuse_code(self, op: str) -> None:
-        """Stops the trace at code of a line whose code is known to end a run."""
+        """Stops the trace if code on the current line is known to end a run."""
         if op == "evaluate" and here() in self.sites.no_code_at:
-            stop("code of this line would end a run, as it changes what others hold", INTERPRET)
+            stop(
+                "code of this line would end a run, since it changes a value that others hold",
+                INTERPRET,
+            )
 
     def piece_code(
         self,
@@ -140,7 +143,7 @@ class Coding(Origins):
 
     def draw_late(self, generator: Random) -> None:
         """Traces the program anew with a generator's state as a value of the graph, if the program
-        makes it."""
+        has made the generator."""
         place = self.events.seeded_at(generator)
         if place and place not in self.sites.drawn:
             self.sites.drawn.add(place)
@@ -200,11 +203,11 @@ class Coding(Origins):
 
     @unhooked
     def _displayed(self, value: Any) -> Made:
-        """The code of a value that no op makes. Raises NotData, CodeError."""
+        """The code for a value that no op makes. Raises NotData, CodeError."""
         parts = parts_of(value).values() if is_record(value) else ()
         if not parts or not all(map(is_operand, parts)):
             return self.sites.note(displayed(self.originals, value))
-        code = self.record_code(value)  # its code is that of all such objects
+        code = self.record_code(value)  # the same for all objects of its class
         if not code:
             raise NotData(f"a {type(value).__name__} is no data")
         return Made(code, tuple(parts))
@@ -240,11 +243,11 @@ class Coding(Origins):
         return "view" if symbol.name in self.views else ""
 
     def note_changed(self, symbol: Symbol) -> None:
-        """Marks the views of a dict that changes: Python would show the change in them."""
+        """Marks the views of a dict or list that changes: Python's views would show the change."""
         self.stale |= {view for view, of in self.views.items() if of == symbol.name}
 
     def note_widened(self, symbol: Symbol, wide: Symbol) -> None:
-        """A block parameter takes the place of a symbol, which may be a view or have some."""
+        """Notes that a block parameter replaces a symbol, which may be a view or have views."""
         if symbol.name in self.defaulting:
             self.defaulting.add(wide.name)
         if symbol.name in self.numbers:
@@ -271,7 +274,7 @@ class Coding(Origins):
 
     @unhooked
     def before_adding(self, symbol: Symbol) -> None:
-        """Makes the statement code, if it can be: then the key is added as in Python."""
+        """Makes the statement code, if it can be code, so that the key is added as in Python."""
         if symbol.name in self.defaulting:
             self.before_changing()
 
@@ -306,7 +309,7 @@ class Coding(Origins):
 
     @unhooked
     def prefer_code(self, why: str) -> None:
-        """Makes what is around the current place code, if it can be."""
+        """Makes the piece around the current place code, if it can be code."""
         piece = None if self.sites.is_live else chosen(self, now_at(self.events.root))
         if piece is not None and len(self.sites.pieces) < MAX_PIECES:
             self.sites.pieces[piece.key] = piece
@@ -314,19 +317,19 @@ class Coding(Origins):
 
     @unhooked
     def before_changing(self) -> None:
-        """Makes the statement code, if it can be: then what it changes is changed as in Python."""
+        """Makes the statement code, if it can be code, so that values change as in Python."""
         piece = None if self.sites.is_live else chosen(self, now_at(self.events.root))
         if piece is not None and piece.changes and len(self.sites.pieces) < MAX_PIECES:
             self.sites.pieces[piece.key] = piece
-            self.end(Pieced(f"{piece.key} may change what it is given"))
+            self.end(Pieced(f"{piece.key} may change its arguments"))
 
     def _wait(self, piece: Piece | None) -> None:
         if piece is not None:
             self.sites.waiting[piece.key] = piece
 
     def look_for_pieces(self) -> None:
-        """Notes a piece around the data that is decided on, in case exploring takes too long."""
-        # Of functions that call themselves, one: else each call would take all that are around it.
+        """Notes a piece around the current decision, in case exploring takes too long."""
+        # One call of each recursive function: otherwise each call would search all calls around it.
         places = {
             (frame.f_code, offset): (frame, offset)
             for frame, offset in reversed([*now_at(self.events.root)])
@@ -335,14 +338,14 @@ class Coding(Origins):
         if key not in self.sites.seen:
             self.sites.seen.add(key)
             self._look_at(reversed(places.values()))
-        places.clear()  # this frame is one of them: the cycle would keep all that they refer to
+        places.clear()  # breaks the cycle with this frame, which would keep the other frames
 
     @unhooked
     def _look_at(self, places: Places) -> None:
         self._wait(chosen(self, places))
 
 
-# What is an operand by itself.
+# Types of values that are operands by themselves.
 _PLAIN = frozenset({
     str, int, float, bool, type(None), AbstractText, AbstractNumber, AbstractBool,
 })  # fmt: skip
@@ -352,7 +355,7 @@ _ADDING = "def piece(whole, key):\n    return [whole[key], whole]"
 
 
 def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
-    """The parts of plain lists and the like that a result of code may hold too, and may change."""
+    """The changeable parts of plain lists, tuples and dicts, which code's result may hold too."""
     for arg in args:
         if type(arg) in (list, tuple, dict):
             for part in arg.values() if type(arg) is dict else arg:
@@ -364,12 +367,12 @@ def _changeable_in(args: Iterable[Any]) -> Iterator[Any]:
 
 @lru_cache(maxsize=4096)
 def is_lone(code: str) -> bool:
-    """Whether code is one function alone, which uses nothing that other code may have changed."""
+    """Whether code is a single function, which uses nothing that other code may have changed."""
     return len(parse_code(code).body) == 1
 
 
 def _is_given(arg: Any) -> bool:
-    """Whether an argument of code on live objects is one, or cannot change."""
+    """Whether an argument of code on live objects is a live object, or cannot be changed."""
     return type(arg) in _LONE or type(arg) is AbstractLive
 
 

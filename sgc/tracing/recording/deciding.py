@@ -34,7 +34,7 @@ from sgc.tracing.watch.hook import watch_now
 class Deciding(Calling):
     """A tracer's session whose runs take one path at each test.
 
-    facts: what tests have shown.
+    facts: the outcomes of tests.
     """
 
     facts: Facts
@@ -102,7 +102,7 @@ class Deciding(Calling):
             self.path.exploration.pruned[f"{user_loc()}: {test}"] = None
 
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
-        """Notes that one of the language's loops begins; returns it."""
+        """Notes that one of the language's loops begins; returns the loop."""
         if self.loops is not None:
             self.loops.note(loop)
         return loop

@@ -1,4 +1,4 @@
-"""The types of dicts that code has given, as far as its source tells them."""
+"""The types of dicts that code has returned, as far as the code's source tells them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sgc.tracing.paths.naming import Made
 if TYPE_CHECKING:
     from sgc.tracing.inference.infer import Inferred
 
-MAX_DEPTH = 8  # of code that is given what other code gave
+MAX_DEPTH = 8  # of code whose arguments are results of other code
 
 
 class DictTypes:
-    """made: what has made each value, by its name; types: of the values."""
+    """made: the op that has made each value, by name; types: the values' types."""
 
     def __init__(self, made: Mapping[str, Made], types: Mapping[str, Type]) -> None:
         self._made, self._types = made, types

@@ -1,6 +1,6 @@
-"""The tracer's session: streams that a list holds. A list gets what is left of a stream when it
-ends, its variables and its return value, so that a list of the graph can hold it. If the program
-goes on with such a stream, or asks it for more, it is traced anew with lists that hold streams.
+"""The tracer's session: streams in lists. A list gets the variables and the return value that a
+stream has at its end, so that a list of the graph can hold them. If the program continues such a
+stream, or asks it for more, the program is traced anew with lists that hold the streams themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgc.tracing.pieces.made import Pieced
 from sgc.tracing.recording.coding import Coding
 from sgc.tracing.values.abstract import abstract
 
-# What may be done with a value that holds streams: the ops that give such values, and functions.
+# The ops and functions that may be used on a value that holds streams.
 _HOLDING = ("list", "record")
 _GIVING = tuple(map(Lit, ("item", "push", "plus", "slice", "put", "insert", "without", "times")))
 _TELLING = tuple(map(Lit, ("len", "truth")))
@@ -35,16 +35,16 @@ _COMPUTING = ("compute", "attempt")
 class Ending(Coding):
     """A tracer's session whose lists hold ended streams.
 
-    _types: of values of the graph, as the trace knows them.
+    _types: the types of values of the graph, as the trace knows them.
     """
 
     _types: dict[str, Type]
 
     def __init__(self, program: str) -> None:
         super().__init__(program)
-        self._ended: set[int] = set()  # ids of streams that lists have
+        self._ended: set[int] = set()  # ids of streams that lists or code hold
         self._of_states: set[str] = set()  # values of the graph that hold streams
-        self._lives: dict[int, tuple[ProgramState, Any]] = {}  # what code has of streams
+        self._lives: dict[int, tuple[ProgramState, Any]] = {}  # live objects for streams, by id
 
     def listed(self, value: Any) -> Any:
         if type(value) is tuple:
@@ -54,8 +54,8 @@ class Ending(Coding):
         return self._ended_of(value) or value
 
     def _ended_of(self, value: Any, are_copied: bool = False) -> EndedState | None:
-        """What is left of a stream, if it may be taken for one that has ended. are_copied: whether
-        who reads a list gets a new one each time."""
+        """A stream as an ended stream, if it may have ended. are_copied: whether each read of a
+        list variable returns a new list."""
         if type(value) is not ProgramState or not self._may_end(value, are_copied):
             return None
         names = [name for name in value._names if name is not None]
@@ -65,7 +65,7 @@ class Ending(Coding):
         return EndedState({RETURNED: value._ret_value, **found})
 
     def as_live(self, value: Any) -> Any:
-        """A value that code is given: what is left of a stream that has ended, as a live object."""
+        """An argument of code; for a stream that has ended, a live object with its variables."""
         if type(value) is tuple:
             parts = tuple(map(self.as_live, value))
             is_same = all(one is other for one, other in zip(parts, value, strict=True))
@@ -109,7 +109,7 @@ class Ending(Coding):
         return not any(map(self._is_joined, values))
 
     def _is_joined(self, value: Any) -> bool:
-        """Whether a variable is what a join gave: a new list each time, or that of a winner."""
+        """Whether a variable is a join's result: a list, new at each read, or a winner's value."""
         is_symbol = isinstance(value, Symbol)
         op = self.made.get(value.name, ("", {}))[0] if is_symbol else ""
         return isinstance(value, Gathered) or op == "winner_value"
@@ -129,12 +129,12 @@ class Ending(Coding):
         return self._types.get(operand.name) if isinstance(operand, Ref) else None
 
     def note_states(self, symbols: Iterable[Symbol], all_do: bool = False) -> None:
-        """Notes which of these values hold streams, by their types."""
+        """Notes, by their types, which of these values hold streams."""
         self._of_states |= {each.name for each in symbols if all_do or holds_states(each.type)}
 
     def check_states(self, op: str, fields: Mapping[str, Operand], used: Iterable[str]) -> bool:
-        """Whether an op is given values that hold streams; ends the trace where it would see that
-        these are other values in the graph."""
+        """Whether an op gets values that hold streams; ends the trace if the op would see that in
+        the graph these are other values."""
         if not self._of_states or self._of_states.isdisjoint(used):
             return False
         fn = fields.get("fn")

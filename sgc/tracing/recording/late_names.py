@@ -1,8 +1,8 @@
 """The tracer's session: variables whose names are known only at run time, as in `gen(f"a{i}")`.
 
-A stream of a function that gives such names has a list of the graph: pairs of a name and its value,
-in the order in which they were set. A plain name that may be equal to one of them is there too.
-So which names there are is found first: the program is traced anew with each.
+A stream of a function that sets such names has a list of the graph: pairs of a name and its value,
+in the order in which they were set. A plain name that may equal such a name is in the list too. So
+the names must be known first: the program is traced anew with each name that is found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sgc.tracing.recording.ending import Ending
 from sgc.tracing.values.abstract import abstract, pieces_of
 from sgc.tracing.values.computing import computed
 
-# Among a stream's names, where merging finds them: its own list, and a child's of its trunk.
+# Keys among a stream's names, where merging finds them: its own list, and a child's trunk's list.
 OWN, OF_TRUNK = f"{CLOSE}own", f"{CLOSE}trunk"
 _KINDS = frozenset({Kind.TEXT, Kind.CHOICE, Kind.INT, Kind.FLOAT, Kind.BOOL})
 PLAIN_NAMES = f"use plain names for it; or {INTERPRET}"
@@ -104,10 +104,10 @@ class LateNames(Ending):
         if self.late_names(state) is not None:
             stop(f"{what} where names are made of values known only at run time", PLAIN_NAMES)
 
-    # -- what there may be -----------------------------------------------------------------
+    # -- the names that there may be -------------------------------------------------------
 
     def _found(self, state: Stream, name: str) -> Any:
-        """The list where a name is, on the path where it is there."""
+        """The list that holds a name; None on the path where it does not."""
         assert isinstance(state, ProgramState)
         self._note(state, name, None)
         lists = [state._names[key] for key in (OF_TRUNK, OWN) if key in state._names]
@@ -120,7 +120,7 @@ class LateNames(Ending):
         return self.emit("compute", [("names", PAIRS)], fn=Lit(fn), args=operands)[0]
 
     def _options_of(self, name: str) -> tuple[str, ...] | None:
-        """The texts that a name is one of, as a choice is; None if they are not known."""
+        """The texts that a name may be, as for a choice; None if they are not known."""
         pieces = pieces_of(name)
         lone = pieces[0] if len(pieces) == 1 else ""
         return None if isinstance(lone, str) else domain(self.symbol_of(lone), self)
@@ -136,7 +136,7 @@ class LateNames(Ending):
         return domain(symbol, self) or symbol.type
 
     def _patterns(self, state: Stream) -> list[NamePattern]:
-        """Of the streams of a function, and of their children."""
+        """The patterns of names of a function's streams and their children."""
         found = self.sites.late_names
         if not found:
             return []
@@ -144,7 +144,7 @@ class LateNames(Ending):
         return [pattern for kind in kinds for pattern in found.get(kind, ())]
 
     def _types_of(self, state: Stream, name: str) -> list[Type]:
-        """The types of what such a name may have been given."""
+        """The types of the values that such a name may have."""
         found = self.sites.late_names
         pattern = self._pattern(name)
         of_both = [found.get((state.function_name, is_child), {}) for is_child in (False, True)]
@@ -157,7 +157,7 @@ class LateNames(Ending):
         return types or [JSON]
 
     def _note(self, state: Stream, name: str, type_: Type | None) -> None:
-        """Notes such a name, and the type of its value; ends the trace if it was traced without."""
+        """Notes such a name and the type of its value; ends a trace that did not know them."""
         before = self.sites.late_names.get(_kind(state), {})
         is_plain = not has_marker(name)
         alike = [each for each in self._patterns(state) if each.may_be(name)] if is_plain else []

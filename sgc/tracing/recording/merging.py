@@ -1,4 +1,4 @@
-"""Paths at the beginning of a statement: each goes on alone, merges with another, or widens it."""
+"""Paths at the beginning of a statement: a path continues, merges with another, or widens it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Merging(MapRecorder):
     path: the current path; None for a program without decisions. loops: the loops that the run is
     in. ended: the error that ended the run. is_testing: whether a join's predicate is being traced.
     made: the op and fields that made each value. n_collections: how often the garbage collector had
-    run before.
+    run before this run.
     """
 
     path: Path | None
@@ -46,7 +46,7 @@ class Merging(MapRecorder):
     is_testing: bool
     made: dict[str, Made]
     n_collections: int
-    has_optional: bool = False  # whether a value was widened that may be None
+    has_optional: bool = False  # whether a value that may be None was widened
 
     @abstractmethod
     def refuse_changed_objects(self) -> None:
@@ -68,7 +68,7 @@ class Merging(MapRecorder):
         """Notes values that grow, which become code if exploring takes too long."""
 
     def at_statement(self, frames: list[FrameType], is_clean: bool = True) -> None:
-        """Called when a statement begins: the run goes on, or ends by merging with another.
+        """Called when a statement begins: the run continues, or ends by merging with another run.
         is_clean: whether the frames hold no hidden value.
         """
         if self.ended is not None or self.is_over or self.path is None or self.loops is None:
@@ -93,7 +93,7 @@ class Merging(MapRecorder):
             self._apply(widened, reader)
 
     def before_line(self, frame: FrameType) -> None:
-        """Decides for variables that a line reads and that may be None whether they are."""
+        """Decides whether the variables that a line reads and that may be None are None."""
         if not self.has_optional or self.ended is not None or self.is_over or self.is_testing:
             return
         names = info_of(frame.f_code).read_on(frame.f_lineno)
@@ -129,7 +129,7 @@ class Merging(MapRecorder):
         self.path.replace(narrow, snapshot, view, widened, loc)
 
     def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
-        """Whether a list to be widened is being iterated: its iterator would still have the old."""
+        """Whether a list to be widened is being iterated: its iterator would keep the old list."""
         leaves = snapshot.leaves
         lists = [
             n for n, _, _ in widening.leaves if leaves[n].is_list and leaves[n].data is not None
@@ -138,15 +138,15 @@ class Merging(MapRecorder):
         return any(are_iterated(values, self.n_collections))
 
     def _refuse_drawn(self, reader: Reader, widening: Widening) -> None:
-        """Ends the trace if the paths differ in what a generator has drawn."""
+        """Ends the trace if the paths differ in the numbers that a generator has drawn."""
         for number, _, _ in widening.leaves:
             holder = reader.places[number][0].holder
             if type(holder) is Random:
                 self.draw_late(holder)
 
     def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
-        """Widens the state: names become maybe not set, leaves any value of their types, and facts
-        are forgotten."""
+        """Widens the state: names may become unset, leaves become any value of their types, and
+        facts are forgotten."""
         assert self.loops is not None
         names, leaves = [], []
         for unsure in widening.names:
@@ -166,7 +166,7 @@ class Merging(MapRecorder):
         places = reader.places
         self.held.note_old()
         for number, symbol, leaf in widened.leaves:
-            # The graph's list has copies of what others hold too.
+            # The graph's list holds copies of objects that are also elsewhere.
             self.held.hold(symbol, reader.shared.get(number, ()))
             self.note_type(symbol)
             self.has_optional = self.has_optional or isinstance(symbol.type, OptionalType)
@@ -187,7 +187,7 @@ class Merging(MapRecorder):
             if unsure.known is not None:
                 self.known[symbol.name] = unsure.known
             self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
-        self.held.renew()  # a parameter in the place of a value changes nothing
+        self.held.renew()  # replacing a value by a parameter is not a change
         self.facts = Facts(widened.facts)
 
     def _retire(self, dead: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The tracer's session: what has made a value, and whether anything else holds it."""
+"""The tracer's session: how a value was made, and whether anything else holds the value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Origins(Merging):
     """A tracer's session that knows where its values come from.
 
     handed: the program's own lists that were passed to code; copies: results of code that may share
-    parts with other values; new: lists that code has made, or changed, and nothing else has.
+    parts with other values; new: lists that code has made or changed, and that nothing else holds.
     """
 
     _types: dict[str, types.Type]
@@ -47,7 +47,7 @@ class Origins(Merging):
         return self.is_made(symbol) or symbol.name in self.handed
 
     def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
-        """The code that gave a value, and its arguments; None if it cannot run once more."""
+        """The code that returned a value, and its arguments; None if it cannot run again."""
         _, fields = self.made.get(symbol.name, ("", {}))
         code, args = self.source_of(symbol), fields.get("args")
         if not code or not isinstance(args, tuple):
@@ -57,7 +57,7 @@ class Origins(Merging):
         return code, tuple(map(self._read_again, args))
 
     def source_of(self, symbol: Symbol) -> str:
-        """The code that gave a value; else empty."""
+        """The code that returned a value; empty if none did."""
         op, fields = self.made.get(symbol.name, ("", {}))
         code = fields.get("code")
         return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
@@ -68,7 +68,7 @@ class Origins(Merging):
     def _read_again(self, operand: Operand) -> Any:
         if isinstance(operand, Ref):
             symbol = Symbol(operand.name, self._types[operand.name])
-            # To read a member is to decide which it is.
+            # Reading a member decides which member it is.
             return symbol if isinstance(symbol.type, MemberType) else self.read(symbol)
         assert isinstance(operand, Lit)
         return operand.value
@@ -77,7 +77,7 @@ class Origins(Merging):
         return bool(self._code_of(symbol))
 
     def is_item(self, value: Any) -> bool:
-        """Whether a value is read out of a list of the program's own."""
+        """Whether a value is read from one of the program's own lists."""
         if not isinstance(value, AbstractList):
             return False
         _, fields = self.made.get(value.symbol.name, ("", {}))
@@ -88,7 +88,7 @@ class Origins(Merging):
         return self.is_given(Symbol(whole.name, self._types[whole.name]))
 
     def is_put(self, symbol: Symbol) -> bool:
-        """Whether a value is read out of a list or dict of the graph in which the program may have
+        """Whether a value is read from a list or dict of the graph into which the program may have
         put it."""
         is_read, (op, fields) = False, self.made.get(symbol.name, ("", {}))
         while op == "compute" and fields["fn"] in _READING:
@@ -99,11 +99,11 @@ class Origins(Merging):
             is_read, (op, fields) = True, self.made.get(whole.name, ("", {}))
         if not is_read or op == "tool":
             return False
-        # What is made of no op is an argument of the program, or has a name if it was widened.
+        # A value that no op has made is an argument of the program, or was widened.
         return bool(fields) and fields.get("fn") != Lit("json_loads")
 
     def _code_of(self, symbol: Symbol) -> str:
-        """The name of the code's result that a value is or is taken from; else empty."""
+        """The name of the result of code that a value is, or is taken from; else empty."""
         op, fields = self.made.get(symbol.name, ("", {}))
         if op in ("evaluate", "perform"):
             return symbol.name

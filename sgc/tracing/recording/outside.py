@@ -1,4 +1,4 @@
-"""The tracer's session: what the program finds and does outside itself."""
+"""The tracer's session: what the program reads and changes outside of itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sgc.tracing.watch.outside import OutsideTexts
 
 
 class Outside(LateNames):
-    """A tracer's session that keeps the program's surroundings as they are, and tells their texts.
+    """A tracer's session that protects the program's surroundings, and knows texts from outside.
 
     in_place: the functions converted in place.
     """
@@ -39,15 +39,16 @@ class Outside(LateNames):
         self._overlays.refuse_changed_objects()
 
     def watch(self, name: str, value: Any) -> None:
-        """Notes a value as one that the program must not change. name: whose it is."""
+        """Notes a value that the program must not change. name: the variable that holds it."""
         self._overlays.watch(name, value, is_copied=False)
 
     def watch_code(self, code: CodeType, names: dict[str, Any]) -> None:
-        """Notes what code reads of the names it runs over, as of a function."""
+        """Notes what code reads from the names over which it runs, as for a function."""
         self._overlays.watch_code(code, names)
 
     def meet_surroundings(self, what: str, is_change: bool = False) -> None:
-        """Refuses what the program's own code asks of its process, unless it may; or changes."""
+        """Refuses a change of the process by the program's own code, and a question about the
+        process unless it is allowed."""
         (refuse_act if is_change else meet_read)(what)
 
     def is_outside(self, value: Any) -> bool:

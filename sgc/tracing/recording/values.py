@@ -1,4 +1,4 @@
-"""The tracer's session: the program's values as operands, and those of the graph as its values."""
+"""The tracer's session: the program's values as operands, and the graph's as the program's."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from sgc.tracing.values.abstract import (
     stop,
 )
 
-MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
+MAX_SYMBOLS = 10**7  # of one trace; a marker's number combines a nonce and the symbol's number
 
 
 class Values(Outside):
-    """A tracer's session that gives texts with markers for values of the graph, and takes them.
+    """A tracer's session that makes texts with markers for values of the graph, and reads them.
 
-    style: of the markers.
+    style: the form of the markers.
     """
 
     def __init__(

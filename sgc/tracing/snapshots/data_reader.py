@@ -1,4 +1,4 @@
-"""Reads a value as data: as an item of a list of the graph, which nodes or code make."""
+"""Reads a value as data: as an item of a list of the graph, made by nodes or by code."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class DataReader:
 
     def __init__(self, session: Recorder) -> None:
         self._session = session
-        self.n_data = 0  # values that were read as data, of which a part may be read often
-        self._around: list[int] = []  # ids of the objects around the one that is read as data
+        self.n_data = 0  # values read as data; a value that is read twice counts twice
+        self._around: list[int] = []  # ids of the objects that contain the one being read
 
     def _pieces(self, text: str) -> Parts:
         return tuple(
@@ -72,7 +72,7 @@ class DataReader:
             return None
         if kind is dict and not (value and all(map(_is_name, value))):
             return self._dict(value, n_left - 1)
-        if kind is tuple and not value:  # an op would make a dict
+        if kind is tuple and not value:  # the op would make a dict of no keys
             return Items((), (), row_of(()), _NO_ITEMS)
         keys = None if kind is list else tuple(value) if kind is dict else ()
         items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
@@ -81,7 +81,7 @@ class DataReader:
         return Items(made, keys, type_) if len(made) == len(items) else None
 
     def _dict(self, value: dict[Any, Any], n_left: int) -> Data | None:
-        """A dict that is empty, or whose keys are not all known texts: code makes it."""
+        """A dict, made by code, that is empty or whose keys are not all known texts."""
         if len(value) > MAX_DISPLAYED or not all(type(key) in _KEYS for key in value):
             return None
         parts = [each for pair in value.items() for each in pair]
@@ -93,7 +93,7 @@ class DataReader:
         return Items(made, (), OBJECT, code) if len(made) == len(parts) else None
 
     def _ended(self, value: EndedState, n_left: int) -> Data | None:
-        """What is left of a stream, as an item of a list in the graph."""
+        """An ended stream's variables and return value, as an item of a list in the graph."""
         found = [self._data(part, n_left) for part in value.parts.values()]
         made = tuple(part for part in found if part is not None)
         keys = tuple(value.parts)
@@ -103,7 +103,7 @@ class DataReader:
     def _record(self, value: Any, n_left: int) -> Data | None:
         """An object of a class of the user's, if code can make one."""
         parts = parts_of(value)
-        if id(value) in self._around:  # objects that hold each other are no data
+        if id(value) in self._around:  # objects that contain each other are not data
             return None
         self._around.append(id(value))
         found = takewhile(_is_data, (self._data(item, n_left) for item in parts.values()))

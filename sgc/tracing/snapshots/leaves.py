@@ -36,8 +36,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list; with keys, the values of a dict; with empty keys, a tuple. type: of a list's items;
-    None if there are none; of an object of the user's, its own, and `code` makes it of its parts.
+    """A list, tuple, dict, object or ended stream, by its items.
+
+    keys: None for a list, empty for a tuple. type: a list's item type, None if the list is empty;
+    for an ended stream, or a value that `code` makes of the items, the value's own type.
     """
 
     items: tuple[Data, ...]
@@ -112,27 +114,27 @@ class Place:
 
 
 def n_collections() -> int:
-    """How often the garbage collector has run: what is made between two runs is young."""
+    """How often the garbage collector has run; objects made since its last run are young."""
     return sum(each["collections"] for each in gc.get_stats())
 
 
 def begin_young() -> None:
-    """Makes all objects old, so that a run looks through its own alone."""
+    """Makes all objects old, so that a run searches only the objects that it makes."""
     if gc.isenabled():
         gc.collect(0)
 
 
 def are_iterated(lists: Sequence[list[Any]], n_before: int) -> list[bool]:
-    """Whether a loop is iterating each list: if it were replaced, the loop would use the old one.
+    """For each list, whether a loop is iterating it; such a loop would not see a replacement.
 
-    n_before: `n_collections()` when the lists were made, or before. Python is asked once for all of
-    them, since it looks through every object that there is, or through those that are young.
+    n_before: `n_collections()` when the lists were made, or before. All lists share one search,
+    because it goes through all objects, or through all young objects.
     """
     if not lists:
         return []
     is_young = n_collections() == n_before
     found = gc.get_objects(generation=0) if is_young else gc.get_referrers(*lists)
-    # Of many thousand objects, so no step of it is Python's.
+    # There are many thousand objects, so no step of the search runs Python code.
     iterators = compress(found, map(_ITERATORS.__contains__, map(type, found)))
     walked = set(map(id, gc.get_referents(*iterators)))
     return [id(items) in walked for items in lists]
@@ -150,11 +152,11 @@ def _put_local(frame: FrameType, name: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A value in a place. type: None for an empty list, which fits any; parts: for a list, the
-    symbols in it; tokens, slots: its half-open ranges in the snapshot's whole; shape: a list's
-    tokens; data: the items of a Python list; is_movable: whether all its places are known; is_own:
-    whether the program may change it, if it is a list; is_shared: whether others have lists, dicts
-    or objects that are in it, which the program may go on to change.
+    """A value in a place. type: None for an empty list, which fits any list type; parts: for a
+    list, the symbols in it; tokens, slots: the leaf's half-open ranges in the snapshot's whole;
+    shape: a list's tokens; data: the items of a Python list; is_movable: whether all places of the
+    value are known; is_own: for a list, whether the program may change it; is_shared: for a list,
+    whether changeable objects in it are also reached from elsewhere.
     """
 
     type: Type | None
@@ -184,7 +186,7 @@ class Leaf:
             return None
         if symbol is not None:
             is_same_there = plain(symbol.type) == plain(type_)
-            is_same_there = is_same_there or type_ == types.LIVE  # what cannot change is as good
+            is_same_there = is_same_there or type_ == types.LIVE  # it is unchangeable
             return symbol.name if is_same_there else Cast(symbol.name, plain(type_))
         if self.is_list:
             return replace(self.data, type=type_.item) if self.data is not None else None

@@ -87,20 +87,18 @@ class ObjectReader(ValueReader):
             self._instance(value)
 
     def _own(self, value: Any) -> Any:
-        """An object in whose places other values can be put: none from outside of the program."""
+        """The object, if other values can be put in its places; None if it is not the program's."""
         return None if self._session.is_outside(value) else value
 
     def _key(self, key: Any) -> None:
-        """Reads a key. An abstract one was decided to be one of its options, which another path may
-        have decided otherwise; there the key has another hash."""
+        """Reads a key; raises Opaque for an abstract key, whose hash depends on the path: each path
+        has decided which of its options the key is."""
         if is_decided(key):
             raise Opaque
         self._value(key)
 
     def _librarys(self, value: Any) -> bool:
-        """Reads an object of a class of the standard library, or a named tuple; returns whether it
-        is one.
-        """
+        """Reads a deque, `partial` or named tuple; returns False for any other object."""
         kind = type(value)
         if kind is deque:
             self._tokens.append((kind, len(value), value.maxlen))
@@ -133,7 +131,7 @@ class ObjectReader(ValueReader):
             self._tokens.append("empty")
 
     def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
-        """Reads a function written in C; for a method, its object."""
+        """Reads a function written in C; for a method, also its object."""
         owner = value.__self__
         if owner is None or isinstance(owner, (type, pytypes.ModuleType)):
             self._identity(value)
@@ -142,7 +140,7 @@ class ObjectReader(ValueReader):
             self._value(owner)
 
     def _error(self, error: BaseException) -> None:
-        """Reads an error: its message, and the line that raised it, which a run's failure tells."""
+        """Reads an error: its message, and the line that raised it, which a failed run reports."""
         if isinstance(error, TracedTold):
             told = error.__dict__
             self._tokens.append(("told", type(error).__bases__, told["code"], told["is_live"]))
@@ -174,7 +172,7 @@ class ObjectReader(ValueReader):
                 self._value(item, holder, name)
 
     def _class(self, kind: type) -> None:
-        """Reads a class that the program has made, by its attributes; it cannot change others."""
+        """Reads a class that the program has made, by its attributes; other classes are fixed."""
         self._seen[id(kind)] = self._number()
         for name, item in contents_of(kind):
             self._tokens.append(name)
@@ -197,7 +195,7 @@ class ObjectReader(ValueReader):
             self._start(state.start)
         self._value(state._ret_value)
         held = self._session.held_of(state)
-        if held is not None:  # what data have of it, which is all that they see
+        if held is not None:  # the live object that stands for the stream in data
             self._tokens.append("held")
             self._value(held)
         lone = {}

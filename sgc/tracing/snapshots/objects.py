@@ -63,7 +63,7 @@ def _is_abstract(item: Any) -> bool:
 
 
 def is_decided(key: Any) -> bool:
-    """Whether a key is abstract, or holds what is."""
+    """Whether a key is abstract, or holds an abstract value."""
     if isinstance(key, (tuple, frozenset)):
         return any(map(is_decided, key))
     return is_abstract(key)

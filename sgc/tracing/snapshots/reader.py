@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Loops(Protocol):
     """What is known of the loops that run.
 
-    n_states: the number of streams where a loop of the graph began; frame: the innermost frame.
+    n_states: how many streams there were when a loop of the graph began; frame: the innermost one.
     """
 
     frame: FrameType | None
@@ -80,7 +80,7 @@ class Reader(ObjectReader):
                 dead.append(number)
             else:
                 self._value(state)  # at the end, all streams are results
-        for viewed in self._viewed:  # in which places the dict is
+        for viewed in self._viewed:  # the places of the dict that is viewed
             self._tokens.append(tuple(leaf.label for leaf in self._leaves if leaf.symbol == viewed))
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
@@ -103,13 +103,13 @@ class Reader(ObjectReader):
         return replace(leaf, is_movable=are_known, is_shared=is_shared)
 
     def _copies_of(self, whole: Part) -> Shared:
-        """Which of the objects that the program still reaches are in values of the graph too."""
+        """Which objects that the program still reaches have copies in values of the graph."""
         parts = (whole, *(part for names in self._names for part in names.values()))
         found = (slot.name for part in parts for slot in part.slots)
         return self._session.held.shared(found, self._seen)
 
     def _inside_lists(self) -> dict[int, frozenset[object]]:
-        """Which objects inside lists that may be widened are elsewhere too."""
+        """For each list that may be widened, the objects inside it that are also elsewhere."""
         return {
             number: frozenset(numbers_in(objects, self._seen))
             for number, objects in self.shared.items()
@@ -124,7 +124,7 @@ class Reader(ObjectReader):
         return {name: known[name] for name in found if name in known}
 
     def _check_exits(self, frames: list[FrameType]) -> None:
-        """Raises Opaque if other context managers than the language's are open."""
+        """Raises Opaque if context managers are open that are not the language's."""
         n_exits = 0
         for index, frame in enumerate(frames):
             stack = stack_of(frame, is_innermost=index == 0)
@@ -168,7 +168,7 @@ class Reader(ObjectReader):
         local = frame.f_locals
         cells = code.co_cellvars + code.co_freevars
         stack = stack_of(frame, is_innermost)
-        loaded = info.loaded(stack)  # the stack has them too, so they are never widened
+        loaded = info.loaded(stack)  # also on the stack, so never widened
         made = code.co_varnames[:1] if code.co_name == "__init__" else ()  # the result of a call
         for name in sorted(place.live.union(loaded, cells, made)):
             if name in local:

@@ -1,9 +1,10 @@
-"""Snapshots: what the rest of a run depends on at the beginning of a statement, to be compared.
+"""Snapshots: everything that the rest of a run depends on, at the beginning of a statement.
 
-Two runs at the same place whose snapshots have the same shape go on alike; if they hold different
-abstract values, the block where they merge takes a parameter. A snapshot has the live variables of
-every running function of the user's, the streams that they reach, and the loops that they are in.
-If something cannot be inspected, a run does not merge, which is always right.
+Two runs at the same place whose snapshots have the same shape continue alike; if they hold
+different abstract values, the block where they merge takes a parameter. A snapshot has the live
+variables of every running function of the user's, the streams that these variables reach, and the
+loops that the functions are in. A run with something that cannot be inspected does not merge; not
+merging is always correct.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Snapshot:
     loc: Loc | None = None
     variables: tuple[Variable, ...] = ()
     shared: Shared = field(default_factory=dict)  # the objects that symbols hold copies of
-    inside: Mapping[int, frozenset[object]] = field(default_factory=dict)  # lists' that others have
-    # What `view` and `fixed` have found, as a state is compared with many others.
+    inside: Mapping[int, frozenset[object]] = field(default_factory=dict)  # objects also elsewhere
+    # Caches of `view` and `fixed`: a snapshot is compared with many others.
     _seen: dict[View, list[tuple[int, Leaf]]] = field(default_factory=dict, compare=False)
     _fixed: dict[View, list[Symbol]] = field(default_factory=dict, compare=False)
 
@@ -122,8 +123,8 @@ class Snapshot:
 class Unsure:
     """A stream's variable that becomes a parameter at a statement.
 
-    number: the stream's, among those of the snapshot. given: the symbol that it was; None if it was
-    not set. is_own: whether it is set on the stream itself.
+    number: the stream's number in the snapshot. given: the variable's symbol; None if it is not
+    set. is_own: whether the variable is set on the stream itself.
     """
 
     number: int
@@ -171,7 +172,7 @@ def match(ours: Snapshot, theirs: Snapshot, view: View | None = None) -> Mapped 
         if not set(other_own) <= set(mine_own):
             return None
         if (set(mine_own) - set(other_own)) & theirs.names[n].keys():
-            return None  # there the name is the trunk's, and not listed as this stream's
+            return None  # in `theirs`, the name is the trunk's, not this stream's own
     for fact, is_true in ours.facts.items():
         if theirs.facts.get(_moved(fact, found)) is not is_true:
             return None
@@ -191,7 +192,7 @@ def _unlike(
     ours: Snapshot, theirs: Snapshot, found: Mapped, back: Mapped, view: View, kept: Collection[str]
 ) -> list[tuple[int, Type, bool]] | None:
     """The leaves in which two states differ, by number, with their joined types and whether both
-    may be changed; None if they differ elsewhere, or in leaves that are kept.
+    may be changed; None if the states differ elsewhere, or in leaves that must not be widened.
     """
     if not _pair_symbols(ours.fixed(view), theirs.fixed(view), found):
         return None
@@ -208,7 +209,7 @@ def _unlike(
         if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):
             return None
         if _are_as_long(mine, other) and (mine.is_shared or other.is_shared):
-            return None  # not a list that grows: the same objects are in it, and may change
+            return None  # the list does not grow: it holds the same objects, which may change
         differing.append((number, type_, mine.is_own and other.is_own))
     return differing
 
@@ -252,7 +253,7 @@ def widen(
                     return None
                 if part.lone_type != there.lone_type:
                     return None
-                is_lone = there.lone_type is not None  # then it gets a symbol of its own
+                is_lone = there.lone_type is not None  # then the variable becomes a parameter
                 if not is_lone and not (_pair(part, there, found) and _pair(there, part, back)):
                     return None
             known = there or part
@@ -282,19 +283,19 @@ def widen(
 
 
 def _known_to_all(runs: Iterable[tuple[Snapshot, Part | None]]) -> Known | None:
-    """What is known of a variable in every run that has set it."""
+    """What is known of a variable in all runs that have set it."""
     found = {run.known.get(part.slots[0].name) for run, part in runs if part is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:
-    """The variables that only one of two states has set."""
+    """The variables that are set in only one of two states."""
     pairs = zip(ours.names, theirs.names, strict=True)
     return {name for mine, other in pairs for name in mine.keys() ^ other.keys()}
 
 
 def _holds(ours: Snapshot, theirs: Snapshot, found: Mapped, view: View | None) -> bool:
-    """Whether the values that replace symbols of `ours` hold copies of no other objects."""
+    """Whether the values that replace symbols of `ours` hold copies only of the same objects."""
     views = zip(ours.view(view), theirs.view(view), strict=True) if view and theirs.inside else ()
     return all(
         theirs.shared.get(each, _NONE) <= ours.shared.get(name, _NONE)
@@ -314,7 +315,7 @@ def _holds_all(
     view: View | None,
     leaves: Sequence[tuple[int, Type, bool]],
 ) -> bool:
-    """Whether the values of `theirs` hold copies of all objects that those of `ours` do."""
+    """Whether the values of `theirs` hold copies of all objects that the values of `ours` do."""
     if not ours.shared and not ours.inside:
         return True
     pairs = [(name, {*named_in(given)}) for name, given in found.items()]
@@ -374,7 +375,7 @@ def _pair_symbols(ours: Iterable[Symbol], theirs: Iterable[Symbol], found: Mappe
 def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
     """Whether what is known of symbols of `ours` is also known of the values that replace them."""
     for name, known in ours.known.items():
-        given = found.get(name)  # None also if it is not set, and so cannot be read
+        given = found.get(name)  # None also for a name that is not set, and so is not read
         if given is None:
             continue
         if not isinstance(given, str) or theirs.known.get(given) != known:
@@ -389,4 +390,4 @@ def _moved(fact: Any, found: Mapped) -> object:
 
 
 def _shown(given: Given | None) -> object:
-    return given if isinstance(given, str) else repr(given)  # there are no facts about others
+    return given if isinstance(given, str) else repr(given)  # only values with names have facts

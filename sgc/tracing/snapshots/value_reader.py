@@ -59,15 +59,15 @@ _JSONS = frozenset({AbstractJson, AbstractObject})
 
 
 class ValueReader(DataReader):
-    """What is read so far, and how a value is read; `object_reader.py` reads what it holds."""
+    """Reads a value, and keeps what was read so far; `object_reader.py` reads an object's parts."""
 
     def __init__(self, session: Recorder) -> None:
         super().__init__(session)
         self._tokens: list[object] = []
         self._slots: list[Symbol] = []
         self._seen: dict[int, tuple[int, ...]] = {}
-        self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
-        self._n_leaves: dict[int, int] = {}  # of leaves beside each other, likewise
+        self._n_seen: dict[int, int] = {}  # the number of objects, by their outermost list
+        self._n_leaves: dict[int, int] = {}  # the number of leaves, by their outermost list
         self._keep: list[Any] = []
         self._known: list[Any] = []
         self.states: list[ProgramState] = []
@@ -78,10 +78,10 @@ class ValueReader(DataReader):
         self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
         self._n_inside = 0  # how many lists are being read, each inside another
         self._outermost: list[int] = []  # the leaves of lists that are inside no other
-        # For each outermost list, the objects inside it that are elsewhere too and may be changed.
+        # For each outermost list, the changeable objects inside it that are also elsewhere.
         self.shared: defaultdict[int, list[Any]] = defaultdict(list)
         self._variables: list[Variable] = []
-        self._viewed: list[Symbol] = []  # dicts of which views are read
+        self._viewed: list[Symbol] = []  # dicts whose views were read
 
     @abstractmethod
     def _object(self, value: Any) -> None:
@@ -92,7 +92,7 @@ class ValueReader(DataReader):
         """Reads a class that the program has made."""
 
     def _value(self, value: Any, holder: Any = None, key: Any = None) -> None:
-        """Reads a value. holder, key: its place, if another value can be put there."""
+        """Reads a value. holder, key: the value's place, if another value can be put there."""
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
@@ -121,7 +121,7 @@ class ValueReader(DataReader):
         elif kind is AbstractLive:
             self._live(value, holder, key)
         elif self._session.sites.is_live and (of := told(self._session, value)) is not None:
-            self._tokens.append(of)  # equal ones are not the same, and nothing changes one
+            self._tokens.append(of)  # by its place in the module: no run changes it
         elif holder is not None and kind in _JSONS:
             self._json(value, Place(holder, key))
         elif kind is AbstractRandom or kind is Random:
@@ -131,7 +131,7 @@ class ValueReader(DataReader):
             self._keep.append(value)
             is_own = kind is not AbstractList or self._session.is_made(value.symbol)
             self._view(value)
-            if not is_own:  # lists that the program may change merge only with such lists
+            if not is_own:  # a list that the program may change merges only with such a list
                 self._tokens.append("of others")
             if holder is not None and (kind is list or kind is AbstractList):
                 self._list(value, Place(holder, key), is_own)
@@ -140,8 +140,7 @@ class ValueReader(DataReader):
 
     @property
     def _inside(self) -> int:
-        """The outermost list that is being read, by its place among such lists: what earlier ones
-        hold does not count."""
+        """The index of the outermost list that is being read; -1 outside of lists."""
         return len(self._outermost) - 1 if self._n_inside else -1
 
     def _number(self) -> tuple[int, ...]:
@@ -151,13 +150,13 @@ class ValueReader(DataReader):
         return (inside, self._n_seen[inside])
 
     def _leaf_number(self) -> tuple[int, ...]:
-        """A number for a leaf among those beside it; those inside a list do not count behind it."""
+        """A number for a leaf; leaves inside a list do not affect those after the list."""
         inside = self._inside
         self._n_leaves[inside] = self._n_leaves.get(inside, -1) + 1
         return (inside, self._n_leaves[inside], -1)
 
     def _again(self, value: Any, place: Place) -> None:
-        """Reads an object again that has another place too."""
+        """Reads an object that was already read in another place."""
         number = self._seen[id(value)]
         self._tokens.append(("again", number))
         if id(value) in self._lists:
@@ -168,7 +167,7 @@ class ValueReader(DataReader):
                 self.shared[self._outermost[n]].append(value)
 
     def _live(self, value: AbstractLive, holder: Any, key: Any) -> None:
-        """Reads a live object: a leaf by its symbol, as what it holds is no part of the graph."""
+        """Reads a live object as a leaf, by its symbol: its parts are not in the graph."""
         if holder is not None:
             self._leaf_number()
         n_tokens, n_slots = len(self._tokens), len(self._slots)
@@ -200,8 +199,8 @@ class ValueReader(DataReader):
         self.places.append([place])
 
     def _json(self, value: Any, place: Place) -> None:
-        """Reads a value out of JSON that may be widened. Its number is that of its place, so that
-        None in its place changes no other's.
+        """Reads a value out of JSON that may be widened. It takes the number of a leaf, so that a
+        None in its place would change no other number.
         """
         self._seen[id(value)] = self._leaf_number()
         self._keep.append(value)
@@ -217,8 +216,9 @@ class ValueReader(DataReader):
         self.places.append([place])
 
     def _random(self, value: Random) -> None:
-        """Reads a generator of random numbers; if the program has made it, paths on which it has
-        drawn otherwise may merge where its state is a value of the graph."""
+        """Reads a generator of random numbers. If the program has made the generator, paths that
+        have drawn different numbers may merge; the generator's state becomes a value of the graph.
+        """
         self._seen[id(value)] = self._leaf_number()
         self._keep.append(value)
         if isinstance(value, AbstractRandom):
@@ -275,7 +275,7 @@ class ValueReader(DataReader):
         )  # fmt: skip
 
     def _start(self, symbol: Symbol) -> None:
-        """Reads the symbol where something open began, which cannot become a parameter."""
+        """Reads the symbol where something still open began; it cannot become a parameter."""
         self._tokens.append(("start", symbol.name))
         self._starts.add(symbol.name)
 
@@ -300,6 +300,6 @@ class ValueReader(DataReader):
 
 
 def _is_unset(value: Any, holder: Any) -> bool:
-    """Whether a value is the None of an attribute that one of the tracer's loops has not set: its
-    code, unlike the program's, does not decide what is None."""
+    """Whether a value is the None of an unset attribute of one of the tracer's loops, whose code,
+    unlike the program's, does not decide whether an abstract value is None."""
     return value is None and type(holder).__module__.startswith("sgc.")

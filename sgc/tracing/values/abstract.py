@@ -61,7 +61,7 @@ __all__ = [
 
 
 class OfTexts:
-    """What is no data itself, but has texts that are read by a name or number: a match."""
+    """An object that is not data, but whose texts are read by a name or number: a match."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
 
 def _ended(whole: AbstractJson, type_: StateType, session: Recorder) -> EndedState:
     if type_.keys is None:
-        session.refuse_ended("is in a list beside what has other names than it")
+        session.refuse_ended("is in a list beside values with other names")
     parts = zip(type_.keys, type_.row, strict=True)
     return EndedState({
         key: seen(computed(session, "item", whole, key, type_=each)) for key, each in parts

@@ -33,13 +33,13 @@ _END = object()
 
 
 class AbstractList(SetOperations):
-    """A list whose length is known only at run time. The program can change one that it has made:
-    the list then stands for the new value.
+    """A list whose length is known only at run time. The program can change a list that it has
+    made: the list then stands for the new value.
     """
 
     __slots__ = ("session", "symbol")
 
-    part_type = types.JSON  # of its items, if its own type does not say it
+    part_type = types.JSON  # the type of the items, if the list's own type does not tell it
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
         self.symbol = symbol
@@ -128,7 +128,7 @@ class AbstractList(SetOperations):
         return Backwards(self.iterated())
 
     def as_list(self) -> Any:
-        """What has the items that a loop over this value gets."""
+        """The list whose items a loop over this value gets."""
         return self
 
     def iterated(self) -> AbstractList:
@@ -214,7 +214,7 @@ class AbstractList(SetOperations):
 
     @unhooked
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
-        """Changes the list: it stands for a function's result from now on. items: those put in."""
+        """Changes the list, which now stands for a function's result. items: those put in."""
         self._refuse_others()
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
         given = [argument(self.session, arg) for arg in args]
@@ -224,7 +224,7 @@ class AbstractList(SetOperations):
         holding(self, items)
 
     def becomes(self, value: AbstractList) -> None:
-        """Changes the list to have another's items."""
+        """Changes the list, which gets another list's items."""
         self._refuse_others()
         self.session.note_changed(self.symbol)
         self.symbol = value.symbol
@@ -251,7 +251,7 @@ class AbstractList(SetOperations):
             self._become("plus", found, items=_items_of(found))
 
     def _take(self, items: Iterator[Any]) -> None:
-        """Appends items one by one, as Python does: one may fail, or read the list."""
+        """Appends items one by one, as Python does: taking an item may fail, or read the list."""
         while (item := next(items, _END)) is not _END:
             self.append(item)
 
@@ -333,7 +333,7 @@ def _items_of(items: Any) -> Sequence[Any]:
 
 
 def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
-    """A list made of another's items, with the same knowledge about them."""
+    """A list made of another list's items, with what is known of them."""
     shape = known_of(before.symbol, before.session).shape
     if shape is not None:
         note_known(after.session, after, Known(shape=shape))
@@ -341,7 +341,7 @@ def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
 
 
 def holding(made: Any, items: Iterable[Any]) -> Any:
-    """A value of the graph that may hold these, which have the values that they have now."""
+    """A value of the graph that may hold copies of these items as they are now."""
     if isinstance(made, AbstractList):
         made.session.held.hold(made.symbol, filter(_is_changeable, items))
     return made

@@ -27,7 +27,7 @@ class Listed(Protocol):
 
     @property
     def is_filled(self) -> bool:
-        """Whether it is known to have an item."""
+        """Whether the list certainly has an item."""
 
     def n_items(self) -> Any: ...
 
@@ -38,11 +38,11 @@ class Listed(Protocol):
         """Called before the next item is taken, or found to be missing."""
 
     def end_loop(self, is_whole: bool) -> None:
-        """Called when a loop has no next turn. is_whole: it has taken all items."""
+        """Called when a loop has no next turn. is_whole: whether the loop has taken all items."""
 
 
 class Loop(Iterator[Any]):
-    """An iterator whose state is its turn; the session notes it when a `for` begins."""
+    """An iterator whose state is its turn; the session notes the iterator when a `for` begins."""
 
     made_by: str = ""
     _session: Recorder
@@ -102,7 +102,7 @@ class Items(Loop):
         return items if self._is_zipped else items[0]
 
     def _is_changed(self) -> bool:
-        """Whether the list has changed since the loop began, which then sees it as it is."""
+        """Whether the list has changed since the loop began; the loop sees such changes."""
         now = [each.symbol for each in self._lists]
         if now != self._begun:
             if len(now) > 1 or self._is_strict or now[0].type.item is None:
@@ -111,7 +111,7 @@ class Items(Loop):
         return self._changed[0]
 
     def _n_now(self) -> Any:
-        """How many turns there would be, as the lists are now."""
+        """How many turns there would be with the lists as they are now."""
         lengths = [each.n_items() for each in self._lists]
         if len(lengths) == 1:
             return lengths[0]
@@ -132,7 +132,7 @@ class Iterated(Items):
 
 
 def _refuse_unequal(lengths: Sequence[Any]) -> None:
-    """Raises the error of `zip(…, strict=True)` for unequal lists; these are decisions."""
+    """Raises the error of `zip(…, strict=True)` for unequal lists, by decisions."""
     for n, length in enumerate(lengths[1:], 2):
         before = "argument 1" if n == 2 else f"arguments 1-{n - 1}"
         if length != lengths[0]:
@@ -141,7 +141,7 @@ def _refuse_unequal(lengths: Sequence[Any]) -> None:
 
 
 class Mixed(Loop):
-    """`zip` of several, some of them known while tracing: its turns are traced one by one."""
+    """`zip` of several iterables, some known while tracing: its turns are traced one by one."""
 
     made_by = "zip"
 
@@ -176,7 +176,7 @@ def _is_listed(part: Any) -> bool:
 
 
 def _is_same(session: Recorder, one: Any, other: Any) -> bool:
-    """Whether two numbers are computed alike, and so are equal."""
+    """Whether two numbers are equal because they are computed in the same way."""
     made = session.made
     both = made.get(one.symbol.name), made.get(other.symbol.name)
     return one.symbol == other.symbol or (both[0] is not None and both[0] == both[1])

@@ -1,7 +1,7 @@
 """Abstract numbers: ints, floats and bools known only at run time.
 
 Arithmetic and comparisons become nodes. If Python itself needs a bool's value, that is a decision.
-For the program's own `isinstance` they have the type that they stand for.
+For the program's own `isinstance`, an abstract number has the type that it stands for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AbstractNumber:
 
     @property
     def python(self) -> type:
-        """The Python type that it stands for."""
+        """The Python type that the number stands for."""
         return _PYTHON[self.symbol.type.kind]
 
     # -- showing ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class AbstractRange:
         return self._session.looped(self.counted())
 
     def counted(self) -> Counted:
-        """Its numbers, for a loop or what takes one in each of its turns."""
+        """The numbers, for a loop over the range or beside another iterable."""
         return Counted(self._session, self._start, self._end, self._step, self._is_up)
 
     def __reversed__(self) -> AbstractRange:
@@ -66,7 +66,7 @@ class Numbers(Loop):
         self._index: Any = None
 
     def __iter__(self) -> Iterator[Any]:
-        """If paths cannot merge there, as in a library's block, they are Python's own numbers."""
+        """Iterates Python's own numbers where paths cannot merge, as in a library's block."""
         is_loop = is_for_of(sys._getframe(1))
         return self._session.looped(self) if is_loop else iter(self._numbers)
 

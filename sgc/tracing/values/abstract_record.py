@@ -46,7 +46,7 @@ class AbstractRecord(AbstractObject):
         return AbstractRecord.attribute(self, name)
 
     def attribute(self, name: str) -> Any:
-        """What the program's `x.name` is."""
+        """The value of the program's `x.name`."""
         kind = self.kind
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
         if name not in self._type.keys and is_model(kind) and _is_pydantics(kind, name):
@@ -63,7 +63,7 @@ class AbstractRecord(AbstractObject):
         raise AttributeError(name)
 
     def part(self, name: str) -> Any:
-        """An attribute that is data. It may share its parts with others, so it is not changed."""
+        """An attribute that is data; code may not change it, since others may share its parts."""
         type_ = self._type.row[self._type.keys.index(name)]
         code = f"def piece(a):\n    return a.{name}"
         value = self.session.coded(code, (self,), type_)
@@ -153,7 +153,7 @@ class AbstractRecord(AbstractObject):
 
 
 def _is_pydantics(kind: type, name: str) -> bool:
-    """Whether an attribute of a model is not of the user's classes."""
+    """Whether an attribute of a model is defined by pydantic, not by the user's classes."""
     of = next((base for base in kind.__mro__ if name in vars(base)), None)
     return of is not None and of.__module__.startswith("pydantic.")
 
@@ -172,7 +172,7 @@ def _of_pydantic(of: AbstractRecord, name: str) -> Any:
         given = ", ".join(f"{key}={each}" for key, each in zip(how, names, strict=True))
         code = f"def piece({', '.join(['a', *names])}):\n    return a.{name}({given})"
         made = {"model_dump_json": types.TEXT, "model_copy": type_}.get(name, OBJECT)
-        if name == "model_copy" and "update" in how:  # it is not validated
+        if name == "model_copy" and "update" in how:  # pydantic does not validate the update
             made = type_.with_row([OBJECT] * len(type_.row))
         value = session.coded(code, (of, *how.values()), made)
         if has_symbol(value):
@@ -183,7 +183,7 @@ def _of_pydantic(of: AbstractRecord, name: str) -> Any:
 
 
 def refuse_object(type_: types.Type) -> None:
-    """Stops the trace at a value that is, or is a list of, objects of the user's classes."""
+    """Stops the trace at the type of a user's object or enumeration member, or a list of them."""
     of = type_.of if isinstance(type_, OptionalType) else type_.item or type_
     if isinstance(of, MemberType):
         stop(

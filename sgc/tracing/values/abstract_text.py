@@ -58,7 +58,8 @@ class AbstractText(str):
         if has_marker(spec):
             return formatted_by(self.session, self, spec)  # type: ignore[no-any-return]
         if not spec:
-            # Itself, so that a lone f"{x}" stays abstract; a longer one copies its marker.
+            # The text itself, so that a lone f"{x}" stays abstract; a longer f-string copies
+            # the marker.
             return self
         format("", spec)  # raises Python's own error
         return AbstractText(self.session.formatted(self, spec), self.session)
@@ -125,7 +126,7 @@ class AbstractText(str):
 
     @property
     def as_key(self) -> str | None:
-        """The option that a look-up has decided the text to be; None if none has."""
+        """The option that a look-up has decided the text to be; None if no look-up has."""
         return None if self._looked_up is None else self._looked_up[0]
 
     def __contains__(self, part: Any) -> bool:
@@ -227,7 +228,7 @@ def _caller() -> tuple[int, int]:
 
 
 def _fill() -> None:
-    """Sets the recorded methods; every other one, also of later Pythons, stops the trace."""
+    """Sets the recorded methods; every other method, also of later Pythons, stops the trace."""
     for name, method in METHODS.items():
         setattr(AbstractText, name, method)
     for name in dir(str):

@@ -17,7 +17,7 @@ MAX_PREFIXED = 4  # the number of instructions in one with its prefixes
 
 class Counted(Iterator[Any]):
     """Counts by `step` up or down to, but without, `end`, which may be abstract. Every turn is a
-    test, except a first one that is certain.
+    test, except the first turn if it is certain.
     """
 
     def __init__(

@@ -58,7 +58,8 @@ def attempted(
 ) -> Any:
     """The value of a function; on a path where it fails, raises the exception that Python would.
 
-    errors: the names of the exceptions that its arguments can cause; by default, all of its row.
+    errors: the names of the exceptions that the arguments can cause; by default, all that the
+    function's row names.
     """
     given = [_given(session, arg) for arg in args]
     if not _never_fails(session, fn, given):
@@ -212,7 +213,7 @@ class UnknownJSONError(json.JSONDecodeError):
         return UnknownJSONError, self.args
 
 
-# Where the message of such an error has its numbers: "…: line 1 column 5 (char 4)".
+# The places of the numbers in the message of such an error: "…: line 1 column 5 (char 4)".
 _NUMBERS = {"lineno": (": line ", " "), "colno": (" column ", " "), "pos": ("(char ", ")")}
 _NUMBER = "def piece(a):\n    return int(a.rpartition({before!r})[2].partition({after!r})[0])"
 UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
@@ -221,7 +222,7 @@ UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
 def _raise(
     session: Recorder, errors: tuple[str, ...], why: Any, fn: str, args: list[Any]
 ) -> NoReturn:
-    """Raises the exception that the function would raise; if there are several, by decisions."""
+    """Raises the exception that the function would raise, by decisions if it may raise several."""
     for name in errors[:-1]:
         if session.compute("raises", name, fn, *args):
             _raise_one(name, why, args)
@@ -236,7 +237,7 @@ def _raise_one(name: str, why: Any, args: list[Any]) -> NoReturn:
 
 
 def whole(value: Any) -> Any:
-    """A whole number as an argument: an abstract one, or any value that Python takes as one."""
+    """A whole number as an argument: an abstract number, or any value that Python takes as one."""
     symbol = symbol_in(value)
     if symbol is not None and symbol.type.kind is Kind.JSON:
         stop(
@@ -253,8 +254,8 @@ def is_untyped(key: Any) -> bool:
 
 
 def part_by(whole: Any, key: Any, type_: Type) -> Any:
-    """`whole[key]` for a key of unknown type, which others hold too, or Python's error for such a
-    key; None for other keys."""
+    """`whole[key]` for a key of unknown type, noted as a part that others also hold, or Python's
+    error for such a key; None for other keys."""
     if not is_untyped(key):
         return None
     session = whole.session

@@ -24,12 +24,12 @@ from sgc.tracing.kinds.row_types import (
 )
 from sgc.tracing.values.recorder import Recorder
 
-MAX_RECORDS = 3  # objects in objects whose types are told
+MAX_RECORDS = 3  # depth of objects in objects whose types are known
 _PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
 
 def argument(session: Recorder, value: Any) -> Any:
-    """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
+    """A value as an argument of a function of lists; a tuple becomes a value of the graph."""
     _refuse_named(value)
     value = as_data(session, value)
     is_made = is_record(value) or _is_row(value) or type(value) is EndedState
@@ -37,7 +37,7 @@ def argument(session: Recorder, value: Any) -> Any:
 
 
 def as_data(session: Recorder, value: Any) -> Any:
-    """A value with values of the graph in the place of members of enumerations."""
+    """A value in which values of the graph replace members of enumerations."""
     kind = type(value)
     if is_member(value):
         code, type_ = session.record_code(value), _member_type(value)
@@ -57,7 +57,7 @@ def _holds_member(value: Any) -> bool:
 
 
 def _member_type(value: Any) -> types.Type | None:
-    """The type of a member, if code can have it."""
+    """The type of a member of an enumeration, if code can have the member."""
     session: Any = current_session()
     code_of = getattr(session, "record_code", None)
     return MemberType.of(type(value).__name__) if code_of is not None and code_of(value) else None
@@ -83,7 +83,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _made(session: Recorder, value: Any) -> Symbol:
-    """A tuple, or what holds tuples, as a value of the graph: arguments can only be lists."""
+    """A tuple, or a value that holds one, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
     is_told = is_record(value) or type(value) is EndedState
@@ -98,7 +98,7 @@ class StandIn:
 
 
 def type_of(item: Any, n_left: int = MAX_RECORDS) -> types.Type:
-    """The type of a value, as an item of a list. n_left: how deep objects are looked into."""
+    """The type of a value, as an item of a list. n_left: how deep the types of objects go."""
     if isinstance(item, StandIn):
         return item.type
     member = _member_type(item) if is_member(item) else None

@@ -44,7 +44,7 @@ def leaving(value: Any) -> Any:
 
 
 def _kept(value: Any, parts: list[Any], make: Callable[[list[Any]], Any]) -> Any:
-    """The value itself if its parts are its own: paths may merge that differ in them."""
+    """The value itself if no part was replaced, so that paths that differ in parts can merge."""
     own = value.values() if type(value) is dict else value
     is_same = all(part is each for part, each in zip(parts, own, strict=True))
     return value if is_same else make(parts)

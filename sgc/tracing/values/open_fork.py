@@ -56,7 +56,7 @@ class Child(ProgramState):
 
 
 class EndedChild:
-    """A child after the loop that began it: its variables can be read."""
+    """A child after the loop that began it; its variables can still be read."""
 
     def __init__(self, fork: OpenFork, index: Any) -> None:
         self._fork, self._index = fork, index
@@ -92,8 +92,8 @@ class EndedChild:
 class OpenFork(ProgramStateGroup[Any]):
     """The children of a fork, whose number is known only at run time.
 
-    symbol: the children's number. _arguments: those that it is made of. _fork: the state of the
-    open fork, which begins children.
+    symbol: the number of children. _arguments: the arguments that this number is made of. _fork:
+    the state of the open fork, which begins children.
     """
 
     def __init__(self, session: Recorder, trunk: ProgramState, size: AbstractNumber) -> None:
@@ -124,7 +124,7 @@ class OpenFork(ProgramStateGroup[Any]):
         return abstract(self.symbol, self.session)
 
     def iterated(self) -> OpenFork:
-        """The fork, for a loop; stops the trace where an earlier one was left."""
+        """The fork, for a loop; stops the trace inside its first loop, or after a `break` there."""
         if self._phase in (_Phase.FIRST, _Phase.LATER):
             self.refuse("is used again after `break`, or inside the loop over its fork")
         return self
@@ -199,7 +199,7 @@ class OpenFork(ProgramStateGroup[Any]):
     def __getitem__(self, index: Any) -> Any:
         n = self.n_items()
         if not isinstance(index, (int, AbstractNumber)):
-            self.refuse("is taken by what is no whole number")
+            self.refuse("is taken by an index that is not a whole number")
         if self.iterated()._phase is _Phase.NEW:
             self.refuse("is used before a loop over its fork")
         self._needs_all()
@@ -240,7 +240,7 @@ class OpenFork(ProgramStateGroup[Any]):
         self.refuse("is needed while tracing")
 
     def refuse(self, what: str, hint: str = _ONE_LOOP) -> NoReturn:
-        """Stops the trace; for a number made of arguments, the hint is to bind these."""
+        """Stops the trace; the hint is to bind the arguments that the number is made of."""
         names = self._arguments
         bind = "".join(f" --bind {name}=N" for name in sorted(names))
         stop(
@@ -250,7 +250,7 @@ class OpenFork(ProgramStateGroup[Any]):
 
 
 def open_fork(session: Recorder, trunk: ProgramState, size: Any) -> OpenFork:
-    """Forks a stream; raises UsageError for what is no number of children."""
+    """Forks a stream; raises UsageError if `size` is not a number of children."""
     if isinstance(size, AbstractJson):
         whole(size)  # stops the trace
     if not isinstance(size, AbstractNumber) or size.python is not int:

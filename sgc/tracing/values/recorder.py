@@ -17,13 +17,13 @@ from sgc.tracing.kinds.row_types import DictType
 class Recorder(Session):
     """A session that collects nodes; values that the program reads are abstract.
 
-    held: the program's lists, dicts and objects that values of the graph have copies of.
+    held: the program's lists, dicts and objects of which values of the graph hold copies.
     known: what is known of values beyond their types. met: the first result of each tool call and
     map. images: values used as images. retired: streams that are published already. path: the
     current path; None for a program without decisions. facts: outcomes of tests on this path.
     sites: the pieces that become code. copies: results of code that may share parts with others.
     numbers: values of unknown type that are likely numbers.
-    made: the ops and fields that gave values, by their names.
+    made: the op and fields that made each value, by the value's name.
     has_untyped: whether the type of a value out of JSON was tested. events: what a trace function
     sees of the program.
     """
@@ -58,7 +58,7 @@ class Recorder(Session):
 
     @abstractmethod
     def dict_type(self, symbol: Symbol) -> DictType | None:
-        """The type of a dict that code has given; None if it may be another value."""
+        """The type of a dict that code has returned; None if it may be another value."""
 
     @abstractmethod
     def is_outside(self, value: Any) -> bool:
@@ -66,7 +66,7 @@ class Recorder(Session):
 
     @abstractmethod
     def is_made(self, symbol: Symbol) -> bool:
-        """Whether the program has made a list itself, so that it is no part of another value."""
+        """Whether the program has made a list itself, so that no other value contains it."""
 
     @abstractmethod
     def is_given(self, symbol: Symbol) -> bool:
@@ -74,11 +74,11 @@ class Recorder(Session):
 
     @abstractmethod
     def is_put(self, symbol: Symbol) -> bool:
-        """Whether a value is read out of a list or dict in which the program may have put it."""
+        """Whether a value is read from a list or dict into which the program may have put it."""
 
     @abstractmethod
     def is_code(self, symbol: Symbol) -> bool:
-        """Whether a list, dict or object is a result of code that is data."""
+        """Whether a list, dict or object is a result of code."""
 
     @abstractmethod
     def told_type(self, operand: Operand) -> types.Type | None:
@@ -86,15 +86,15 @@ class Recorder(Session):
 
     @abstractmethod
     def code_of(self, symbol: Symbol) -> tuple[str, tuple[Any, ...]] | None:
-        """The code that gave a value, and its arguments; None if it cannot run once more."""
+        """The code that returned a value, and its arguments; None if it cannot run again."""
 
     @abstractmethod
     def source_of(self, symbol: Symbol) -> str:
-        """The code that gave a value; else empty."""
+        """The code that returned a value; empty if none did."""
 
     @abstractmethod
     def is_performed(self, symbol: Symbol) -> bool:
-        """Whether code on live objects gave a value."""
+        """Whether code on live objects returned a value."""
 
     @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
@@ -129,68 +129,68 @@ class Recorder(Session):
         is_whole: bool = False,
     ) -> list[Any]:
         """The abstract results of code on live objects; if it fails, raises the error for
-        handlers. is_sure: it cannot fail; is_whole: the code was made for these
+        handlers. is_sure: the code cannot fail; is_whole: the code was made for these
         arguments."""
 
     @abstractmethod
     def record_code(self, record: Any) -> str:
-        """The code that makes an object of a class of the user's of its attributes, in order, or a
+        """The code that makes an object of a user's class from its attributes, in order, or a
         member of an enumeration; empty if there is none."""
 
     @abstractmethod
     def made_by(self, code: str, type_: types.Type, *given: Symbol) -> Symbol:
-        """What code gives that cannot fail."""
+        """The result of code that cannot fail."""
 
     @abstractmethod
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
-        """The user's own globals for those of an overlay."""
+        """The user's own globals, for an overlay's globals."""
 
     @abstractmethod
     def viewed(self, view: Any, of: Any, part: str) -> Any:
-        """The list of a dict's "keys", "values" or "items", or the groups of a list, noted: once
-        that changes, it is stale."""
+        """Notes a view, a dict's "keys", "values" or "items" or the groups of a list, and returns
+        it: the view is stale once the dict or list changes."""
 
     @abstractmethod
     def view_state(self, symbol: Symbol) -> str:
-        """Whether a symbol is a "view" of a dict or list, or "stale": that has changed since."""
+        """For a view of a dict or list, "view", or "stale" if it has changed since; else empty."""
 
     @abstractmethod
     def view_of(self, symbol: Symbol) -> tuple[Symbol, str] | None:
-        """The dict of which a symbol has the "keys", "values" or "items", and which of these."""
+        """The dict that a symbol is a view of, and which view: "keys", "values" or "items"."""
 
     @abstractmethod
     def note_widened(self, symbol: Symbol, wide: Symbol) -> None:
-        """A block parameter takes the place of a symbol."""
+        """Notes that a block parameter takes the place of a symbol."""
 
     @abstractmethod
     def is_outside_changed(self) -> bool:
-        """Whether the program has changed a module's data so far; no trace may end so."""
+        """Whether the program has changed a module's data so far; then the trace must not end."""
 
     @abstractmethod
     def before_adding(self, symbol: Symbol) -> None:
-        """Called before a key is read of a value, which adds it to a `defaultdict`."""
+        """Called before a key of a value is read, which adds the key to a `defaultdict`."""
 
     @abstractmethod
     def note_changed(self, symbol: Symbol) -> None:
-        """Marks the views of what changes, in which Python would show it."""
+        """Marks the views of a value that changes, since Python's views would show the change."""
 
     @abstractmethod
     def may_add(self, symbol: Symbol) -> bool:
-        """Whether reading a key of a value may add it there, and nothing goes over its items."""
+        """Whether reading a key may add it to a value, whose items no loop is iterating."""
 
     @abstractmethod
     def added(self, whole: Any, key: Any) -> Any:
-        """What a `defaultdict` gives for a key that it does not have, but has from now on."""
+        """The value that a `defaultdict` returns and adds for a missing key."""
 
     @abstractmethod
     def prefer_code(self, why: str) -> None:
-        """Called where an operation would take many nodes: if what is around it can be code, the
-        trace starts anew with it."""
+        """Called where an operation would take many nodes: if the piece around it can be code, the
+        trace starts anew with that piece."""
 
     @abstractmethod
     def before_changing(self) -> None:
-        """Called before an operation that changes some values in place: if its statement can be
-        code, the trace starts anew with it."""
+        """Called before an operation that changes values in place: if its statement can be code,
+        the trace starts anew with the statement as a piece."""
 
     @abstractmethod
     def characters(self, text: str) -> Iterator[str]:
@@ -204,29 +204,29 @@ class Recorder(Session):
     def attempt(self, fn: str, *args: Any, raising: Callable[[Any], NoReturn] | None = None) -> Any:
         """None if the function succeeds on this path, else the error's abstract message.
 
-        It is a decision: both paths are traced. raising: raises Python's error, by that message.
+        This is a decision: both paths are traced. raising: raises Python's error for the message.
         """
 
     @abstractmethod
     def decide(self, test: Symbol, raising: Callable[[], NoReturn] | None = None) -> bool:
         """The outcome that this run takes for a test known only at run time. raising: raises the
-        error that follows if it is false."""
+        error that follows if the outcome is False."""
 
     @abstractmethod
     def listed(self, value: Any) -> Any:
-        """What a list gets in the place of a value: of a stream, what is left when it ends."""
+        """The value that a list holds for a value: for a stream, its variables when it ends."""
 
     @abstractmethod
     def held_of(self, state: Stream) -> tuple[Symbol, ...] | None:
-        """If data hold what is left of a stream: the live object that stands for it, if any."""
+        """A tuple if data hold a stream: of the live object that stands for the stream, if any."""
 
     @abstractmethod
     def refuse_ended(self, what: str) -> NoReturn:
-        """Traces the program anew with streams in lists as they are; stops if they are already."""
+        """Restarts the trace with the streams themselves in lists; stops it if they already are."""
 
     @abstractmethod
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
-        """Notes that one of the language's loops begins; returns it."""
+        """Notes that one of the language's loops begins; returns the loop."""
 
     @abstractmethod
     def note_outside(self, values: Any) -> None:

@@ -1,6 +1,6 @@
 """The methods of abstract text, which record their calls.
 
-A call with wrong arguments raises Python's own error: it is first made on a plain text.
+Each call is first made on a plain text, so that wrong arguments raise Python's own error.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _N_TEXTS = {
 
 
 def _decided(value: Any) -> Any:
-    """A value out of JSON as the text that it is, by a decision, or as one of its type; what is
-    around becomes code instead, if it can be."""
+    """A value out of JSON as a text, or as a plain value of its type, by a decision; if the piece
+    around it can be code, that becomes code instead."""
     if not hasattr(type(value), "as_argument"):
         return value
     value.session.prefer_code("a value out of JSON is an argument of a method of a text")
@@ -168,7 +168,9 @@ def _join(self: Any, items: Any) -> Any:
         items = list(items)
         if not all(isinstance(item, str) for item in items):
             "".join(items)  # raises Python's own error
-            stop("join of what are no texts", hint="write str(item) for each; or " + INTERPRET)
+            stop(
+                "join of items that are not texts", hint="write str(item) for each; or " + INTERPRET
+            )
         return computed(self.session, "join", self, items)
     if getattr(type(items), "joined", None) is not None and items.may_be_users:
         return items.joined(self)

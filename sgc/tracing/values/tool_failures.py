@@ -25,7 +25,7 @@ from sgc.tracing.values.recorder import Recorder
 # The attributes of a failure; given: the arguments of the code that raises it.
 TOLD = ("why", "kind", "classes", "value", "is_code", "given")
 _KNOWN = frozenset({"args", "with_traceback"})
-# What a failure of a graph does not tell: its cause, its notes, the lines that it went through.
+# What a graph does not know of a failure: its cause, its notes and its traceback.
 _UNTOLD = frozenset({
     "__cause__", "__context__", "__dict__", "__notes__", "__reduce__", "__reduce_ex__",
     "__setstate__", "__suppress_context__", "__traceback__",
@@ -70,7 +70,7 @@ class TracedTold(Told):
                 return _message_of(self)
             if name in _OF_VALIDATION and _is_of_validation(type(self)):
                 return _of_validation(self, name)
-            if name == "__class__":  # `contextlib` does with a StopIteration what it does with any
+            if name == "__class__":  # `contextlib` treats a StopIteration as any other error
                 is_known = sys._getframe(1).f_globals.get("__name__") == "contextlib"
             if not (is_known or name.startswith("__")) and self.__dict__["is_live"]:
                 return _of_code(self, f"error.{name}", types.LIVE)
@@ -88,7 +88,7 @@ def _is_of_validation(kind: type) -> bool:
 
 
 def _of_validation(error: TracedTold, name: str) -> Any:
-    """A method of pydantic's error, of which code makes what it gives."""
+    """A method of pydantic's error, as code."""
     if not error.__dict__["is_code"]:
         stop(f"{name} of a tool's failure, known only at run time", _HINT)
 
@@ -108,7 +108,7 @@ def refuse_asked(value: Any, name: Any) -> None:
 
 
 def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
-    """What an expression gives of an `error` of code: of that which the code raises once more."""
+    """The value of an expression of `error`, an error of code, which the code raises again."""
     told = error.__dict__
     session: Any = told["session"]
     if told["is_live"]:
@@ -122,7 +122,7 @@ def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
         code = _raising(told["code"], expression)
     except CodeError as refused:
         stop(f"what an error of code holds: {refused}", _HINT)
-    # Not the operands of that code: paths may have merged since, with other values for them.
+    # Not the operands of that code, which may have other values since paths have merged.
     args = tuple(map(session.operand, told["given"]))
     (symbol,) = session.emit("evaluate", [("v", type_)], code=Lit(code), args=args)
     session.copies.add(symbol.name)
@@ -131,18 +131,18 @@ def _of_code(error: TracedTold, expression: str, type_: types.Type) -> Any:
 
 
 def is_object(error: TracedTold) -> bool:
-    """Whether an error can be a value that other code takes: pydantic's, of which code knows all
-    that a program can ask."""
+    """Whether an error can be an argument of other code: only pydantic's, whose attributes and
+    methods are all known to code."""
     return bool(error.__dict__["code"]) and _is_of_validation(type(error))
 
 
 def as_object(error: TracedTold) -> Any:
-    """An error of code, as a value that other code may take."""
+    """An error of code, as a value that can be an argument of other code."""
     return _of_code(error, "error", OBJECT)
 
 
 def _raising(code: str, expression: str) -> str:
-    """Code that gives what an expression gives of the `error` that other code raises."""
+    """Code that returns the value of an expression of `error`, the error that other code raises."""
     entry = parse_code(code).entry
     name = f"{entry.name}_error"
     while name in code:
@@ -157,7 +157,7 @@ def _raising(code: str, expression: str) -> str:
 
 
 def _message_of(error: TracedTold) -> Any:
-    """`msg` of the error of `json.loads`, whose text goes on with the place."""
+    """`msg` of an error of `json.loads`: the error's text without the place at its end."""
     session, told = error.__dict__["session"], error.__dict__
     if not told["is_code"]:  # a tool may say it otherwise
         stop("msg of a tool's failure, known only at run time", _HINT)
@@ -180,7 +180,7 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
 def _raise(
     session: Recorder, value: Symbol, why: Symbol, kind: Symbol, classes: Symbol
 ) -> NoReturn:
-    # A row is read item by item, and what failed has none.
+    # A row is read item by item, and a failed call has no items.
     failed = Symbol(value.name, plain(value.type))
     code, given = session.code_of(value) or ("", ())
     told = {
@@ -196,7 +196,7 @@ def _raise(
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
-    """`isinstance(error, of)`; a decision for each class that the handlers have not decided."""
+    """`isinstance(error, of)`, by a decision for each class that no handler has decided yet."""
     told = error.__dict__
     for each in of:
         if each in (*_ALWAYS, object) or issubclass(type(error), each):
@@ -208,9 +208,9 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
 
 
 def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> tuple[type, ...]:
-    """The handlers' classes that the failure belongs to, by a decision for each. code: what failed,
-    if that is code without live objects; it raises no class of the program's that it does not name;
-    of: as in `_name_of`."""
+    """The handlers' classes that the failure belongs to, by a decision for each. code: the code
+    that failed, if it has no live objects; it raises only those classes of the program that it
+    names; of: as in `_name_of`."""
     found: list[type] = []
     others: list[type] = []
     for each in handled_classes():
@@ -232,15 +232,15 @@ def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> t
 
 
 def _name_of(kind: type, session: Recorder | None) -> str:
-    """A class's name among those of a failure. session: if code failed, which has its own classes
-    in the place of the program's."""
+    """A class's name among a failure's class names. session: given if code failed, which has its
+    own classes in place of the program's."""
     own = None if session is None else session.sites.classes.get(kind.__name__)
     is_its = own is not None and own.kind is kind
     return f"{MODULE}:{kind.__name__}" if is_its else class_name(kind)
 
 
 def _is_programs(kind: type) -> bool:
-    """Whether a class is of the program's own files: libraries raise theirs without a name."""
+    """Whether a class is of the program's own files: a library's is raised without being named."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return file is not None and is_users_module(kind.__module__, file)
 

@@ -1,4 +1,4 @@
-"""Finds texts of a graph that name an object by its address, which is another in each process."""
+"""Finds texts of a graph that name an object by its address, which differs in each process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from sgc.errors import TraceError
 from sgc.ir.graph import Graph, Lit, Operand
 
-# How Python shows an object whose class does not say how.
+# How Python shows an object whose class does not define how.
 _SHOWN = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)* at 0x[0-9a-f]{6,16}>")
 
 

@@ -1,7 +1,7 @@
 """Reads of the surroundings by a program compiled with `--allow-ambient`: held, or guarded.
 
 A program's body runs dozens of times while it is traced and checked. Clocks and random numbers
-cannot be read twice and are held: at each line, every run gets what the first run got there. The
+cannot be read twice and are held: at each line, every run gets the values of the first run. The
 environment, files and folders can be read again, and become guards of the graph.
 """
 
@@ -25,7 +25,7 @@ from sgc.ir.graph import Guard
 MAX_HELD = 2_000  # readings of clocks and random numbers that are held for one program
 MAX_READ = 10_000  # readings of one clock at one line by one run
 MAX_FILE_BYTES = 256 * 2**20  # of a file that is guarded by its content
-ABSENT = "absent"  # the value of a guard for something that did not exist
+ABSENT = "absent"  # the value of a guard for a thing that did not exist
 
 _KINDS = ("environment", "file", "folder")
 
@@ -90,8 +90,8 @@ def current_ambient() -> Ambient | None:
 
 
 def note_print(where: str) -> None:
-    """Notes that a line prints what is known only at run time, which a compiled program does not
-    do."""
+    """Notes that a line prints a value known only at run time, which a compiled program leaves
+    out."""
     if (found := _printed.get()) is not None:
         found[where] = None
 
@@ -131,7 +131,7 @@ def _reads(is_allowed: bool) -> Iterator[None]:
 
 
 def refuse(message: str) -> NoReturn:
-    """Raises a TraceError at the program's line; while tracing, one that it cannot swallow."""
+    """Raises a TraceError at the program's line; while tracing, the program cannot swallow it."""
     error = TraceError(message, where=here(), hint=_HINT)
     if getattr(current_session(), "is_tracing", False):
         raise_stop(error)
@@ -176,7 +176,8 @@ def _digest(data: bytes) -> str:
 def changed(guards: Iterable[Guard], is_elsewhere: bool = False) -> list[str]:
     """The things that have changed since a program was compiled, such as `environment HOME`.
 
-    is_elsewhere: it may run on another machine, so a missing file is no change.
+    is_elsewhere: whether the program may run on another machine, so that a missing file is not a
+    change.
     """
     found = []
     for guard in guards:

@@ -1,7 +1,7 @@
 """Finds out whether a method of a plain text is called with an abstract argument.
 
 The profile hook gets the method but not its arguments. The bytecode shows which names the program
-loads for them: an argument is abstract if a name's value is abstract or a stream.
+loads for the arguments: an argument is abstract if a name's value is abstract or a stream.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]
 
 @lru_cache(maxsize=8192)
 def _loaded(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names that are loaded for the arguments of a call; empty if it is no call."""
+    """The names that are loaded for the arguments of a call; empty for another instruction."""
     instructions, places = _instructions(code)
     at = places.get(offset)
     if at is None or not instructions[at].opname.startswith("CALL"):

@@ -31,7 +31,7 @@ def is_tool(value: Any) -> bool:
 
 def guards_of(function: Definition, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source, of all functions and data that it can read, of its bound
-    arguments, and of what it has read of its surroundings, if that is allowed.
+    arguments, and of what it has read of its surroundings, if reading them is allowed.
     """
     found = [Guard(kind, name, value) for kind, name, value in _sources(function)]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
@@ -66,8 +66,8 @@ def _is_code(guard: Guard) -> bool:
 
 
 def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
-    """Every function that the program reaches by name, and the plain values that they read. Tools
-    have a kind of their own, as a program does not depend on what is inside a tool.
+    """The functions that the program reaches by name, and the plain values that they read. Tools
+    have a kind of their own, since a program does not depend on the inside of a tool.
     """
     seen: set[int] = set()
     queue: list[tuple[str, Any]] = [(function.name, function)]
@@ -77,7 +77,7 @@ def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
         if id(python) in seen:
             continue
         seen.add(id(python))
-        if is_tool(value):  # its reads are not the program's: every run calls it anew
+        if is_tool(value):  # its reads are not the program's: every run calls the tool
             yield "tool", name, digest(f"{value.signature} {value.effect}\n{_source(python)}")
         elif isinstance(python, types.FunctionType):
             yield "source", name, digest(_source(python))
@@ -96,7 +96,7 @@ def _source(python: types.FunctionType) -> str:
 
 
 def _source_of_code(code: types.CodeType, names: dict[str, Any]) -> str:
-    """As `inspect.getsource`, which twice looks for the module among all that are imported."""
+    """As `inspect.getsource`, which twice searches all imported modules for the code's module."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, names)[code.co_firstlineno - 1 :]
     return "".join(inspect.getblock(lines)) if lines else code_text(code)

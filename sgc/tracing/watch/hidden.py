@@ -1,4 +1,4 @@
-"""The state of objects of Python's own that show no attributes: iterators, buffers, generators of
+"""The state of Python's own objects that have no attributes: iterators, buffers, generators of
 random numbers, locks, queues and the like."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEAP_TYPE = 1 << 9
 
 
 class Hidden:
-    """The state of an object that has no attributes, as `read` tells it."""
+    """The state of an object without attributes, as `read` returns it."""
 
     def __init__(self, name: str, value: Any, read: Any) -> None:
         self.name, self._value, self._read = name, value, read
@@ -31,19 +31,19 @@ class Hidden:
         return bool(self._read(self._value) != self._before)
 
     def put_back(self, written: frozenset[str] | None) -> None:
-        """Puts back what can be: not how far an iterator was, nor what a queue has got."""
+        """Restores the state where possible: not an iterator's position, nor a queue's items."""
         for kind, restore in _RESTORES.items():
             if isinstance(self._value, kind) and self.is_changed:
                 restore(self._value, self._before)
 
 
 def _position(iterator: Any) -> object:
-    """How far an iterator of Python's own is, down to those that it reads itself."""
+    """The position of one of Python's own iterators, and of the iterators that it reads."""
     if isinstance(iterator, types.GeneratorType):
         frame = iterator.gi_frame
         return None if frame is None else frame.f_lasti, _positions(iterator.gi_yieldfrom)
     with warnings.catch_warnings(), contextlib.suppress(TypeError):
-        warnings.simplefilter("ignore")  # of those whose `__reduce__` is to go
+        warnings.simplefilter("ignore")  # about iterators whose `__reduce__` is deprecated
         _, of, *state = iterator.__reduce__()
         return [_positions(each) for each in of], state
     return None
@@ -59,7 +59,7 @@ def _is_iterator(value: Any) -> bool:
     return not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__")
 
 
-_MAX_COPIED = 1_000_000  # bytes of a buffer that are kept, and not their digest alone
+_MAX_COPIED = 1_000_000  # bytes of a buffer that is kept; of a larger one, only a digest is
 
 
 def is_large(value: Any) -> bool:
@@ -71,7 +71,7 @@ def is_large(value: Any) -> bool:
 
 
 def _content(buffer: Any) -> bytes | tuple[str, str]:
-    """The bytes of a buffer; of a large one a digest."""
+    """The bytes of a buffer; for a large buffer, a digest."""
     with memoryview(buffer) as view:
         if view.nbytes <= _MAX_COPIED:
             return view.tobytes()
@@ -88,7 +88,7 @@ def _has_buffer(value: Any) -> bool:
 
 
 _UNSET = object()
-# How objects tell their state, by their class.
+# Functions that read an object's state, by its class.
 _READS: dict[Any, Any] = {
     random.Random: lambda value: random.Random.getstate(value),
     SimpleQueue: lambda value: value.qsize(),
@@ -135,7 +135,8 @@ def _read_by_class(kind: type) -> Any:
 
 
 def hidden_state(value: Any) -> Any:
-    """What reads the state of an object of Python's own, or of what has its data in a buffer."""
+    """The function that reads the state of one of Python's own objects, or of an object with a
+    buffer."""
     kind: Any = type(value)
     if issubclass(kind, (str, bytes, int, float, type, types.FunctionType, types.ModuleType)):
         return None

@@ -1,9 +1,9 @@
 """Hooks that watch a trace: for methods of marked plain strings, and reads of the surroundings.
 
 The methods of a plain f-string cannot be overridden; a profile hook sees them called as C functions
-and stops the trace before their result is used. It also sees clocks, random numbers and the
+and stops the trace before their result is used. The hook also sees clocks, random numbers and the
 environment; an audit hook sees files, sockets and processes. A compiled program would keep the
-values read for ever, so these reads are refused, or, if allowed (`ambient.py`), noted.
+values read forever, so these reads are refused, or, if allowed (`ambient.py`), noted.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _LISTS_ENVIRONMENT = tuple(
 def watch(is_waiting: bool = False) -> Iterator[None]:
     """While active on this thread, forbidden reads stop the trace at the user's line.
 
-    is_waiting: watches only from `watch_now` on, as the part before was watched in another run.
+    is_waiting: watches only from `watch_now` on, since another run has watched the part before.
     """
     _install_audit()
     before = sys.getprofile()
@@ -144,7 +144,7 @@ _INSTEAD = {
 
 
 def is_printed_to(file: Any) -> bool:
-    """Whether a file is one of those that `print` and warnings write to."""
+    """Whether `print` or warnings write to a file."""
     return any(file is each for each in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
 
 
@@ -168,7 +168,7 @@ def _reads(frame: types.FrameType, function: Any, receiver: Any) -> str | None:
 
 
 def _acts(frame: types.FrameType, function: Any) -> str | None:
-    """What a C function does that a compiled program would not; None if nothing."""
+    """What a C function does that a compiled program would not do; None if nothing."""
     found = ACTS.get((getattr(function, "__module__", None), function.__name__))
     return found if found is not None and is_of_program(frame) else None
 
@@ -208,7 +208,7 @@ _EVENTS = READ_EVENTS | ACT_EVENTS
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _EVENTS:  # called for each look at a frame
+    if event not in _EVENTS:  # audit events are frequent: each look at a frame is one
         return
     if not getattr(watching, "on", False) or not is_of_program(sys._getframe(1)):
         return
@@ -229,7 +229,7 @@ def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0)
 
 
 def _read_named(what: str, kind: str, name: Any) -> None:
-    """Handles a read by name; a file may also have a number, the current folder no name."""
+    """Handles a read by name; a file may also have a number, and the current folder has no name."""
     if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
         stop(f"the program {what} that is named by a value known only at run time")
     if kind and isinstance(name, (str, bytes)):

@@ -1,8 +1,8 @@
 """Objects, classes and functions of the user's modules, which a traced program must not change.
 
-Plain data is copied for a trace. An object is not, as the program may ask for its identity, nor is
-a list, dict or set that holds one: they are compared when a run of the trace ends, and the trace's
-changes are undone.
+Plain data is copied for a trace. Objects are not copied, since the program may ask for their
+identity, nor are lists, dicts and sets that hold objects: they are compared when a run of the trace
+ends, and the trace's changes are undone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from sgc.tracing.watch.guards import names_of as names_in
 from sgc.tracing.watch.hidden import is_large
 from sgc.tracing.watch.states import ModuleNames, State, defaults_of, parts, states, written_by
 
-MAX_FOUND = 200_000  # objects that are looked for in one value
-MAX_KEPT = 1000  # of them, those that each run of a trace compares
+MAX_FOUND = 200_000  # objects that are searched for in one value
+MAX_KEPT = 1000  # objects that each run of a trace compares
 
 
 @dataclass(slots=True)
 class Found:
-    """The objects that a value from outside is or holds. compared: those that each run of a trace
-    compares; rest: the states before the trace of the others, which only its end compares."""
+    """The objects that a value from outside is or holds. compared: the objects that each run of a
+    trace compares; rest: the states, before the trace, of the other objects, which are compared
+    only at the end of the trace."""
 
     value: Any
     objects: list[Any]
@@ -39,7 +40,7 @@ class Found:
 
 
 def found_in(name: str, value: Any) -> Found:
-    """The objects that may change of a value from outside."""
+    """The changeable objects in a value from outside."""
     found: dict[int, Any] = {}
     left = [value]
     while left:
@@ -75,12 +76,12 @@ def refuse_changed_rest(known: dict[int, Found]) -> None:
 
 
 class ChangedOutside(TraceError):
-    """A program changes an object outside of it: what was changed is not always as it was then, and
-    another trace might not see it."""
+    """A program changes an object outside of it: the change cannot always be undone, and another
+    trace might not see it."""
 
 
 def refusal(name: str) -> ChangedOutside:
-    """The error of a program that changes what a variable holds."""
+    """The error of a program that changes a variable's object."""
     return ChangedOutside(
         f"the program changes {name!r}, an object outside of it; a compiled program would not",
         hint="make the object in the program, or keep the value in a variable of the stream; "
@@ -89,21 +90,21 @@ def refusal(name: str) -> ChangedOutside:
 
 
 class Watched:
-    """The objects from outside that a run of the trace may reach. known: what the values that hold
-    them hold, by id, for all runs of a trace."""
+    """The objects from outside that a run of the trace may reach. known: the objects in each value
+    from outside, by the value's id, for all runs of a trace."""
 
     def __init__(self, known: dict[int, Found]) -> None:
         self._known = known
-        self._kept: dict[int, list[State]] = {}  # by the id of what holds them
+        self._kept: dict[int, list[State]] = {}  # by the id of the value that holds the objects
         self._ids: set[int] = set()
-        self._read: set[int] = set()  # code
-        self._modules: set[tuple[int, int]] = set()  # with functions that read them
+        self._read: set[int] = set()  # ids of code
+        self._modules: set[tuple[int, int]] = set()  # ids of modules and of code that reads them
 
     def __contains__(self, value: object) -> bool:
         return id(value) in self._ids
 
     def add(self, name: str, value: Any) -> None:
-        """Keeps what the objects and lists in a value are before the run."""
+        """Keeps the states of the objects and lists in a value before the run."""
         if id(value) in self._kept:
             return
         if id(value) not in self._known:
@@ -118,7 +119,7 @@ class Watched:
             self.add(f"{function.__name__}({name}=...)", value)
 
     def add_read(self, code: CodeType, names: dict[str, Any]) -> None:
-        """Keeps what a function reads that runs over its own globals."""
+        """Keeps the states of what a function reads, if it runs over its own globals."""
         if id(code) in self._read:
             return
         self._read.add(id(code))
@@ -130,8 +131,8 @@ class Watched:
                 self.add(name, value)
 
     def add_module(self, name: str, module: ModuleType, code: CodeType) -> None:
-        """Keeps what a module is that a function reads: its names, and the values of those of them
-        that the function has."""
+        """Keeps the state of a module that a function reads: the module's names, and the values of
+        those names that the function uses."""
         if (id(module), id(code)) in self._modules:
             return
         self._modules.add((id(module), id(code)))
@@ -149,9 +150,9 @@ class Watched:
                 self.add(f"{name}.{each}", value)
 
     def add_imported(self, code: CodeType, package: str) -> None:
-        """Keeps the modules that a function imports when it runs."""
+        """Keeps the states of the modules that a function imports when it runs."""
         names = {*imported_by(code)}
-        if names:  # `from . import x` names none
+        if names:  # a relative import may name submodules of the package
             names |= {f"{package}.{name}" for name in (*names, *names_in(code))}
         for name in sorted(names & sys.modules.keys()):
             self.add_module(name, sys.modules[name], code)

@@ -1,8 +1,8 @@
-"""Texts from outside although their values are fixed: those of bound arguments.
+"""The texts of bound arguments, which are from outside although their values are fixed.
 
 Special tokens in them must stay plain text. Which tokens are special is known only with a model, so
-every such text that could hold one is separated from the program's own texts when it is appended,
-as the interpreter does with texts that do hold one.
+every such text that could hold a special token is separated from the program's own texts when it is
+appended, as the interpreter does with texts that hold one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OutsideTexts:
                 self._collect(item)
 
     def split(self, text: str) -> list[tuple[bool, str]]:
-        """A text in parts: the program's own (True) and those from outside (False)."""
+        """A text in parts, each with whether it is the program's own, not from outside."""
         is_own = self._own.get(id(text)) is text and text not in self._texts
         if is_own or not self._texts or not text:
             return [(True, text)] if text else []

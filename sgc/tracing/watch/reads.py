@@ -2,7 +2,7 @@
 
 A fingerprint covers all functions that the program reaches and the data that they read. A read of
 something that cannot be digested (an object that may change) is a reason not to compile. Explicit
-compiling does not use this: there the user decides when to compile.
+compiling uses no fingerprints: there the user decides when to compile.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 # Types whose values never change; of other types, only plain data is digested.
 _IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike)
-# Stands in the `__init__` of a dataclass for a default that is made anew for each object.
+# The placeholder in the `__init__` of a dataclass for a default that is made for each object.
 _NO_DEFAULT = getattr(dataclasses, "_HAS_DEFAULT_FACTORY", object())
 
 
 def reads_of(function: Any) -> tuple[tuple[str, ...], str]:
-    """The fingerprint of a program, and why it is not reliable; empty if it is."""
+    """The fingerprint of a program, and why it is not reliable; the reason is empty if it is."""
     found: list[str] = []
     seen: set[int] = set()
     taken = [kind for each in function.signature.parameters for kind in each.classes]
@@ -60,14 +60,14 @@ def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
         told = None if bound is None else digest(f"{bound} heal={value.heal}")
         return told, [] if told is None else [(name, value.python)]
     if is_tool(value):
-        # Its reads are not the program's: every run calls it anew. The compiled program calls this
-        # object, so another tool with the same text is another value.
+        # A tool's reads are not the program's: every run calls the tool. The compiled program calls
+        # this object, so another tool with the same text is another value.
         told = f"{id(value)} {value!r} {value.timeout_s} {value.on_error}"
         return digest(told + code_text(value.python.__code__)), []
     if isinstance(value, types.FunctionType):
         return _look_at_function(name, value)
     if isinstance(value, types.ModuleType):
-        return "module", []  # `_names_read` visits what is read of a user's module
+        return "module", []  # `_names_read` visits the names that are read of a user's module
     if isinstance(value, type):
         is_ours = _is_users(sys.modules.get(value.__module__))
         return "class", list(_members(name, value)) if is_ours else []

@@ -1,5 +1,5 @@
-"""The state of one object from outside of a program, of any class: what it was before a trace,
-whether it has changed, and how the trace's changes are undone.
+"""The state of one object of any class from outside of a program: the state before a trace, whether
+it has changed, and how the trace's changes are undone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sgc.tracing.watch.hidden import Hidden, hidden_state
 
 _CONTAINERS = (list, dict, set, deque)
 _DATA = (list, dict, set, tuple)
-_MAX_VALUES = 1000  # of data that is compared by its content
+_MAX_VALUES = 1000  # of data that is compared by content
 _HEAP_TYPE = 1 << 9
 
 
@@ -44,7 +44,7 @@ class State(Protocol):
 
 
 def states(name: str, value: Any) -> Iterator[State]:
-    """The states of an object, which is of a user's class derived from a list, say, in both."""
+    """The states of an object; an object of a user's class derived from list, say, has two."""
     if issubclass(type(value), _CONTAINERS):
         yield Items(name, value)
     if is_object(value):
@@ -58,7 +58,7 @@ def parts(value: Any) -> Collection[Any] | None:
     found: list[Any] = []
     is_known = False
     for holds, parts_of in _PARTS.items():
-        if issubclass(type(value), holds):  # what a proxy says it is may be known only later
+        if issubclass(type(value), holds):  # `isinstance` would ask a proxy for its `__class__`
             is_known = True
             found += parts_of(value)
     if is_object(value):
@@ -69,7 +69,7 @@ def parts(value: Any) -> Collection[Any] | None:
 
 def _items(value: Any) -> list[Any]:
     if isinstance(value, dict):
-        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # each has its own order
+        kind = OrderedDict if isinstance(value, OrderedDict) else dict  # they keep separate orders
         return [each for pair in kind.items(value) for each in pair]
     return list(value)
 
@@ -88,7 +88,7 @@ def defaults_of(function: types.FunctionType) -> dict[str, Any]:
     return dict(zip(names, given, strict=True)) | (function.__kwdefaults__ or {})
 
 
-# What values of a type hold, which have no attributes that Python could list.
+# The contents of values of types that have no attributes which Python could list.
 _PARTS: dict[Any, Any] = {
     (*_CONTAINERS, tuple, frozenset): _items,
     partial: lambda value: [value.func, *value.args, *value.keywords.values()],
@@ -115,12 +115,12 @@ class Attributes:
             return True
         added = [key for key in now if key not in before]
         if any(not (key.startswith("_") and _is_librarys(self._value)) for key in added):
-            return True  # what a library keeps for later is no change
+            return True  # private attributes that a library's object adds are no change
         return any(not _is_same(now[key], item) for key, item in before.items())
 
     def put_back(self, written: frozenset[str] | None) -> None:
         now, before, value = _attributes(self._value), self._before, self._value
-        if _is_librarys(value):  # whose own code writes them
+        if _is_librarys(value):  # the library's own code writes its attributes
             written = None
         for key in _changed(now, before, written):
             if key in before:
@@ -141,17 +141,18 @@ def _changed(
 
 
 def _plainly(method: str, value: Any, *args: Any) -> None:
-    """Calls a method that is not the class's own, which may refuse it, as a frozen dataclass's."""
+    """Calls `object`'s or `type`'s method, since the class's own may refuse, as a frozen
+    dataclass's does."""
     try:
         getattr(type if isinstance(value, type) else object, method)(value, *args)
-    except TypeError:  # of an object of C code, which has its own
+    except TypeError:  # an object of a C class, which has a method of its own
         getattr(type(value), method)(value, *args)
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is an object with attributes, of the user's or of a library; or a class or
-    function of the user's. A function that the program makes anew, with variables of its own, is
-    not: the program may set its attributes.
+    """Whether a value is a user's or a library's object with attributes, or a user's class or
+    function; but not a new function of the program with enclosing variables, whose attributes the
+    program may set.
     """
     if type(value) is types.FunctionType:
         is_kept = not value.__closure__ or bool(vars(value))
@@ -168,7 +169,7 @@ def _is_of_users(kind: type) -> bool:
     return is_users and bool(kind.__flags__ & _HEAP_TYPE)
 
 
-# Modules whose objects are not the program's to change: this package's, and what is traced apart.
+# Modules whose objects are not watched: this package, and modules that are handled elsewhere.
 _NOT_WATCHED = frozenset({"sgc", "sglang", "logging", "typing", "types", "abc", "re"})
 
 
@@ -178,7 +179,7 @@ def _is_librarys(value: Any) -> bool:
     if kind is types.SimpleNamespace:
         return True
     if kind.__module__.partition(".")[0] in _NOT_WATCHED:
-        return False  # an abstract value tells no attributes
+        return False  # an abstract value does not show its attributes
     is_fixed = issubclass(kind, (PathLike, types.FunctionType, types.ModuleType, type))
     if is_fixed or not kind.__flags__ & _HEAP_TYPE:
         return False
@@ -200,8 +201,8 @@ _OF_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 def _own(value: Any) -> Mapping[str, Any] | None:
-    """The `__dict__` of an object or class, by no Python code of its own, which may do anything;
-    None if there is none, or one that such code makes up, as a proxy's."""
+    """The `__dict__` of an object or class, read without Python code of its class, which may do
+    anything; None if there is none, or if such code makes it up, as a proxy's does."""
     kind: type = type(value)
     for base in kind.__mro__:
         found: Any = type.__getattribute__(base, "__dict__").get("__dict__")
@@ -211,7 +212,7 @@ def _own(value: Any) -> Mapping[str, Any] | None:
                 own = found.__get__(value)
             return own
     get: Any = kind.__getattribute__
-    if isinstance(get, types.WrapperDescriptorType):  # as of a thread's own
+    if isinstance(get, types.WrapperDescriptorType):  # as for `threading.local`
         with contextlib.suppress(AttributeError):
             own = get(value, "__dict__")
             return own
@@ -219,7 +220,7 @@ def _own(value: Any) -> Mapping[str, Any] | None:
 
 
 def _is_same(now: Any, before: Any) -> bool:
-    """Whether a value is the one before, or equal small data."""
+    """Whether a value is the same object as before, or equal small data."""
     if now is before:
         return True
     if not (_is_small([now]) and _is_small([before])):
@@ -254,7 +255,7 @@ def is_of_trace(value: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def written_by(code: types.CodeType) -> frozenset[str] | None:
-    """The attributes that a function writes; None if that may be any."""
+    """The attributes that a function writes; None if it may write any."""
     if not _SETTING.isdisjoint(code.co_names):
         return None
     found = (each for each in dis.get_instructions(code) if each.opname in _WRITES)
@@ -301,8 +302,8 @@ class Items:
 
 
 class ModuleNames:
-    """What the names of a module stand for, but for those of other modules, which an import may
-    add. names: those to compare, if not all."""
+    """The values of a module's names, except names of other modules, which an import may add.
+    names: the names to compare; None for all."""
 
     def __init__(self, name: str, module: types.ModuleType, names: Collection[str] | None) -> None:
         self.name, self._module, self._names = name, module, names

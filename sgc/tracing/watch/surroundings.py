@@ -1,5 +1,5 @@
-"""What functions written in C, and audited events of Python's, read of a program's surroundings or
-do to them."""
+"""What functions written in C, and Python's audit events, read of a program's surroundings or do to
+them."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ ACT_EVENTS = {
     "os.system": "starts a process",
 }
 
-# Library modules whose functions look at the file that their first argument names.
+# Library modules whose functions look at the file named by their first argument.
 _NAMING = frozenset({"genericpath", "pathlib", "pathlib._local", "posixpath"})
 
 
 def looked_at(frame: types.FrameType) -> tuple[str, str | None]:
-    """The kind and name of the file or folder that a frame looks at; none if it does not tell."""
+    """The kind and name of the file or folder that a frame looks at; empty and None if unknown."""
     code = frame.f_code
     if frame.f_globals.get("__name__") not in _NAMING or not code.co_argcount:
         return "", None
@@ -80,9 +80,9 @@ def looked_at(frame: types.FrameType) -> tuple[str, str | None]:
         return ("folder" if os.path.isdir(path) else "file"), os.fsdecode(path)
 
 
-_MOST_OF_A_HOOK = 16  # frames between an import and what its hook reads
+_MOST_OF_A_HOOK = 16  # frames between an import and a read by its hook
 _SHOWING_SOURCE = frozenset({"warnings", "_py_warnings"})
-# Functions of importlib that find or load a module; others, as `get_data`, read for who calls them.
+# Functions of importlib that find or load a module; others, as `get_data`, read for their callers.
 _IMPORTING = frozenset({"_find_and_load", "_find_spec", "find_spec", "exec_module", "get_code"})
 
 
@@ -98,8 +98,8 @@ def is_of_program(frame: types.FrameType | None) -> bool:
 
 
 def _finds_module(frame: types.FrameType | None) -> bool:
-    """Whether a frame is of an import hook that is asked where a module is, as pytest has one. What
-    a module's own code reads, or a loader, or a package's `__getattr__`, is data."""
+    """Whether a frame belongs to an import hook that is asked where a module is, as pytest's is.
+    Reads by a module's own code, a loader, or a package's `__getattr__` are reads of data."""
     for _ in range(_MOST_OF_A_HOOK):
         if frame is None or frame.f_code.co_name == "<module>":
             return False

@@ -37,7 +37,7 @@ SAME: list[Pair] = [
     ("json.load()", "its text as an argument",
      "return json.load(io.StringIO(j))  # here",
      "return json.loads(j)"),
-    ("draws from what is no list", "a list of texts",
+    ("draws from a value that is not a list", "a list of texts",
      "g = random.Random(n)\nreturn g.choice({0: 'a', 1: 'b'})  # here",
      "return random.Random(n).choice(['a', 'b'])"),
     ("`match`", 'isinstance(v, dict) and "key" in v',

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 UNTRIED: dict[str, list[tuple[str, str]]] = {
     "nobody is told: what stops without live objects is": [
-        ("operators/live/calls.py", "a call of a value known only at run time is no code: …"),
+        (
+            "operators/live/calls.py",
+            "a call of a value known only at run time cannot become code: …",
+        ),
         ("operators/live/calls.py", "…() is given a value known only at run time: …"),
-        ("operators/live/patterns.py", "Python itself looks into a value known only at run time"),
+        ("operators/live/patterns.py", "Python itself inspects a value known only at run time"),
         ("operators/live/patterns.py", "`case …(…)` of a value known only at run time: …"),
         ("operators/live/patterns.py", "a key of a `case {…}` is known only at run time"),
         ("operators/live/pieces.py", "an argument is an object, and data are live objects"),
         ("operators/live/pieces.py", "the argument … is no data: …"),
-        ("operators/live/pieces.py", "what a comprehension inside of another computes is no code"),
+        ("operators/live/pieces.py", "a comprehension inside of another cannot become code"),
         ("operators/texts.py", "objects are compared with `is` in a chain"),
         ("recording/coding.py", "a value known only at run time is used beside another: …"),
         ("values/abstract.py", "the type of a value known only at run time is asked for"),
@@ -22,7 +25,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("session.py", "one path of the program builds more than … nodes"),
     ],
     "it asks for what only a run has; no rewrite is known": [
-        ("operators/texts.py", "whether a fork's child is the very stream that another is"),
+        ("operators/texts.py", "whether a fork's child is the same stream as another"),
         ("session.py", "a program that is being compiled cannot be cancelled"),
         ("session.py", "get_meta_info() is known only at run time"),
         ("session.py", "messages() is known only at run time"),
@@ -33,7 +36,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
     "the interpreter goes on there, so that nothing has to be rewritten": [
         (
             "recording/coding.py",
-            "code of this line would end a run, as it changes what others hold",
+            "code of this line would end a run, since it changes a value that others hold",
         ),
     ],
     "the words are those of another error": [
@@ -61,18 +64,18 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
             "operators/lookups.py",
             "a value known only at run time is looked up among … that are of several types, or no data",  # noqa: E501
         ),
-        ("operators/models.py", "… of a model looks into a value known only at run time"),
-        ("operators/patterns.py", "`case …(…)` looks into a value by its class"),
+        ("operators/models.py", "… of a model inspects a value known only at run time"),
+        ("operators/patterns.py", "`case …(…)` inspects a value by its class"),
         ("operators/percent.py", "a width in % known only at run time"),
         ("operators/percent.py", "… of a value known only at run time"),
         ("operators/texts.py", "a special method gives a number known only at run time"),
-        ("operators/texts.py", "whether an argument is the very object that another is"),
+        ("operators/texts.py", "whether an argument is the same object as another"),
         (
             "operators/texts.py",
-            "whether an item of a value known only at run time is the very object",
+            "whether an item of a value known only at run time is the same object",
         ),
         ("overlays/builtins.py", "iter() of a value known only at run time"),
-        ("overlays/builtins.py", "ord() of what is no text"),
+        ("overlays/builtins.py", "ord() of a value that is not a text"),
         ("overlays/builtins.py", "sorted() of a value known only at run time"),
         ("overlays/builtins.py", "the program prints; a compiled program would not"),
         (
@@ -80,7 +83,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
             "json.dumps() of a dict whose keys are not all texts of the program's own",
         ),
         ("overlays/json.py", "json.dumps() with …"),
-        ("overlays/json.py", "json.loads() with options, or of what is no text"),
+        ("overlays/json.py", "json.loads() with options, or of a value that is not a text"),
         ("overlays/namespace.py", "the program writes …, a variable outside of it"),
         ("overlays/regex.py", "a pattern known only at run time (…)"),
         ("overlays/regex.py", "findall of several groups, or with a position"),
@@ -92,7 +95,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("overlays/regex.py", "re.… of a text known only at run time"),
         (
             "overlays/regex.py",
-            "the pattern may match the empty text, of which there are many in any",
+            "the pattern may match the empty text, which occurs everywhere in a text",
         ),
         ("overlays/matches.py", "… of a match known only at run time"),
         ("overlays/regex.py", "… with a position"),
@@ -156,7 +159,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ),
         ("values/computing.py", "… of an error known only at run time"),
         ("values/text_methods.py", "a value out of JSON is an argument of a method of a text"),
-        ("values/text_methods.py", "join of what are no texts"),
+        ("values/text_methods.py", "join of items that are not texts"),
         ("values/text_methods.py", "… of …, which is known only at run time"),
         ("values/text_methods.py", "… with a fill character known only at run time"),
         ("values/tool_failures.py", "a tool's failure is handled by the class of a metaclass"),

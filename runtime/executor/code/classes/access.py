@@ -11,13 +11,13 @@ from sgc.runtime.executor.interface.records import Record, held_by
 
 
 def check_name(name: Any) -> None:
-    """Refuses what reaches into Python, where code computes a name."""
+    """Refuses a computed attribute name that reaches into Python."""
     if type(name) is str and name.startswith("__"):
         raise NotAllowed(f"the attribute {name[:40]!r} is not allowed in a graph's code")
 
 
 def is_own(of: Any, record: Record, name: str) -> bool:
-    """Whether an attribute is of an instance, or of the code's classes above it."""
+    """Whether an attribute belongs to an instance, or to the code's classes above it."""
     check_name(name)
     return name in record.names or name in held_by(of)
 
@@ -37,7 +37,7 @@ def own_class_attribute(of: Any, record: Record, name: str) -> Any:
 
 
 def guarded_make(of: Any, value: Any, name: str) -> Any:
-    """`_make` of a NamedTuple takes items, which may be without end."""
+    """An attribute, with a guarded `_make` for a NamedTuple: its items may be without end."""
     if name != "_make":
         return value
     return lambda iterable: value(drained(iterable))

@@ -1,4 +1,4 @@
-"""How methods and attributes of a class find the run that they are used in."""
+"""How methods and attributes of a class find the run in which they are used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXTS = frozenset({"__repr__", "__str__", "__format__"})
 
 
 def bound_in(run: Run, record: Record) -> Bound:
-    """A class in a run, which loads the text of one that it does not define itself."""
+    """A class in a run; a class that the run's own text does not define is loaded from its text."""
     return run.classes.get(record.key) or record.load(run)
 
 
@@ -28,7 +28,7 @@ def method_of(record: Record, name: str) -> Callable[..., Any]:
         return bound_in(run, record).methods[name](*args, **kwargs)
 
     def text(*args: Any, **kwargs: Any) -> Any:
-        """C puts texts of many instances together: they are paid for one by one."""
+        """Pays for each text by itself, since C joins the texts of many instances."""
         made = call(*args, **kwargs)
         if type(made) is str and here.run is not None:
             here.run.charge(len(made) >> 3)
@@ -41,7 +41,7 @@ def method_of(record: Record, name: str) -> Callable[..., Any]:
 
 
 def outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a function of a class where no code runs, as a run of its own."""
+    """Calls a function of a class as a run of its own, outside of any run of code."""
     run = Run()
     here.run = run
     try:
@@ -57,7 +57,7 @@ def outside(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class PerRun:
-    """An attribute of a class that each run makes anew, since it may be changed."""
+    """An attribute of a class that each run makes anew, since code may change it."""
 
     __slots__ = ("_name", "_record")
 

@@ -1,4 +1,4 @@
-"""What a class of a graph's code uses of its module: with it, the class means the same anywhere."""
+"""The definitions of its module that a class uses: with them, the class means the same anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sgc.ir.code_errors import Import
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """key: equal for equal classes; body: the statements that they need, in their order."""
+    """key: equal for equal classes; body: the statements that the class needs, in order."""
 
     key: str
     body: tuple[ast.stmt, ...]
@@ -22,13 +22,13 @@ class Closure:
 
 
 class Uses:
-    """What the definitions of a module use of each other."""
+    """The uses of a module's definitions by each other."""
 
     def __init__(self, body: Sequence[ast.stmt], imports: dict[str, Import]) -> None:
         self._body, self._imports = body, imports
 
     def closure(self, name: str) -> Closure:
-        """A definition with all that it uses, and what that uses."""
+        """A definition with all definitions that it uses, directly or indirectly."""
         names, left = set(), [name]
         while left:
             each = left.pop()
@@ -53,7 +53,7 @@ class Uses:
 
     @cached_property
     def _used(self) -> list[set[str]]:
-        """The names of the module that each statement uses, or binds with another."""
+        """The names of the module that each statement uses or binds; others may bind them too."""
         return [used_names(node) | set(_bound_by(node)) for node in self._body]
 
 
@@ -67,7 +67,7 @@ def _bound_by(node: ast.stmt) -> Iterator[str]:
 
 
 def used_names(node: ast.stmt) -> set[str]:
-    """The names of its module that a statement uses now or later; annotations use none."""
+    """The names of its module that a statement uses, now or later; not those in annotations."""
     plain = ast.fix_missing_locations(_WithoutAnnotations().visit(copy.deepcopy(node)))
     return set(_referenced(symtable.symtable(ast.unparse(plain), "code", "exec")))
 
@@ -96,7 +96,7 @@ def _referenced(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _key(name: str, body: list[ast.stmt], imports: dict[str, Import]) -> str:
-    """The order of definitions counts only where constants are computed by calls."""
+    """The key of a closure; the order of definitions counts only if constants are computed."""
     texts = [ast.unparse(node) for node in body]
     if not any(_is_computed(node) for node in body):
         texts.sort()

@@ -13,7 +13,7 @@ Memo = dict[int, Any]
 
 
 def copied_instance(value: Any, record: Record, memo: Memo, copied: Callable[[Any], Any]) -> Any:
-    """A deep copy of an instance. copied: copies what it holds, and notes it in the memo too."""
+    """A deep copy of an instance. copied: copies a part of it, and notes the copy in the memo."""
     check_class(record)
     if is_fixed(value):
         for each in held_parts(record, value):
@@ -35,7 +35,7 @@ def copied_instance(value: Any, record: Record, memo: Memo, copied: Callable[[An
 
 
 def check_class(record: Record) -> None:
-    """Refuses an object of another class with the name of one that the present code defines."""
+    """Refuses an object whose class only has the same name as a class of the present code."""
     if current().named.get(record.name, record.key) != record.key:
         raise NotAllowed(
             f"an argument is an object of another class {record.name} than the code's",
@@ -44,7 +44,7 @@ def check_class(record: Record) -> None:
 
 
 def shallow_copy(value: Any, record: Record) -> Any:
-    """An instance that holds what another holds."""
+    """A new instance with the same attribute values."""
     if is_fixed(value):
         return value
     held = held_by(value)

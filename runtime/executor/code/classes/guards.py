@@ -1,6 +1,6 @@
-"""What a class gets in place of methods that depend on an object's address, and of `__new__`.
+"""Replacements for a class's methods that depend on an object's address, and for `__new__`.
 
-Values are copied between runs, so which of two equal objects an object is depends on the copies.
+Values are copied between runs, so the identity of equal objects depends on the copies.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ for _each in GUARDS.values():
 
 
 def add_guards(kind: Any) -> None:
-    """Adds what a class lacks: methods that refuse what depends on an address."""
+    """Adds methods that a class lacks, which refuse operations that depend on an address."""
     for name, guard in GUARDS.items():
         if getattr(kind, name) is getattr(object, name):
             setattr(kind, name, guard)
@@ -65,7 +65,7 @@ def new(kind: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def check_error_args(native: Any, args: Any) -> None:
-    """Some errors take texts and numbers alone, since CPython frees what they hold by recursion."""
+    """Some errors take only texts and numbers, since CPython frees their contents by recursion."""
     is_plain = native.__basicsize__ == Exception.__basicsize__
     if not is_plain and any(type(each) not in SMALL and type(each) is not str for each in args):
         raise NotAllowed(f"{native.__name__} takes texts and numbers in a graph's code")

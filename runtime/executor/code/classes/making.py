@@ -1,4 +1,4 @@
-"""Makes Python's class of a class of a graph's code: once, for all runs and modules with it."""
+"""Makes the Python class for a class of a graph's code, once for all runs and modules with it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DOC = "A class of a graph's code."
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """A class statement. options: of its decorator `dataclass`, if it has that; methods: their
-    decorators; annotated: whether each annotated name is the class's alone.
+    """A class statement. options: the options of its decorator `dataclass`, if it has one; methods:
+    the methods' decorators; annotated: for each annotated name, whether it is a `ClassVar`.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Plan:
     made: Any = None
 
 
-# By their keys. A class lives as long as an instance of it, or compiled code that defines it.
+# By key. A class lives as long as an instance of it, or compiled code that defines it.
 _KINDS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _LOCK = threading.RLock()
 
 
 def made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
-    """The class of a plan. values: of its attributes."""
+    """The class of a plan. values: the values of its attributes."""
     if plan.made is None:
         with _LOCK:
             plan.made = _KINDS.get(plan.key) or _made(plan, bases, values)
@@ -78,14 +78,14 @@ def _made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
 
 
 def _slots(kind: Any, bases: tuple[Any, ...]) -> frozenset[str] | None:
-    """The only attributes of objects of a dataclass with slots: none if a base has others, too."""
+    """The only attributes of a slotted dataclass's objects; None if a base allows others."""
     if any(record is None or record.slots is None for record in map(record_of, bases)):
         return None
     return frozenset(field.name for field in dataclasses.fields(kind))
 
 
 def _made_model(plan: Plan, record: Record, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
-    """A class of pydantic's, by its description."""
+    """A pydantic model, made from its description."""
     if len(bases) > 1 or values.keys() != {models.DESCRIBED}:
         raise NotAllowed(f"{plan.name} is not described as a model")
     described, own = values[models.DESCRIBED], _namespace(plan, record, {}, False)
@@ -151,7 +151,7 @@ _DECORATORS: dict[str, Callable[[Any], Any]] = {
 
 
 def _shared(record: Record, name: str, value: Any) -> Any:
-    """An attribute of the class: what can be changed, each run makes anew."""
+    """An attribute of the class; each run makes a changeable value anew."""
     if isinstance(value, (FunctionType, Field)):
         raise NotAllowed(
             f"{record.name}.{name} is a {type(value).__name__}", hint="write a method with def"
@@ -181,7 +181,7 @@ def _default(record: Record, name: str, value: Any, is_dataclass: bool) -> Any:
 
 
 def _check_default(record: Record, name: str, value: Any) -> None:
-    # Python itself refuses what cannot be hashed.
+    # Python itself refuses defaults that cannot be hashed.
     if not is_fixed(value) and type(value).__hash__ is not None:
         raise NotAllowed(
             f"the default of {record.name}.{name} is a {type(value).__name__}",
@@ -190,7 +190,7 @@ def _check_default(record: Record, name: str, value: Any) -> None:
 
 
 def _describe(record: Record, kind: Any, plan: Plan) -> None:
-    """Notes what is known of a class once it is made."""
+    """Notes what is known of a class after it was made."""
     record.is_tuple, record.is_error = issubclass(kind, tuple), issubclass(kind, BaseException)
     record.is_enum = isinstance(kind, EnumType)
     record.native = next(each for each in kind.__mro__ if _is_native(each))

@@ -1,8 +1,8 @@
-"""pydantic models of a graph's code: classes made of a description that is data.
+"""Pydantic models of a graph's code: classes made from a description that is data.
 
-`_described` of such a class has its fields (a type, and what `Field` takes), its configuration and
-its validators (kind, mode, fields and number of arguments). Types are names or tuples of a few
-kinds, never texts that pydantic would evaluate.
+`_described` of such a class has its fields (a type, and the arguments of `Field`), its
+configuration and its validators (kind, mode, fields and number of arguments). Types are names or
+tuples of a few kinds, never texts that pydantic would evaluate.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_model(kind: Any) -> bool:
 
 
 def typed(form: Any, is_class: Callable[[Any], bool]) -> Any:
-    """The type that a form stands for. is_class: which classes may be parts of it."""
+    """The type that a form describes. is_class: whether a class may be a part of the type."""
     if type(form) is str and form in _SCALARS:
         return _SCALARS[form]
     if isinstance(form, type) and is_class(form):
@@ -117,7 +117,7 @@ def namespace(
     methods: Mapping[str, Callable[..., Any]],
     is_class: Callable[[Any], bool],
 ) -> dict[str, Any]:
-    """What a class statement would have bound. methods: those that are validators."""
+    """The names that a class statement would bind. methods: the validators."""
     if type(described) is not dict or described.keys() != {"fields", "config", "validators"}:
         raise NotAllowed("a model has no description")
     fields = fields_of(described, is_class)
@@ -134,7 +134,7 @@ def namespace(
 
 
 def _validator(method: Callable[..., Any], kind: str, mode: str, fields: Any, n_args: int) -> Any:
-    """A method as pydantic's validator, which is called by the number of its arguments."""
+    """A method as pydantic's validator; pydantic calls it by the number of its arguments."""
     if kind == "field" and mode in MODES:
         decorated = pydantic().field_validator(*fields, mode=mode)
         return decorated(classmethod(_of_length(method, n_args)))
@@ -164,7 +164,7 @@ def _walk(value: Any) -> None:
 
 
 def _cost_of(value: Any) -> int:
-    """What all of a value costs; refuses what is not data, such as what has no end."""
+    """The cost of a whole value; refuses values that are not data, such as endless iterators."""
     cost = 0
     for each, parts, has_parts in walked(value):
         if not has_parts and not isinstance(each, (*_DATA, *_TIMES_AND_NUMBERS, bytes)):
@@ -218,8 +218,8 @@ METHODS: Mapping[str, Any] = {
 
 
 def completed(made: Any) -> Any:
-    """A model whose fields are set without validation, as one that pydantic has made. Which of them
-    were given is not kept: nothing in code tells it.
+    """A model whose fields were set without validation, completed to look like one that pydantic
+    has made. Which fields were given is not kept: code cannot ask for it.
     """
     object.__setattr__(made, "__pydantic_fields_set__", set())
     object.__setattr__(made, "__pydantic_extra__", None)

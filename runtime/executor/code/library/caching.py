@@ -1,4 +1,4 @@
-"""Functions of code whose results are kept, as by `functools.lru_cache`."""
+"""Functions of code whose results are cached, as by `functools.lru_cache`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sgc.runtime.executor.code.methods.attributes import guarded
 
 
 class Cached:
-    """A function that is called once for each arguments in a run, and then gives the same object.
-    Unlike Python's, it forgets none: a run's steps bound how many there are."""
+    """A function that a run calls once for each tuple of arguments; later calls return the same
+    object. Unlike Python's cache, it drops no result: a run's steps bound their number."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function, self._found = guarded(function), dict[Any, Any]()
@@ -26,5 +26,6 @@ class Cached:
 
 
 def cached(function: Any, text: Any, /) -> Cached:
-    """text: tells functions of one name apart, whose results a run keeps in one place."""
+    """A cached function. text: distinguishes functions of one name, since a run keeps the results
+    of all functions in one place."""
     return Cached(function)

@@ -60,5 +60,5 @@ COLLECTIONS: dict[str, Any] = {
     "deque": deque,
 }
 GUARDS.update({Counter: _counter, OrderedDict: _ordered, defaultdict: _defaultdict, deque: _deque})
-# Inside a run, a defaultdict may have a guarded factory; a result gets Python's own back.
+# Inside a run, a defaultdict may have a guarded factory; in a result, Python's own replaces it.
 FACTORIES.update({_deque: deque, _defaultdict: defaultdict})

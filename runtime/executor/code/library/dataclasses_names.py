@@ -25,7 +25,7 @@ def _field(*args: Any, **kwargs: Any) -> Any:
 
 
 def charge_walk(value: Any) -> None:
-    """Charges a walk through all that a value holds."""
+    """Charges a walk through a whole value."""
     for _, parts, _ in walked(value):
         charge(8 + len(parts))
 

@@ -196,7 +196,7 @@ def _extremes(name: str) -> Callable[..., Any]:
     def function(n: Any, iterable: Any, key: Any = None) -> Any:
         if not is_iterable(iterable):
             return real(n, iterable)
-        if key is not None:  # then its results are compared, not the items, which may be in a cycle
+        if key is not None:  # its results are compared, not the items, which may be in a cycle
             called = guarded(key)
             return real(n, taken(iterable), key=lambda item: _compared(called(item)))
         if not is_lazy(iterable):
@@ -228,8 +228,8 @@ def _copy(value: Any) -> Any:
 
 
 def _check_copied(values: Iterable[Any]) -> None:
-    """Python copies an error by calling its class with what `args` holds, and a NamedTuple with
-    what iterating it gives.
+    """Refuses copies that Python makes by calling a class: of an error, with its `args`; of a
+    NamedTuple, with the items that it iterates.
     """
     for value in values:
         kind: Any = type(value)

@@ -49,7 +49,7 @@ def _dumps(*args: Any, **kwargs: Any) -> str:
 
 
 def _slowly(value: Any, kwargs: dict[str, Any]) -> str:
-    """Encodes part by part, since what `default` returns, and its size, is not known before."""
+    """Encodes part by part, since the result of `default` and its size are not known before."""
     parts, n_chars = [], 0
     kwargs = dict(kwargs)
     if kwargs.get("indent") is not None and kwargs.get("separators") is None:

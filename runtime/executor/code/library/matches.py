@@ -43,7 +43,7 @@ class Pattern:
         """All matches from left to right."""
         if shape_of(self.pattern, self.given_flags).may_be_empty:
             raise UnsupportedPattern(
-                "the pattern may match the empty text, of which there are many in any",
+                "the pattern may match the empty text, which occurs everywhere in a text",
                 hint="use + in place of *, so that each match has a character",
             )
         self._pay_search(string, 0)
@@ -169,7 +169,7 @@ class Match:
 
     @property
     def lastindex(self) -> int | None:
-        """The group, of those in no other group, that ended last."""
+        """The outer group, one inside no other group, that ended last."""
         ends = [(span[1], n) for n in self.re._outer if (span := self._spans[n]) is not None]
         return max(ends)[1] if ends else None
 

@@ -14,7 +14,7 @@ _SHOWING = frozenset({"include_url", "include_context", "include_input", "indent
 
 
 def _told(name: str) -> Any:
-    """A method of an error, which tells of each problem."""
+    """A method of a validation error that describes each problem."""
 
     def call(error: Any, /, **kwargs: Any) -> Any:
         charge(8 + 32 * error.error_count())
@@ -28,7 +28,7 @@ def _told(name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded() -> Any:
-    """The package, whose errors code may look into."""
+    """The package; code may inspect its errors."""
     found = models.pydantic()
     error = found.ValidationError
     METHODS[error] = {name: _told(name) for name in ("errors", "error_count", "json")}
@@ -38,7 +38,7 @@ def _loaded() -> Any:
 
 
 def _info_type() -> type:
-    """The class of what a validator is told, which has no name outside of pydantic."""
+    """The class of a validator's `info` argument, which has no name outside of pydantic."""
     from pydantic_core import SchemaValidator, core_schema
 
     seen: list[type] = []

@@ -22,8 +22,8 @@ from sgc.runtime.executor.code.methods.attributes import (
 from sgc.runtime.executor.code.methods.operators import check_shown
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 
-# Each field may stand once in a format, and spaces in a row count as one: so one of this length is
-# compared with a text in time linear in the text's length.
+# Each field may occur once in a format, and a row of spaces counts as one: so a format of this
+# length is compared with a text in time linear in the text's length.
 MAX_FORMAT = 80
 
 _DATE = [
@@ -181,7 +181,7 @@ def _dict_writer(
     return made
 
 
-_FIELDNAMES: tuple[type, ...] = (list, tuple, dict, type({}.keys()))  # an iterator would be used up
+_FIELDNAMES: tuple[type, ...] = (list, tuple, dict, type({}.keys()))  # no iterator: used up at once
 
 
 def _write_dict(*args: Any) -> Any:
@@ -225,7 +225,7 @@ _DEEP = re.compile(
 
 
 def _literal_eval(text: Any) -> Any:
-    """`ast.literal_eval` of a text, whose tree is no deeper than its brackets are nested."""
+    """`ast.literal_eval` of a text whose tree is no deeper than its nested brackets."""
     if not isinstance(text, str):
         raise ValueError(f"malformed node or string: {text!r}")
     check_length(50 * len(text))

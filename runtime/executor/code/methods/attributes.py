@@ -14,7 +14,7 @@ from sgc.runtime.executor.interface.records import MARK, Record
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {}
 DATA: dict[type, frozenset[str]] = {}
 OF_TYPES: dict[Any, dict[str, Any]] = {}
-# The guarded version of a type or function, which is called in its place.
+# The guarded version of a type or function, called in place of the original.
 GUARDS: dict[Any, Callable[..., Any]] = {}
 GUARDED: frozenset[type] = frozenset({type, type(len), type(lambda: None)})
 _ERROR_DATA = frozenset(
@@ -51,7 +51,7 @@ def attribute(of: Any, name: str) -> Any:
 
 
 def _of_own(of: Any, record: Record, name: str) -> Any:
-    """An attribute of a class of the code, or of an instance of it."""
+    """An attribute of a class of the code, or of an instance of such a class."""
     if isinstance(of, type):
         return own_class_attribute(of, record, name)
     if is_own(of, record, name):
@@ -73,7 +73,7 @@ def _of_error(of: BaseException, name: str) -> Any:
 
 def _missing(of: Any, name: str) -> Any:
     kind = of if isinstance(of, type) else type(of)
-    # A function of the program's may have attributes that its stand-in here has not.
+    # A function of the program may have attributes that its stand-in here does not have.
     if not hasattr(kind, name) and not isinstance(of, (FunctionType, MethodType)):
         # There is no such attribute: this only raises AttributeError with Python's message.
         try:

@@ -87,7 +87,7 @@ def _consumed(real: Callable[..., Any]) -> Callable[..., Any]:
 def _extreme(real: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         charge(3)
-        if kwargs.get("key") is not None:  # then its results are compared, and not the items
+        if kwargs.get("key") is not None:  # the key's results are compared, not the items
             called = guarded(kwargs["key"])
             kwargs["key"] = lambda item: _measured(called(item))
             args = (taken(args[0]),) if len(args) == 1 and is_iterable(args[0]) else args
@@ -130,7 +130,7 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
                 break
             small.append(item)
         else:
-            return sum(small, total)  # an iterator may go on after its end
+            return sum(small, total)  # not asked again: an iterator may continue after its end
         total = sum(small, total)
         rest = itertools.chain(other, rest)
     for item in rest:
@@ -206,7 +206,7 @@ def _pow(*args: Any, **kwargs: Any) -> Any:
 def _round(*args: Any, **kwargs: Any) -> Any:
     digits = kwargs.get("ndigits", args[1] if len(args) > 1 else None)
     if args and isinstance(args[0], int) and isinstance(digits, int) and digits < 0:
-        check_bits(-digits * 3.33)  # Python computes 10**-digits for it
+        check_bits(-digits * 3.33)  # Python computes 10**-digits
     return checked(round(*args, **kwargs))
 
 
@@ -247,8 +247,8 @@ def _slice(*args: Any) -> slice:
 
 
 def _error(kind: Any) -> Callable[..., Any]:
-    """The constructor of an exception. Some take only texts and numbers, since CPython frees what
-    they hold by recursion.
+    """The constructor of an exception. Some take only texts and numbers, since CPython frees their
+    contents by recursion.
     """
     is_plain = kind.__basicsize__ == Exception.__basicsize__
 

@@ -76,8 +76,8 @@ _UNTOLD = frozenset({str, int, float, bytes, tuple, frozenset})
 
 
 def _is_same_live(a: Any, b: Any) -> bool:
-    """`a is b` of live objects; of equal texts and the like that are two nothing says whether they
-    are one in Python, too."""
+    """`a is b` of live objects. Refuses two equal texts, numbers and the like: nothing says whether
+    they are one object in Python."""
     if a is not b and type(a) in _UNTOLD and type(a) is type(b) and a == b:
         raise NotAllowed(
             f"code asks whether two equal values of the type {type(a).__name__} are one by `is`",
@@ -87,7 +87,7 @@ def _is_same_live(a: Any, b: Any) -> bool:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """`a is b`. Of objects of one class it is not told: one may be a copy of the other."""
+    """`a is b`. Refuses two objects of one class, of which one may be a copy of the other."""
     if current().is_live:
         return _is_same_live(a, b)
     if a is b:

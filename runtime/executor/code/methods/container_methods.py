@@ -41,7 +41,7 @@ def charge_sort(items: Any) -> None:
 
 
 def sort_key(key: Any, n_items: int) -> Callable[[Any], Any]:
-    """The key of a sort, whose results are compared, and not the items: these may be in a cycle."""
+    """The key of a sort; its results are compared, not the items, which may be in a cycle."""
     called, n_bits = guarded(key), max(n_items.bit_length(), 1)
     charge(n_items * n_bits >> 2)
 

@@ -1,4 +1,4 @@
-"""Streams as code has them: their variables, and what their calls have returned."""
+"""Streams as code sees them: their variables, and the return values of their calls."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sgc.errors import UnknownVariable
 from sgc.runtime.executor.code.fuel import charge
 from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 
-Asked = Callable[[], Any]  # gives a value, which is asked for when it is first read
+Asked = Callable[[], Any]  # returns a value, which is requested when it is first read
 
 
 class StreamFuture:
-    """What is left of a stream. A list that a join gave is a new one each time; what
-    a call has returned is one object."""
+    """An ended stream: its variables and its call's return value. A list made by a join is a new
+    list at each read; the return value is always the same object."""
 
     __slots__ = ("_parts", "_returned", "_value")
 

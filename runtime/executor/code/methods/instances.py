@@ -12,7 +12,7 @@ from sgc.runtime.executor.code.methods.attributes import attribute
 from sgc.runtime.executor.code.methods.operators import check_shown
 from sgc.runtime.executor.interface.records import MARK, Record, record_of
 
-# Python stores no attributes in them, and says so.
+# Types in which Python itself refuses to store attributes.
 _CLOSED = (SMALL | CONTAINERS | {str, bytes, range}) - {Counter, OrderedDict, defaultdict}
 
 
@@ -28,7 +28,7 @@ def set_attribute(of: Any, name: str, value: Any) -> None:
 
 
 def _refuse_new(of: Any, name: str) -> None:
-    """Raises AttributeError as Python does where an object has slots."""
+    """Raises AttributeError as Python does for an object with slots."""
     kind = type(of)
     if not hasattr(kind, name):
         raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")

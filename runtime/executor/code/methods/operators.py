@@ -204,8 +204,8 @@ def _inplace_of_sets(
 def _other_inplace(
     operation: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
-    """Any augmented assignment. For numbers and texts it is the plain operator, except that an
-    error names the augmented one.
+    """Any other augmented assignment. For numbers and texts it is the plain operator, except that
+    an error names the augmented operator.
     """
 
     def function(a: Any, b: Any) -> Any:
@@ -236,7 +236,7 @@ def _list_inplace(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 
 
 def _reflected(a: Any, b: Any) -> Any:
-    """What `__radd__` of an object gives, which Python asks before it extends a list."""
+    """The result of an object's `__radd__`, which Python calls before it extends a list."""
     reflected = getattr(type(b), "__radd__", None)
     return NotImplemented if reflected is None else reflected(b, a)
 

@@ -39,7 +39,7 @@ def _call(node: ast.Call, at: Context) -> Ev:
 
 
 def _is_known(func: ast.Attribute, at: Context) -> bool:
-    """Whether what is called is found in another way than an attribute of a value."""
+    """Whether the callee is not simply an attribute of a value."""
     return is_super(func.value) or module_value(func, at) is not None
 
 

@@ -30,7 +30,7 @@ from sgc.runtime.executor.interface.records import Bound
 
 
 class Part(NamedTuple):
-    """A statement of a class. slots: of the names that it binds in the class's frame."""
+    """A statement of a class. slots: the slots of the names that it binds in the class's frame."""
 
     names: tuple[str, ...]
     slots: tuple[int, ...]
@@ -130,7 +130,7 @@ def _evaluated(parts: list[Part], own: Frame) -> tuple[dict[str, Any], dict[str,
 
 
 def loader(key: str, closure: Closure, names: Names) -> Callable[[Run], Bound]:
-    """What brings a class into a run of a module that does not define it."""
+    """A function that brings a class into a run of a module that does not define the class."""
     module: list[Callable[[Run], Frame]] = []
 
     def load(run: Run) -> Bound:

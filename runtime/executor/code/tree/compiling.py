@@ -1,5 +1,5 @@
-"""The tables of what makes closures of nodes, to which each module of this room adds its rows; and
-blocks and modules of statements.
+"""The tables of functions that compile nodes to closures, to which each module of this folder adds
+its rows; and the compilation of blocks and modules of statements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.runtime.executor.code.fuel import NotAllowed, Run, spent
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
 
 Ev = Callable[[Frame], Any]
-# What a statement gives: nothing, `BREAK`, `CONTINUE`, or a tuple with what is returned.
+# The result of a statement: None, `BREAK`, `CONTINUE`, or a tuple with the returned value.
 Do = Callable[[Frame], Any]
 BREAK, CONTINUE = object(), object()
 Row = TypeVar("Row", bound=Callable[..., Any])
@@ -27,14 +27,14 @@ _WEIGHTS: dict[type[ast.AST], int] = {
     ast.Subscript: 2, ast.FormattedValue: 3, ast.Try: 2, ast.Raise: 6, ast.Load: 0, ast.Store: 0,
     ast.Del: 0, ast.ClassDef: 20,
 }  # fmt: skip
-# Their bodies are paid for when they run.
+# Nodes whose bodies are paid for when they run.
 _DEFERRED = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp, ast.ClassDef)
 
 
 class Names:
-    """What a code's free names mean. imports: its own; values: of the evaluator's tables; body:
-    the module's, of whose definitions `uses` tells what they use; classes: the
-    keys of its classes.
+    """The meaning of code's free names. imports: the code's own; values: those of the evaluator's
+    tables; body: the module's statements; uses: which definitions use which; classes: the keys of
+    the code's classes.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ def head_weight(node: ast.stmt) -> int:
 
 
 def compile_block(body: Sequence[ast.stmt], at: Context) -> Do:
-    """Statements one after the other, paid for at once; an `else` that is not there is free."""
+    """Successive statements, paid for at once; a missing `else` is free."""
     if not body:
         return lambda f: None
     statements = [
@@ -156,7 +156,7 @@ def compile_block(body: Sequence[ast.stmt], at: Context) -> Do:
 
 
 def paid(cost: int, do: Ev) -> Ev:
-    """What takes steps before it does a thing."""
+    """A closure that charges `cost` steps before it runs another closure."""
 
     def pay(f: Frame) -> Any:
         run = f[0]
@@ -169,7 +169,7 @@ def paid(cost: int, do: Ev) -> Ev:
 
 
 def compile_module(body: Sequence[ast.stmt], names: Names) -> tuple[Scope, Callable[[Run], Frame]]:
-    """The scope of a module, and what runs its statements and gives its frame."""
+    """The scope of a module, and a function that runs its statements and returns its frame."""
     scope = Scope(None)
     for name in bound_names([*body]):
         scope.add(name, False)

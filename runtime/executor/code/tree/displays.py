@@ -146,7 +146,7 @@ def _bound(node: Any) -> dict[str, bool]:
 
 
 def _inner_nodes(node: Any) -> list[ast.AST]:
-    """What a comprehension evaluates inside: all but its first iterable."""
+    """The nodes that a comprehension evaluates in its own scope: all but the first iterable."""
     generators = node.generators
     inner: list[ast.AST] = [each.iter for each in generators[1:]]
     inner += [test for each in generators for test in each.ifs]
@@ -204,7 +204,7 @@ def _turns(generators: list[ast.comprehension], add: Add, at: Context, weight: i
 
 
 def _turn(generator: ast.comprehension, at: Context) -> tuple[Store, list[Ev], int]:
-    """What each turn stores its item with, what it tests, and the steps it takes."""
+    """The store for the item of each turn, the tests of a turn, and the steps that it takes."""
     store = compile_store(generator.target, at)
     tests = [compile_expression(test, at) for test in generator.ifs]
     return store, tests, 1 + weight_of(*generator.ifs)
@@ -258,7 +258,7 @@ def _generator(node: ast.GeneratorExp, at: Context) -> Ev:
     return make
 
 
-# The iterator and its item are held in a list, as `driven` says.
+# The iterator and its item are held in a list, for the reason given in `driven`.
 LazyTurns = Callable[[list[Iterator[Any]], Frame], Iterator[Any]]
 
 

@@ -1,10 +1,10 @@
 """How generators of the code are stepped through.
 
 `driven` is what the code sees as a generator. Its statements are Python generators of their own,
-one inside the other (`generators.py`), and at the border of each Python does what it should do
-only at the border of the code's generator: it makes a RuntimeError of a StopIteration, and a
-closed generator never goes on after its `yield`. So a closed one is thrown `Closing`, and
-`raised_by_code` finds the StopIteration again.
+one inside the other (`generators.py`). At the border of each inner generator, Python does what it
+should do only at the border of the code's generator: it turns a StopIteration into a RuntimeError,
+and never continues a closed generator after its `yield`. So `Closing` is thrown into a closed
+generator, and `raised_by_code` finds the StopIteration again.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ class Closing(BaseException):
     """A GeneratorExit inside of the code's generator."""
 
 
-# What the code cannot catch: its own limits.
+# Errors that the code cannot catch: its own limits.
 UNCATCHABLE = (SgcError, RecursionError, MemoryError)
-# What a handler of the code may take: one without a type takes a GeneratorExit, too.
+# Errors that a handler of the code may catch: a handler without a type also catches GeneratorExit.
 CAUGHT = (Exception, Closing)
 
 
 def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
-    """A generator, each step of which counts as a call inside its caller. given: to the body."""
-    # Made only here: of what nothing uses any more Python closes first what was made first.
+    """A generator, each step of which counts as a call inside its caller. given: the body's
+    arguments."""
+    # Made only here: Python closes unused generators in the order in which they were made.
     inner = body(*given)
     del given
-    # What is passed on is held in a list: Python frees chains of generators by recursion.
+    # Values that are passed on are held in a list: Python frees chains of generators by recursion.
     box: list[Any] = [None]
     step = send = inner.send
     while True:
@@ -49,7 +50,7 @@ def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
             return result[0] if type(result) is tuple else None
         except UNCATCHABLE:
             if step is not send:
-                run.left = -1  # what Python closes by itself may not raise: the run would go on
+                run.left = -1  # Python drops errors of generators that it closes: ends the run
             raise
         except RuntimeError as error:
             vars(error)[_LEFT] = True
@@ -62,7 +63,7 @@ def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
         try:
             box.append((yield box.pop()))
         except GeneratorExit:
-            # After the run nothing is done any more; Python may close the statements first.
+            # After the run, nothing is done any more; Python may also close the statements first.
             if run.left < 0 or inner.gi_running:
                 raise
             step = inner.throw
@@ -70,7 +71,7 @@ def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
 
 
 def raised_by_code(error: BaseException) -> Any:
-    """The error as the code raised it: a StopIteration that left only statements is itself."""
+    """The error as the code raised it: the StopIteration, if it left only inner generators."""
     if type(error) is not RuntimeError or not isinstance(error.__cause__, StopIteration):
         return error
     is_own = error.args != ("generator raised StopIteration",) or _LEFT in vars(error)
@@ -78,7 +79,7 @@ def raised_by_code(error: BaseException) -> Any:
 
 
 def while_handled(run: Run, error: BaseException, steps: Steps) -> Steps:
-    """Steps at work on an error, which is not the one of others while these wait."""
+    """Steps that handle an error; while they wait, the error does not count as being handled."""
     box: list[Any] = [None]
     handled, step = run.handled, steps.send
     try:
@@ -98,11 +99,11 @@ def while_handled(run: Run, error: BaseException, steps: Steps) -> Steps:
                 box.append(closing)
                 step = steps.throw
     finally:
-        del error  # else it holds itself where it is raised again
+        del error  # otherwise the error would refer to itself if it is raised again
 
 
 def delegated(box: list[Any]) -> Steps:
-    """`yield from`; box: holds the iterator, as `driven` says."""
+    """`yield from`; box: holds the iterator, for the reason given in `driven`."""
     box.append(None)
     try:
         while True:

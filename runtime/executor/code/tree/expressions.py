@@ -48,7 +48,7 @@ def _name(node: ast.Name, at: Context) -> Ev:
 
 
 def load(name: str, place: Place) -> Ev:
-    """What reads a name."""
+    """A closure that reads a name."""
     slot = place.slot
     if place.is_global:
         return _load_global(name, slot)
@@ -222,14 +222,14 @@ def super_value(node: ast.Attribute, at: Context) -> Ev:
 
 
 def imported(node: ast.expr, at: Context) -> Import | None:
-    """The item of a module that an expression names, if it does."""
+    """The item of a module that an expression names; None if it names none."""
     if isinstance(node, ast.Name):
         return at.names.imports.get(node.id) if at.scope.find(node.id) is None else None
     return _item_of_module(node, at) if isinstance(node, ast.Attribute) else None
 
 
 def module_value(node: ast.Attribute, at: Context) -> tuple[Any] | None:
-    """The value that a chain of attributes of a module stands for."""
+    """The value of a chain of attributes of a module, in a tuple; None for another expression."""
     found = _item_of_module(node, at)
     if found is None:
         return None

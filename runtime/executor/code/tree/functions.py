@@ -1,4 +1,4 @@
-"""Functions of the code: what a definition makes, and how arguments are bound to it."""
+"""Functions of the code: making a function from its definition, and binding its arguments."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def parameters_of(args: ast.arguments, name: str) -> Parameters:
 
 @dataclass(slots=True)
 class Layout:
-    """Where a function's frame keeps what."""
+    """The slots of a function's frame."""
 
     parameters: Parameters
     scope: Scope
@@ -90,7 +90,7 @@ Maker = Callable[[Frame], Callable[..., Any]]
 
 
 def maker(layout: Layout, begin: Callable[[Frame], Any], args: ast.arguments, at: Context) -> Maker:
-    """What makes the function. begin: runs its body in a frame and gives its result."""
+    """A closure that makes the function. begin: runs its body in a frame and returns the result."""
     defaults = [compile_expression(each, at) for each in args.defaults]
     named = [
         (arg.arg, compile_expression(default, at))
@@ -246,7 +246,7 @@ class Binding:
 
 
 def returning(body: Do) -> Callable[[Frame], Any]:
-    """Runs a body and gives what it returns."""
+    """A function that runs a body in a frame and returns the body's result."""
 
     def begin(f: Frame) -> Any:
         result = body(f)
@@ -256,7 +256,7 @@ def returning(body: Do) -> Callable[[Frame], Any]:
 
 
 def generating(body: Callable[[Frame], Iterator[Any]]) -> Callable[[Frame], Iterator[Any]]:
-    """Makes a generator of a body that yields."""
+    """A function that makes a generator from a body that yields."""
 
     def begin(f: Frame) -> Iterator[Any]:
         run: Run = f[0]

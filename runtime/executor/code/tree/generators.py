@@ -1,5 +1,5 @@
-"""Statements of functions that yield: each is a generator of what it yields, and gives what a
-statement gives (`Do`). Statements without a yield are those of `statements.py`.
+"""Statements of functions that yield: each is a generator of the values that it yields, and returns
+the result of a statement (`Do`). Statements without a yield are in `statements.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INSIDE = "yield inside an expression is not allowed in a graph's code"
 
 
 def compile_lazy_block(body: Sequence[ast.stmt], at: Context) -> Lazy:
-    """Statements one after the other, some of which yield."""
+    """Successive statements, some of which yield."""
     statements = [(has_yield(each), _lazy_or_plain(each, at)) for each in body]
     cost = 2 + sum(head_weight(each) for each in body)
 
@@ -71,7 +71,7 @@ def _lazy_or_plain(node: ast.stmt, at: Context) -> Callable[[Frame], Any]:
 
 
 def _yielding(node: ast.expr | None, at: Context, then: Callable[[Frame, Any], Any]) -> Lazy:
-    """A yield. then: makes what the statement gives of what the yield gives."""
+    """A yield. then: makes the statement's result from the value of the yield."""
     if not isinstance(node, (ast.Yield, ast.YieldFrom)):
         raise NotAllowed(_INSIDE)
     value = _plain_value(node.value, at)
@@ -145,7 +145,7 @@ def _for(node: ast.For, at: Context) -> Lazy:
                 if result is not None and result is not CONTINUE:
                     return None if result is BREAK else result
         finally:
-            box.clear()  # an error would hold on to it, and to what waits in it
+            box.clear()  # otherwise an error would keep the iterator and its frames alive
         return (yield from orelse(f))
 
     return do
@@ -187,7 +187,7 @@ def _finally(body: Lazy, last: Lazy) -> Lazy:
         try:
             result = yield from body(f)
         except GeneratorExit:
-            raise  # it is freed, and `driven` has closed it before, or there is no run any more
+            raise  # freed by Python after `driven` has closed it, or after the run
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise

@@ -1,4 +1,4 @@
-"""Which handler of a `try` takes an error."""
+"""Which handler of a `try` catches an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sgc.runtime.executor.code.tree.targets import Store, place_of, store_name
 
 
 class Handler(NamedTuple):
-    """kinds: of the errors that it takes, None for all. store: keeps the error."""
+    """kinds: the classes of errors that it catches, None for all. store: stores the error."""
 
     kinds: Ev | None
     store: Store | None
@@ -33,16 +33,16 @@ def compile_handlers(node: ast.Try, at: Context, compile_body: Callable[..., Any
 
 
 def find_handler(handlers: list[Handler], error: BaseException, f: Frame) -> Handler | None:
-    """The handler that takes an error, which it keeps where it says so, or None.
+    """The handler that catches an error, after storing the error under the handler's name; or None.
 
-    The error is handled already while it is compared with what handlers take.
+    The error already counts as handled while it is compared with the classes of handlers.
     """
     if isinstance(error, UNCATCHABLE):
         return None
     for handler in handlers:
         kinds, store, _ = handler
         if kinds is None or isinstance(error, _caught_types(kinds(f))):
-            error.__traceback__ = None  # it holds on to many frames
+            error.__traceback__ = None  # it keeps many frames alive
             if store is not None:
                 store(f, error)
             return handler
@@ -50,7 +50,7 @@ def find_handler(handlers: list[Handler], error: BaseException, f: Frame) -> Han
 
 
 def forget_error(handler: Handler | None, f: Frame) -> None:
-    """At the end of a handler its error is not kept any more."""
+    """Deletes a handler's name for its error, at the end of the handler."""
     if handler is not None and handler.store is not None:
         handler.store(f, UNSET)
 

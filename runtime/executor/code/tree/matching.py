@@ -25,7 +25,7 @@ _ABSENT = object()
 
 
 def compile_match(node: ast.Match, subject: Ev, at: Context, compile_body: Callable[..., Ev]) -> Ev:
-    """Runs the body of the first case that takes the subject; compile_body makes bodies."""
+    """Runs the body of the first case that matches the subject. compile_body: compiles bodies."""
     cases = [(_case(case, at), compile_body(case.body, at)) for case in node.cases]
 
     def match(f: Frame) -> Any:

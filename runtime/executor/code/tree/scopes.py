@@ -1,4 +1,4 @@
-"""Where the names of a graph's code live: each function has a frame, a list with a slot a name.
+"""Where the names of a graph's code live: each function has a frame, a list with a slot per name.
 
 Slot 0 holds the run, slot 1 the frame of the module. A name that an inner function uses lives in a
 cell, a list of one. A comprehension is part of its function and has slots of its own there; a
@@ -16,7 +16,7 @@ Frame = list[Any]
 
 
 class Unset:
-    """What a slot holds while its name has no value."""
+    """The content of a slot while its name has no value."""
 
 
 UNSET = Unset()
@@ -26,7 +26,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a name lives. is_free: it is another function's for Python, too."""
+    """Where a name lives. is_free: whether it is another function's name in Python, too."""
 
     slot: int
     is_cell: bool
@@ -36,8 +36,8 @@ class Place:
 
 @dataclass(slots=True)
 class Scope:
-    """A function, a class, or the module. blocks: names of comprehensions around, the innermost
-    last; owner: the key of the class that it is.
+    """A function, a class, or the module. blocks: the names of the enclosing comprehensions, the
+    innermost last; owner: the key of the class, if the scope is one.
     """
 
     parent: Scope | None
@@ -130,7 +130,8 @@ def _bound_by(node: ast.AST) -> list[str]:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's own scope; of inner scopes what they evaluate or bind in it."""
+    """The nodes of a function's own scope, with the parts of inner scopes that are evaluated or
+    bound in it."""
     yield node
     if isinstance(node, ast.ClassDef):
         return
@@ -167,7 +168,7 @@ def nonlocal_names(body: list[ast.AST]) -> set[str]:
 
 
 def inner_names(body: list[ast.AST]) -> set[str]:
-    """Names that functions inside mention: if they are ours, they live in cells."""
+    """Names that inner functions mention: if they are this function's, they live in cells."""
     return {
         name
         for statement in body

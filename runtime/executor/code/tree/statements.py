@@ -47,7 +47,7 @@ def _def(node: ast.FunctionDef, at: Context) -> Do:
 
 
 def compile_function(node: ast.FunctionDef, at: Context) -> Ev:
-    """What makes a function."""
+    """A closure that makes a function."""
     body: list[ast.AST] = list(node.body)
     layout = open_scope(parameters_of(node.args, node.name), body, at)
     within = Context(layout.scope, at.names)

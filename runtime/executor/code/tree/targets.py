@@ -18,7 +18,7 @@ Delete = Callable[[Frame], None]
 
 
 def compile_store(node: ast.AST, at: Context) -> Store:
-    """What gives a target a value."""
+    """A closure that gives a target a value."""
     if isinstance(node, ast.Name):
         return store_name(place_of(node.id, at))
     if isinstance(node, (ast.Tuple, ast.List)):
@@ -44,7 +44,7 @@ def _store_attribute(node: ast.Attribute, at: Context) -> Store:
 
 
 def compile_stores(targets: list[ast.expr], at: Context) -> Store:
-    """What gives each of some targets the same value."""
+    """A closure that gives each of some targets the same value."""
     stores = [compile_store(target, at) for target in targets]
     if len(stores) == 1:
         return stores[0]
@@ -63,7 +63,7 @@ def place_of(name: str, at: Context) -> Place:
 
 
 def store_name(place: Place) -> Store:
-    """What gives a name a value."""
+    """A closure that gives a name a value."""
     slot = place.slot
 
     def store_global(f: Frame, value: Any) -> None:
@@ -98,7 +98,7 @@ def _store_many(elements: list[ast.expr], at: Context) -> Store:
 
 
 def _exactly(value: Any, n: int) -> Any:
-    """The items of a value, as many as targets."""
+    """The items of a value, which must be as many as the targets."""
     if (type(value) is tuple or type(value) is list) and len(value) == n:
         return value
     items = list(islice(_iterator(value), n + 1))
@@ -134,7 +134,7 @@ def _store_starred(stores: list[Store], star: int) -> Store:
 
 
 def compile_deletes(targets: list[ast.expr], at: Context) -> Delete:
-    """What deletes each of some targets."""
+    """A closure that deletes each of some targets."""
     parts = [_compile_delete(each, at) for each in targets]
 
     def delete_all(f: Frame) -> None:

@@ -39,12 +39,12 @@ def _raise(node: ast.Raise, at: Context) -> Do:
                 raise raised
             raise raised from cause(f)
         finally:
-            del raised  # else it holds itself, and what waits in the frames that it holds
+            del raised  # otherwise the error would refer to itself, and keep its frames alive
 
     return do
 
 
-# Every exception that a handler is at work on: `raise` raises the last again.
+# A bare `raise` raises again the last of the exceptions that are being handled.
 def _raise_again(f: Frame) -> None:
     handled = f[0].handled
     if not handled:
@@ -92,7 +92,7 @@ def _finally(body: Do, last: Do) -> Do:
                 found = last(f)
             finally:
                 f[0].handled.pop()
-            # What it returns, or a break in it, drops the error.
+            # A `return` or a `break` in the `finally` drops the error.
             if found is None:
                 raise
             return found

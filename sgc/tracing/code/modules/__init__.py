@@ -1,1 +1,1 @@
-"""What the source of a module says of its dicts and deques."""
+"""Analyses of a module's source: its dicts and deques."""

@@ -1,1 +1,1 @@
-"""The operators for what becomes code of the graph, or runs in Python."""
+"""The operators for pieces of the program that become code of the graph, or run in Python."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     pass
 
 
-# In the trace check, what a piece gives in an interpreted run, by its key and inputs.
+# In the trace check, the results of pieces in an interpreted run, by key and inputs.
 Scripted = Callable[[str, tuple[Any, ...]], Any]
 scripting: ContextVar[Scripted | None] = ContextVar("sgc_scripted_pieces", default=None)
 
@@ -59,10 +59,10 @@ def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType
     is_sure = may_be and (not known.is_sure or _is_sure(found.piece, gives, values))
     if not is_sure or not may_be_in_python(found.piece, names, values):
         if session.sites.is_guessed:
-            session.end(WrongGuess("it takes or may give what is no data"))
+            session.end(WrongGuess("it takes or may return a value that is not data"))
         del known.found[key]
         known.refused.add(key)
-        session.end(Pieced("it takes or may give what is no data"))
+        session.end(Pieced("it takes or may return a value that is not data"))
     fields: dict[str, Any] = {"args": tuple(map(session.operand, values))}
     if gives != OBJECT:
         fields["gives"] = Lit(annotation_of(gives))
@@ -77,7 +77,7 @@ def _in_python(session: Any, key: str, values: tuple[Any, ...], frame: FrameType
 
 
 def _is_sure(piece: Piece, gives: Type, values: Sequence[Any]) -> bool:
-    """Whether a piece certainly gives data, or nothing and changes nothing that it is given."""
+    """Whether a piece certainly returns data, or returns nothing and changes none of its inputs."""
     if piece.is_statement and not piece.writes:
         return not any(map(is_changeable, values))
     is_truth = gives == types.BOOL or gives.item == types.BOOL
@@ -85,8 +85,8 @@ def _is_sure(piece: Piece, gives: Type, values: Sequence[Any]) -> bool:
 
 
 def _is_truth(plain: ast.AST) -> bool:
-    """Whether an expression of the type bool gives True or False itself: a comparison may give
-    anything, as numpy's do."""
+    """Whether an expression of type bool certainly returns True or False: a comparison may return
+    anything, for example an array of numpy."""
     value = getattr(plain, "value", plain)
     if isinstance(value, ast.Compare):
         return all(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in value.ops)
@@ -96,8 +96,8 @@ def _is_truth(plain: ast.AST) -> bool:
 def _given_in_python(
     found: InPython, values: Sequence[Any], names: Mapping[str, Any]
 ) -> tuple[Type, bool]:
-    """The type of what a piece gives, as far as its syntax tells, for a library may give anything;
-    and whether it may be data. names: the globals of its function."""
+    """The type of a piece's result, as far as the syntax tells (a library may return anything), and
+    whether the result may be data. names: the globals of the piece's function."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
 
     sets = [name for name in found.outer if type(names.get(name)) in (set, frozenset)]

@@ -73,12 +73,12 @@ if TYPE_CHECKING:
 
 
 def piece(key: str, *values: Any) -> Any:
-    """The abstract value of a piece, or those of the variables that it sets."""
+    """The abstract value of a piece, or the values of the variables that it sets."""
     return _piece(current_session(), key, values, sys._getframe(1))
 
 
 def as_value(*values: Any) -> Any:
-    """A `defaultdict` as a value of the graph, if nothing else has it; any other value itself."""
+    """A `defaultdict` as a value of the graph, if nothing else refers to it; else the value."""
     return _as_value(current_session(), values, sys._getframe(1))
 
 
@@ -95,11 +95,11 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     found: Piece = session.sites.pieces[key]
     errors = [n for n, each in enumerate(values) if isinstance(each, TracedTold)]
     if any(not is_object(values[n]) for n in errors):
-        _refuse(session, key, "it takes an error that is no data")
-    for n in errors:  # else the values are not copied: who holds one is counted
+        _refuse(session, key, "it takes an error that is not data")
+    for n in errors:  # only here is `values` copied: references to the values are counted below
         values = (*values[:n], as_object(values[n]), *values[n + 1 :])
     if not all(is_running(frame, name) for name in found.nonlocals):
-        _refuse(session, key, "it changes what a function has that has ended")
+        _refuse(session, key, "it changes a variable of a function that has returned")
     counts = bool(found.changes or found.replaced) or found.grouping is not None
     if counts:
         forget_ended()
@@ -120,12 +120,12 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     changed = found.changes if changes else frozenset[str]()
     may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
     pythons = pythons_of({name: given[name][0] for name in changed}, session.sites.classes)
-    is_by_call = bool(changed and found.changers)  # a function may do something, and then fail
+    is_by_call = bool(changed and found.changers)  # a function may change a value, and then fail
     is_at_once = not is_by_call and is_done_at_once(found.plain, changed, may_add, pythons)
     if does and not is_at_once and is_caught():
-        _refuse(session, key, "an error in it is handled, after it has changed something")
+        _refuse(session, key, "a handler may catch its error after it has changed something")
     if found.adds_before_hoisted and is_caught():
-        _refuse(session, key, "an error of what it puts there is handled")
+        _refuse(session, key, "a handler may catch an error of the value that it puts there")
     for name in found.changes:
         is_rebound, is_outer = name in found.rebound, spares_parts(code.code)
         why = unowned(session, *given[name], is_rebound=is_rebound, is_outer=is_outer)
@@ -145,14 +145,14 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     if (grouped := found.grouped) is not None:
         value, is_own = given[grouped]
         if type(value) in (list, dict, set) and not is_own:
-            _refuse(session, key, "what is grouped may be changed by another name of it")
+            _refuse(session, key, "the grouped list may be changed under another name")
     try:
         made = _outputs(session, found, code, inputs, are_shared, away, gone, fresh)
         for name in found.changes:
             session.held.note_changed(inputs[name], found.spares_parts)
         return made
     except Exception as error:
-        if isinstance(error, TracedTold):  # it may hold what the code was given
+        if isinstance(error, TracedTold):  # it may hold the code's arguments
             kept = kept_by(found, inputs, session.sites.classes)
             error.__dict__["kept"] = [(each, frozen(each)) for each in kept]
         raise
@@ -161,8 +161,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
 def _owned(
     session: Any, found: Piece, values: tuple[Any, ...], frame: FrameType
 ) -> tuple[list[bool], bool]:
-    """Whether a piece may change each of its inputs, and whether others hold parts of a list that
-    it only sorts."""
+    """For each input of a piece, whether the piece may change it; and whether parts of a list that
+    the piece only sorts are held elsewhere."""
     held = [name in found.given for name in found.inputs]
     owned = [*map(is_owned, values, held, repeat(frame), repeat(session), repeat(False))]
     if all(owned) or not found.spares_parts:
@@ -171,7 +171,7 @@ def _owned(
 
 
 def _away(found: Piece, given: Mapping[str, Any], frame: FrameType) -> frozenset[str]:
-    """The inputs that one variable alone has, which nothing reads any more."""
+    """The inputs that only one variable refers to, and that nothing reads any more."""
     alone = {name: value for name, (value, is_owned) in given.items() if is_owned}
     return given_away(found, alone, frame, info_of(frame.f_code).after(frame.f_lasti).live)
 
@@ -196,9 +196,9 @@ def _outputs(
     gone: frozenset[str],
     fresh: frozenset[str],
 ) -> Any:
-    """The results of a piece. are_shared: whether others hold parts of the lists that it sorts;
-    away: the inputs that nothing has when it has run; gone: those whose parts others may have;
-    fresh: lists of these that the code copies first."""
+    """The results of a piece. are_shared: whether parts of the lists that it sorts are held
+    elsewhere; away: the inputs that nothing refers to after the piece; gone: such inputs whose
+    parts may be held elsewhere; fresh: the lists among `gone` that the code copies first."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
     from sgc.tracing.inference.sure_keys import never_fails
 
@@ -213,7 +213,7 @@ def _outputs(
     kept += parts_in(given[name] for name in found.changes) if are_shared else []
     known = inferred(parse_code(code.code), tuple(code_type(given_type(arg)) for arg in code.args))
     if known.has_iterator:
-        _refuse(session, found.key, "its result is an iterator, which is no data")
+        _refuse(session, found.key, "its result is an iterator, which is not data")
     own = {
         n: arg.symbol.name
         for n, arg in enumerate(code.args)
@@ -268,8 +268,9 @@ def _outputs(
 def _note_new(
     session: Any, symbol: Symbol, may_be: frozenset[int] | None, ours: Set[int], code: Made
 ) -> None:
-    """Notes a list that nothing else has: code has made it, or it is the program's own, which code
-    has changed or copied. may_be: the arguments that it may be; ours: such lists of these."""
+    """Notes a result that is a list to which nothing else refers: code has made it, or it is the
+    program's own list, which code has changed or copied. may_be: the arguments that the result may
+    be; ours: the program's own lists among the arguments."""
     is_one = symbol.type.item is not None and not code.has_outside
     if is_one and may_be is not None and may_be <= ours:
         session.new.add(symbol.name)
@@ -282,19 +283,19 @@ def _gives_of(each: Sequence[Type]) -> str:
 
 
 def _at_most(each: list[Type]) -> list[Type]:
-    """The types of several values, if a graph can say as many."""
+    """The types of several values, or OBJECT for each if the graph cannot write so long a type."""
     return each if len(annotation_of(row_of(each))) <= MAX_TYPE else [OBJECT] * len(each)
 
 
 def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
-    """Notes that a result of code may share parts with other values, so that none may change."""
+    """Notes that a result of code may share parts with other values, so none of them may change."""
     session.held.hold(symbol, kept)
     if kept or code.has_outside:
         session.copies.add(symbol.name)
 
 
 def _may_hold(type_: Type, known: Inferred) -> bool:
-    """Whether a result may share parts with what the code was given."""
+    """Whether a result may share parts with the code's arguments."""
     if type_ in FIXED:
         return False
     return type_.item is None or type_.item not in FIXED or known.may_share
@@ -302,7 +303,7 @@ def _may_hold(type_: Type, known: Inferred) -> bool:
 
 _CHANGED = "change a copy of it that one variable has; or " + INTERPRET
 _CHANGED_ITEM = 'change it by its list, `for i in range(len(xs)): xs[i]["k"] = v`; or ' + INTERPRET
-_HELD = "a part of what is changed is held elsewhere, too"
+_HELD = "a part of the changed value is also held elsewhere"
 FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
@@ -310,7 +311,7 @@ def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> 
     """The type of a variable; a list that is changed in place stays a list."""
     if name in found.changes - found.rebound and isinstance(given[name], AbstractList):
         before = given[name].symbol.type
-        if isinstance(before, RecordType):  # it is changed in place, so it stays of its class
+        if isinstance(before, RecordType):  # changed in place, so its class stays
             is_told = isinstance(type_, RecordType) and type_.name == before.name
             return type_ if is_told else before.with_row([OBJECT] * len(before.row))
         if isinstance(given[name], AbstractJson):
@@ -338,7 +339,7 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
 
 
 def _is_defaulting(session: Any, found: Piece, name: str, given: Mapping[str, Any]) -> bool:
-    """Whether what a piece makes of a variable may be a `defaultdict`."""
+    """Whether the new value of a variable may be a `defaultdict`."""
     if name in found.made_defaulting:
         return True
     return name in found.changes and may_add_keys(session, given[name])
@@ -353,7 +354,7 @@ def _evaluated(
     is_several: bool = False,
 ) -> Symbol:
     fields: dict[str, Any] = {"args": tuple(_operand(session, arg) for arg in code.args)}
-    if gives not in ("", annotation_of(plain(type_))):  # the graph's own type does not tell it
+    if gives not in ("", annotation_of(plain(type_))):  # a type that the graph does not have
         fields["gives"] = Lit(gives)
     if changed:
         fields["changed"] = tuple(map(Lit, changed))

@@ -1,4 +1,4 @@
-"""The inputs of a piece that one variable alone has, which gets another value by the piece."""
+"""The inputs of a piece that lose their only reference, a variable that the piece sets anew."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sgc.tracing.values.abstract import AbstractList
 def replaced(
     session: Any, found: Piece, values: tuple[Any, ...], frame: FrameType
 ) -> frozenset[str]:
-    """The inputs that nothing has when a piece has run, as their variables have other values."""
+    """The inputs that nothing refers to after a piece, because it has set their variables anew."""
     code = frame.f_code
     names = found.replaced & {*code.co_varnames} - {*code.co_cellvars}
     if not names:
@@ -30,8 +30,8 @@ def replaced(
 
 
 def copied_first(session: Any, code: Made, types: tuple[Any, ...]) -> frozenset[str]:
-    """The inputs that a result of code may be: the program's own lists. Code that begins with a
-    copy of each gives a list that nothing else has. types: of the code's arguments."""
+    """The inputs, among the program's own lists, that a result of code may be. If the code first
+    copies them, nothing else refers to the result. types: the types of the code's arguments."""
     from sgc.tracing.inference.infer import inferred  # loads many modules
 
     may_be = inferred(parse_code(code.code), types).may_be

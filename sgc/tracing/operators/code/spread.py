@@ -1,7 +1,7 @@
-"""`f(**data)` of data known only at run time: each parameter gets its key, and Python's own errors.
+"""`f(**data)` of data known only at run time: binds the keys to parameters, with Python's errors.
 
-For a function or a class of the user's whose parameters are plain, and for tools: a header that is
-code binds the keys at run time. Everything else goes to Python as it is.
+For tools, and for a function or class of the user's whose parameters are plain, code with the same
+header binds the keys at run time. Any other call goes to Python unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MAX_PARAMETERS = 64
 
 
 def spread(data: Any, called: Any = None) -> Any:
-    """What `f(**data)` gives to Python. Its frame has just looked at `f`; called: `f`, if something
-    was called since."""
+    """The mapping that Python gets for `**data`. The frame has just looked up `f`; called: `f`, if
+    something was called since."""
     session: Any = current_session()
     if session is None or not session.is_tracing or not isinstance(data, AbstractJson):
         return data
@@ -84,8 +84,8 @@ def _in_class(header: str, names: list[str]) -> str:
 
 
 def _of_tool(session: Any, tool: Tool, data: AbstractJson) -> Iterator[tuple[str, Any]]:
-    """The arguments of a tool, which are those that the data has, by a decision for each that may
-    be missing; raises the tool's own error for data that does not fit."""
+    """The arguments of a tool that the data has, with a decision for each one that may be missing;
+    raises the tool's own error for data that does not fit."""
     parameters = inspect.signature(tool.python).parameters
     if not all(each.kind in _NAMED for each in parameters.values()):
         return
@@ -115,7 +115,7 @@ def _of_tool(session: Any, tool: Tool, data: AbstractJson) -> Iterator[tuple[str
 
 
 def _why(tool: Tool, names: set[str], more: str) -> str:
-    """What is told of a call of a tool with arguments of these names, and one more."""
+    """The error message for a call of a tool with arguments of these names, and one more."""
     given = dict.fromkeys(names) | ({more: None} if more else {})
     try:
         inspect.signature(tool.python).bind(**given)
@@ -127,8 +127,8 @@ def _why(tool: Tool, names: set[str], more: str) -> str:
 def _header(
     function: FunctionType, called: Any, is_class: bool
 ) -> tuple[str, list[str], frozenset[str]] | None:
-    """The function's name and parameters as code, their names, and those of which the data need not
-    have one; None if Python's errors would not be its own."""
+    """The function's name and parameters as code, the parameters' names, and those with defaults;
+    None if the errors of such code would differ from Python's."""
     parameters = inspect.signature(function, follow_wrapped=False).parameters
     name, each_of = called.__name__, [*parameters.values()][is_class:]
     if not 0 < len(each_of) <= MAX_PARAMETERS or called.__qualname__ != name:

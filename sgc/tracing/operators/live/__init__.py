@@ -1,1 +1,1 @@
-"""What converted code calls where a program's data are live objects."""
+"""The operators that converted code calls in programs whose data are live objects."""

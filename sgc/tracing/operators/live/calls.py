@@ -1,6 +1,8 @@
-"""Calls that take live objects, where what is around the call is no piece of code: of their
-methods, of Python's functions and classes, and of the language's words, which take texts and
-numbers."""
+"""Calls that take live objects, where the expression around the call does not become code.
+
+They call methods of live objects, Python's functions and classes, or the language's words, which
+take texts and numbers.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ from sgc.tracing.values.live.outside import is_outside
 
 
 def method(value: Any) -> Any:
-    """What has the methods of a value that are called."""
+    """The object whose methods are called for a value."""
     return _Methods(value) if type(value) is AbstractLive else value
 
 
@@ -57,13 +59,13 @@ class _Methods:
     def __getattr__(self, name: str) -> Any:
         if name in OF_PYTHON or _asking(self._of.session, name):
             return functools.partial(_called, self._of, name)
-        # Before the arguments, which may put another in its place.
+        # Looked up before the arguments are evaluated, since they may replace the method.
         found = getattr(self._of, name)
         return functools.partial(_called_as, self._of, name, found)
 
 
 def _asking(session: Any, name: str) -> bool:
-    """Whether a class of the program has a method of that name that may ask."""
+    """Whether a class of the program has a method of that name that may ask a model."""
     return any(name in each for each in session.sites.asking.values())
 
 
@@ -89,7 +91,7 @@ def _called(of: AbstractLive, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _methods(session: Any, name: str) -> dict[type, FunctionType]:
-    """The methods of the program's classes of a name."""
+    """The methods of this name, by the program's classes that have one."""
     session.sites.looked_up.add(name)
     found = {}
     for each in session.sites.classes.values():
@@ -100,8 +102,8 @@ def _methods(session: Any, name: str) -> dict[type, FunctionType]:
 
 
 def _chosen(of: AbstractLive, methods: dict[type, FunctionType]) -> FunctionType | None:
-    """The method of an object's class, by a decision for each class, or None. A class comes before
-    those that it is derived from, whose method it may have in its own way."""
+    """The method of an object's class, by a decision for each class; None if it has none. A derived
+    class, which may override the method, is tried before its bases."""
     for kind in sorted(methods, key=lambda each: -len(each.__mro__)):
         if _is_of(of, kind):
             return methods[kind]
@@ -117,11 +119,11 @@ def _is_of(of: AbstractLive, kind: type) -> Any:
 
 @unhooked
 def _performed(session: Any, *call: Any) -> Any:
-    """What a call gives; stops the trace if it is no code. call: as of `_tried`."""
+    """The result of a call; stops the trace if it cannot become code. call: as for `_tried`."""
     try:
         return _tried(session, *call)
     except (NotData, CodeError) as error:
-        stop(f"a call of a value known only at run time is no code: {error}", INTERPRET)
+        stop(f"a call of a value known only at run time cannot become code: {error}", INTERPRET)
 
 
 @unhooked
@@ -133,8 +135,8 @@ def _tried(
     kwargs: dict[str, Any],
     of: Any = None,
 ) -> Any:
-    """What a call gives; raises NotData and CodeError if it is no code. function: an expression, of
-    `a` if there is an object in `own`; of: what it is the name of."""
+    """The result of a call; raises NotData or CodeError if it cannot become code. function: the
+    called expression, of `a` for the object in `own`; of: the function that it names."""
     args = tuple(session.as_live(_untaken(each)) for each in args)
     kwargs = {name: session.as_live(_untaken(each)) for name, each in kwargs.items()}
     code = call_code(session, function, own, args, kwargs, of)
@@ -144,7 +146,7 @@ def _tried(
 
 
 def live_callee(session: Any, function: Any, otherwise: Callable[[Any], Any]) -> Any:
-    """What is called in the place of a function, or None."""
+    """The function to call instead of the given one, so that it takes live objects; else None."""
     if type(function) is LiveMethod:
         return functools.partial(_called, function.of, function.name)
     if type(function) is AbstractLive:
@@ -163,8 +165,8 @@ def live_callee(session: Any, function: Any, otherwise: Callable[[Any], Any]) ->
 
 
 def _may_take(session: Any, function: Any) -> bool:
-    """Whether code may call a function, so that it may be given live objects. What it may not is
-    called by the program itself: what is hidden in it is watched there."""
+    """Whether code may call a function, and so give it live objects. The traced program calls any
+    other function itself, where what the function reads is watched."""
     if _is_method(function):
         of = function.__self__
         return type(of) not in _MUTABLE or is_outside(session, of)
@@ -185,19 +187,19 @@ def _is_of_language(function: Any) -> bool:
 
 
 def _is_method(function: Any) -> bool:
-    """Whether it is a method of a text, list or the like, `words.intersection`."""
+    """Whether a function is a method of a text, list, dict or set, as `words.intersection` is."""
     of = function.__self__ if isinstance(function, BuiltinMethodType) else None
     return type(of) in _MUTABLE or isinstance(of, (str, frozenset))
 
 
 def _untaken(value: Any) -> Any:
-    """Python's function, which converted code passes as one that handles abstract values."""
+    """Python's own function, for the replacement that converted code passes."""
     return value._function if type(value) is _Taking else value
 
 
 class _Taking:
-    """A function of Python's, a class, or a method of a text or a module's list or the like, that
-    may take live objects."""
+    """A function, a class, or a method of a text or of a module's list, dict or set, that may take
+    live objects."""
 
     def __init__(self, session: Any, function: Any, otherwise: Callable[[], Any]) -> None:
         self._session, self._function, self._otherwise = session, function, otherwise
@@ -221,12 +223,12 @@ class _Taking:
         try:
             return _of_kind(_tried(self._session, name, own, args, kwargs, of), function)
         except (NotData, CodeError) as error:
-            if function is zip:  # a list that is known goes beside a live one
+            if function is zip:  # of a known list and a live one
                 return self._otherwise()(*args, **kwargs)
             stop(f"{name}() is given a value known only at run time: {error}", INTERPRET)
 
     def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a call without live objects gives: a new one, if it makes what may be changed."""
+        """The result of a call without live objects: a new live object, if it can be changed."""
         function = self._function
         is_seeded = function is Random and bool(args)
         is_users_own = is_users(function) and not is_enumeration(function)
@@ -235,17 +237,17 @@ class _Taking:
                 found = _tried(self._session, function.__name__, (), args, kwargs, function)
                 return _of_kind(found, function)
             except (NotData, CodeError):
-                pass  # what is no code is called without live objects
+                pass  # the call cannot become code
         return self._otherwise()(*args, **kwargs)
 
 
 def uncached(function: Any) -> Any:
-    """Stands for the decorator of a function, whose results `cached` keeps."""
+    """A stand-in for the decorator of a function whose results `cached` keeps."""
     return function
 
 
 def cached(function: Any, decorator: Any) -> Any:
-    """`decorator(function)`; a function that uses live objects keeps its results in the run."""
+    """`decorator(function)`; the results of a function that uses live objects stay in the run."""
     session: Any = current_session()
     caches = functools.cache, functools.lru_cache
     is_cache = any(decorator is each for each in caches) or _is_lru(decorator)
@@ -257,7 +259,7 @@ def cached(function: Any, decorator: Any) -> Any:
 
 
 def _is_lru(decorator: Any) -> bool:
-    """Whether it is `lru_cache(maxsize=…)`, which does not tell arguments apart by their types."""
+    """Whether a decorator is `lru_cache(maxsize=…)` without `typed=True`."""
     of = getattr(decorator, "__qualname__", "")
     if of != "lru_cache.<locals>.decorating_function" or decorator.__module__ != "functools":
         return False
@@ -278,7 +280,7 @@ def _live_cached(session: Any, function: Any) -> Any:
 
 
 def _of_kind(found: Any, function: Any) -> Any:
-    """What a call gives: of a class, an object of it."""
+    """The result of a call, with its class noted if a class was called."""
     if type(found) is AbstractLive and isinstance(function, type):
         found.note_kind(function)
     return found
@@ -299,8 +301,8 @@ def _holds(value: Any) -> bool:
 
 
 class _Fitting:
-    """A word of the language, a method of a stream or a tool. fit: makes an argument of a live
-    object, for a parameter's annotation."""
+    """A word of the language, a method of a stream, or a tool. fit: converts a live object to an
+    argument, by the parameter's annotation."""
 
     def __init__(self, function: Any, fit: Callable[[AbstractLive, str], Any]) -> None:
         self._function, self._fit = function, fit

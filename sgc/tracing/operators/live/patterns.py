@@ -1,4 +1,4 @@
-"""What `match` asks of a live object, by a pattern that code matches."""
+"""The patterns of `match` on a live object, which code matches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def object_parts(
 def _matched(
     value: AbstractLive, pattern: str, names: list[str], kind: Any = None
 ) -> tuple[list[Any], ...]:
-    """The parts that a pattern names, in a tuple; an empty one if it does not match."""
+    """The parts that a pattern names, in a tuple; an empty tuple if the pattern does not match."""
     code = (
         f"def piece(a):\n    match a:\n        case {pattern}:\n"
         f"            return [{', '.join(['True', *names])}]\n"
@@ -59,8 +59,8 @@ def _matched(
 
 
 def known(value: Any) -> Any:
-    """What Python itself looks into: the subject of a `match`, an error that is raised."""
+    """A value that Python itself inspects, as the subject of a `match`; stops at a live object."""
     parts = value if isinstance(value, (tuple, list)) else (value,)
     if any(type(each) is AbstractLive for each in parts):
-        stop("Python itself looks into a value known only at run time", INTERPRET)
+        stop("Python itself inspects a value known only at run time", INTERPRET)
     return value

@@ -49,8 +49,8 @@ DISPLAYS = frozenset({"List", "Dict", "Set", "ListComp", "SetComp", "DictComp"})
 
 
 def is_live(key: str, *values: Any) -> bool:
-    """Whether a piece is performed by the run: if it takes what is known only at run time, or makes
-    what may be changed, and is code that is data."""
+    """Whether the run performs a piece: the piece can become code, and it takes a value known only
+    at run time or makes a value that can be changed."""
     session: Any = current_session()
     if session is None or not session.is_tracing or not session.sites.is_live:
         return False
@@ -59,11 +59,11 @@ def is_live(key: str, *values: Any) -> bool:
 
 
 def live(key: str, *values: Any) -> Any:
-    """What a piece gives, or the values of the variables that it sets."""
+    """The value of a piece, or the values of the variables that it sets."""
     session: Any = current_session()
     found = _written(session, key, values, sys._getframe(1))
-    if found is None:  # where it is not asked before whether it can be
-        stop("what a comprehension inside of another computes is no code", INTERPRET)
+    if found is None:  # only where `is_live` was not called before
+        stop("a comprehension inside of another cannot become code", INTERPRET)
     piece, code, gives = found
     results = session.performed(code.code, code.args, gives, is_whole=True)
     kind = _class_called(session, piece, sys._getframe(1))
@@ -94,7 +94,7 @@ def _class_called(session: Any, piece: Piece, frame: FrameType) -> type | None:
 def _written(
     session: Any, key: str, values: tuple[Any, ...], frame: FrameType
 ) -> tuple[Piece, LiveCode, tuple[Type, ...]] | None:
-    """A piece, its code, and what it gives; None if the tracer goes on inside of it."""
+    """A piece, its code and the types of its results; None if the piece is traced instead."""
     piece = piece_at(key)
     assert piece is not None
     given = dict(zip(piece.inputs, values, strict=True))
@@ -126,11 +126,11 @@ def _written(
         refuse_order_kept(parse_code(made.code), made.lost, is_kept)
         return piece, made, gives
     except (NotData, CodeError):
-        return None  # what is no code is traced as without live objects
+        return None  # it cannot become code, so it is traced as without live objects
 
 
 def _has_live(value: Any, depth: int = 4) -> bool:
-    """Whether a function has live variables of those around it."""
+    """Whether a function uses a live object of an enclosing function."""
     if not isinstance(value, FunctionType) or not depth:
         return False
     for cell in value.__closure__ or ():
@@ -152,12 +152,12 @@ def _is_there(node: Any, given: dict[str, Any]) -> bool:
 
 
 def _key_of(read: Any) -> str | None:
-    """The variable that has the key by which a stream is read."""
+    """The variable that holds the key with which a stream is read; None for a constant key."""
     return getattr(getattr(read, "slice", None), "id", None)
 
 
 def _read(node: Any, given: dict[str, Any]) -> Any:
-    """What a piece reads of a stream."""
+    """The value that a piece reads from a stream."""
     name = _key_of(node)
     key = given[name] if name is not None else node.slice.value
     return given[node.value.id][key]
@@ -165,12 +165,12 @@ def _read(node: Any, given: dict[str, Any]) -> Any:
 
 def born(value: Any, is_variables: bool = False) -> Any:
     """A new list, dict or object of the program as a live one, unless it holds streams.
-    is_variables: a variable has it."""
+    is_variables: whether a variable refers to it."""
     n_holders = sys.getrefcount(value)
     session: Any = current_session()
     if session is None or not session.is_tracing or not session.sites.is_live:
         return value
-    is_known = not isinstance(value, AbstractList)  # which only the tracer has, too
+    is_known = not isinstance(value, AbstractList)  # an abstract list, the tracer has too
     n_others = n_holders - _N_OF_NEW - is_variables if is_known else 0
     if n_others > 0 and n_others > n_names(sys._getframe(1).f_locals, value):
         return value
@@ -178,7 +178,7 @@ def born(value: Any, is_variables: bool = False) -> Any:
 
 
 def _n_holders(value: Any, is_variables: bool = False) -> int:
-    """As many as have a new value that `born` is given."""
+    """The reference count that `born` sees of a value to which nothing else refers."""
     return sys.getrefcount(value)
 
 
@@ -186,8 +186,8 @@ _N_OF_NEW = _n_holders([])
 
 
 def live_arguments(session: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A program's arguments as live objects, which are the run's own: it ends with an error if the
-    program changes one, as its caller would not see it."""
+    """A program's arguments as live objects. They are the run's copies, so a run ends with an error
+    if the program changes one: the caller would not see the change."""
     if session.given:
         stop("an argument is an object, and data are live objects", INTERPRET)
     return {name: _argument(session, name, value) for name, value in arguments.items()}
@@ -217,7 +217,7 @@ def _born(session: Any, value: Any) -> Any:
     try:
         made = displayed(session.originals, value, is_live=True)
     except (NotData, CodeError):
-        return value  # an object that no code makes stays with the tracer
+        return value  # no code makes such an object, so it stays a Python object
     session.sites.note_classes(made.classes)
     return session.performed(made.code, made.args, (types.LIVE,), is_sure=True, is_whole=True)[0]
 
@@ -254,8 +254,8 @@ def shown(value: Any) -> Any:
 
 
 def as_text(value: Any, is_first: bool = False) -> Any:
-    """An operand of `+` between texts that are appended: of a live object, code raises Python's own
-    error if it is none."""
+    """An operand of `+` between appended texts; for a live object that is no text, code raises
+    Python's own error."""
     if type(value) is not AbstractLive:
         return value
     expression = "a + ''" if is_first else "'' + a"

@@ -1,4 +1,4 @@
-"""The types of what code gives on live objects: of texts, numbers and bools, others are live."""
+"""The types of the results of code on live objects: texts, numbers, bools, and all else live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def gives_of(code: str, args: Sequence[Any], n: int = 1) -> tuple[Type, ...]:
-    """The types of what code gives, `n` values."""
+    """The types of the `n` results of code."""
     known = inferred(parse_code(code), tuple(map(_type, args)))
     if n == 1:
         return (_result(known.type),)

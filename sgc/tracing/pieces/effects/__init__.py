@@ -1,1 +1,1 @@
-"""What code does to the values that it is given, as its syntax tells."""
+"""What code does to its arguments, by its syntax."""

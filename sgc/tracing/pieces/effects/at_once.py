@@ -1,4 +1,4 @@
-"""Whether a change that code makes is done whole, or not at all if it raises an error."""
+"""Whether a change is atomic: if the code raises an error, it has changed nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _AT_ONCE = frozenset({
 def is_done_at_once(
     node: ast.AST, changed: Collection[str], may_add: bool, pythons: Mapping[str, bool]
 ) -> bool:
-    """Whether a statement does nothing, or all that it does, if it ends in an error.
+    """Whether a statement that ends in an error has done either nothing or all that it does.
 
     changed: the inputs that it may change, beside setting variables. may_add: whether reading a key
-    of one may add it, as reading a defaultdict does. pythons: the inputs that are lists, dicts and
-    the like of Python's own, with whether all that they hold is: methods of other objects may do
-    something first.
+    of such an input may add the key, as in a defaultdict. pythons: the inputs of Python's own
+    container types, each with whether all its contents are of Python's own types too; a method of
+    another object may change something before it fails.
     """
     if isinstance(node, ast.expr):
         return True
@@ -49,14 +49,14 @@ def is_done_at_once(
         return not calls and isinstance(targets[0], ast.Subscript)
     if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
         return False
-    # What is computed of the change, or beside it, may fail when it is made.
+    # Otherwise an expression around or beside the call may fail after the change.
     is_one = calls == [node.value] and all(map(_is_name, targets))
     return is_one and method_of(calls[0]) in _AT_ONCE
 
 
 def _adds_number(node: ast.AugAssign) -> bool:
-    """Whether an operator changes nothing in place, so that its target is all that it changes: a
-    list is extended by a text or repeated, and then an item of a tuple cannot be set."""
+    """Whether an augmented assignment changes only its target, nothing in place. A list is extended
+    or repeated in place before setting an item of a tuple fails."""
     if not isinstance(node.value, ast.Constant):
         return False
     is_text = isinstance(node.value.value, (str, bytes))
@@ -64,7 +64,7 @@ def _adds_number(node: ast.AugAssign) -> bool:
 
 
 def _is_of_python(node: ast.stmt, changed: Collection[str], pythons: Mapping[str, bool]) -> bool:
-    """Whether a statement changes one value, which is of Python's own."""
+    """Whether a statement changes a single value, of one of Python's own types."""
     of: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
     if isinstance(node, (ast.Assign, ast.Delete)) and isinstance(node.targets[0], ast.Subscript):
         of = node.targets[0].value

@@ -27,14 +27,14 @@ CHANGERS = frozenset({
     "insort_left", "insort_right", "next", "setattr",
 })  # fmt: skip
 
-# For functions of the program's own, by their names, which arguments of a call one may change.
+# For the program's own functions, by name: which arguments of a call the function may change.
 Changers = Mapping[str, Callable[[ast.Call], Iterable[ast.expr]]]
 NO_CHANGERS: Changers = MappingProxyType({})
 
 
 def read_by_key(node: ast.AST) -> set[str | None]:
-    """The variables of which code reads a part by a key, which adds it to a `defaultdict`: not by a
-    key that it has, `max(d, key=lambda k: d[k])`."""
+    """The variables that code reads by a key, which a `defaultdict` adds if it is missing; without
+    reads by the variable's own keys, `max(d, key=lambda k: d[k])`."""
     nodes = [*_evaluated(node)]
     own = {*map(id, _read_by_own_keys(nodes))}
     found = (each for each in nodes if isinstance(each, ast.Subscript) and id(each) not in own)
@@ -109,8 +109,8 @@ def changes_outside(
     changing: Collection[str] = (),
     changers: Changers = NO_CHANGERS,
 ) -> bool:
-    """Whether a function may change objects that it has not made, but for the arguments that it may
-    change. changing: methods of the user's classes that change their object.
+    """Whether a function may change objects that it has not made, except the given arguments.
+    changing: methods of the user's classes that change their object.
     """
     made = made_inside(function)
     own = made | set(may_be)
@@ -123,14 +123,14 @@ def changed_roots(
     changing: Collection[str] = (),
     changers: Changers = NO_CHANGERS,
 ) -> Iterator[str | None]:
-    """The variables whose values, or parts of them, are changed; None for one that is unknown.
+    """The variables whose values, or parts of them, are changed; None for an unknown variable.
     made: variables that hold only new objects; changing: methods that change their object."""
     found = (arm for each in _changed(node, changing, changers) for arm in _arms(each))
     return (_root(each, made) for each in found)
 
 
 def _arms(node: ast.expr) -> Iterator[ast.expr]:
-    """The expressions of which a test decides which one an expression is."""
+    """The branches of a conditional expression; of any other expression, the expression itself."""
     if isinstance(node, ast.IfExp):
         yield from (*_arms(node.body), *_arms(node.orelse))
     else:
@@ -145,7 +145,7 @@ def _changed(
     for each in ast.walk(node):
         is_passed = _name_of(each) in _PASSED or getattr(each, "id", None) in changers
         if is_passed and id(each) not in called:
-            yield ast.Constant(None)  # it may be called later, with anything
+            yield ast.Constant(None)  # the function may be called later, with any argument
         if isinstance(each, ast.Call):
             yield from _by_function(each)
             if isinstance(each.func, ast.Name) and each.func.id in changers:
@@ -157,12 +157,13 @@ def _changed(
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not is_read(each):
             yield each.value
         elif isinstance(each, ast.Attribute) and (each.attr in CHANGING or each.attr in changing):
-            # The object of a method, even if the method is called later; no other has a new one.
+            # The object of a method, even if the method is called later. Changes of a new object do
+            # not count: nothing else refers to it.
             of = _written_by(each.value) or each.value
             yield from () if _is_fresh(of) else (of,)
 
 
-_PASSED = CHANGERS - {"next"}  # which is a usual name of a variable, and changes only iterators
+_PASSED = CHANGERS - {"next"}  # a common name of variables; it changes only iterators
 
 
 def _name_of(node: ast.AST) -> str:
@@ -179,7 +180,7 @@ def is_read(node: ast.Subscript | ast.Attribute) -> bool:
 
 
 def root_of(node: ast.expr) -> str | None:
-    """The variable that an expression reads a part of."""
+    """The variable of which an expression reads a part."""
     return _root(node, ())
 
 
@@ -198,8 +199,8 @@ _LAZY = frozenset({"enumerate", "filter", "iter", "map", "range", "reversed", "z
 
 
 def _root(node: ast.expr, made: Collection[str]) -> str | None:
-    """The variable that an expression is a part or a method's result of; None if that is unknown,
-    or for a part of an object in `made`, which may be any value put there.
+    """The variable of whose value an expression is a part or a method's result. None if it is
+    unknown, and for a part of an object in `made`, into which any value may have been put.
     """
     is_part = False
     while True:
@@ -247,7 +248,7 @@ def made_inside(node: ast.AST) -> set[str]:
 
 
 def _renewed(function: ast.FunctionDef) -> set[str]:
-    """The parameters that a function sets to new objects before it changes anything of theirs."""
+    """The parameters that a function sets to new objects before it changes them."""
     found: set[str] = set()
     changed: set[str | None] = set()
     for stmt in function.body:
@@ -260,8 +261,8 @@ def _renewed(function: ast.FunctionDef) -> set[str]:
 
 
 def _pairs(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, ast.expr]]:
-    """The names that an assignment sets, each with its value, or with its values if a test decides
-    which; none if it sets anything else."""
+    """The names that an assignment sets, each with its value, or with both values of a conditional
+    expression; none if the assignment sets anything else."""
     if isinstance(node, ast.AnnAssign):
         if isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node.value
@@ -290,7 +291,7 @@ def _bound_by(node: ast.AST) -> set[str]:
         return names_of(targets).writes
     if isinstance(node, (ast.MatchAs, ast.MatchStar, ast.MatchMapping)):
         return names_of([node]).writes
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):  # in its own scope, or in that of `node`
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):  # bound in its own scope
         return set(parameters(node.args))
     if isinstance(node, ast.ExceptHandler):
         return {node.name} if node.name else set()
@@ -300,7 +301,7 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _is_fresh(node: ast.expr) -> bool:
-    """Whether an expression makes a new object, which nothing else has."""
+    """Whether an expression makes a new object, to which nothing else refers."""
     if isinstance(node, _DISPLAYS):
         return True
     if isinstance(node, ast.IfExp):
@@ -311,7 +312,7 @@ def _is_fresh(node: ast.expr) -> bool:
 
 
 def _written_by(node: ast.expr) -> ast.expr | None:
-    """The file that a new writer of csv's writes to."""
+    """The file of a new `csv` writer."""
     of = node.func if isinstance(node, ast.Call) and node.args else None
     if not isinstance(of, ast.Attribute) or of.attr not in ("writer", "DictWriter"):
         return None
@@ -320,7 +321,7 @@ def _written_by(node: ast.expr) -> ast.expr | None:
 
 
 def _is_making(function: ast.expr) -> bool:
-    """Whether a function makes an object: a method of such a name may give any."""
+    """Whether a called function makes a new object; a method of the same name may return any."""
     if isinstance(function, ast.Attribute):
         of = function.value
         return isinstance(of, ast.Name) and of.id in _MODULES and function.attr in _MAKING
@@ -338,7 +339,7 @@ _MAKING = frozenset({
 })  # fmt: skip
 
 
-# Functions of Python's by whose names it is decided what code may do.
+# Python's functions whose names decide what code may do.
 DECIDING = ITERATING | _MAKING | BLIND | {"repr", "str"}
 
 

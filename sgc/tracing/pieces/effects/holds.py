@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
 def stored_names(node: ast.AST) -> set[str]:
-    """The variables whose values may become parts of others: all except those only read."""
+    """The variables whose values may become parts of other values: all that are not only read."""
     looked_at: set[int] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
@@ -34,8 +34,8 @@ def stored_names(node: ast.AST) -> set[str]:
 
 
 def _in_making(made: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Iterator[int]:
-    """The ids of variables that a comprehension reads of which no item has a part: all are one
-    constant, or texts made anew."""
+    """The ids of the variables in a comprehension whose items hold no part of them, because all
+    items are one constant or new texts."""
     if isinstance(made.elt, (ast.Constant, ast.JoinedStr)):
         nodes = [*ast.walk(made)]
         viewed = {id(each.iter) for each in made.generators if _is_view(each.iter)}
@@ -45,7 +45,7 @@ def _in_making(made: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Iterator[
 
 
 def _is_view(node: ast.expr) -> bool:
-    """Whether this is what a variable's `items`, `keys` or `values` gives."""
+    """Whether an expression is a call of a variable's `items`, `keys` or `values`."""
     is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     if not is_method or node.args or node.keywords:  # type: ignore[attr-defined]
         return False
@@ -54,8 +54,8 @@ def _is_view(node: ast.expr) -> bool:
 
 
 def _in_total(args: Sequence[ast.expr]) -> Iterator[int]:
-    """The ids of variables that a comprehension reads of which alone a total is made: a number, or
-    what `+` makes anew."""
+    """The ids of the variables in a comprehension whose items are only summed: the total is a
+    number, or a new object made by `+`."""
     if len(args) == 1 and isinstance(args[0], (ast.GeneratorExp, ast.ListComp)):
         nodes = [*ast.walk(args[0])]
         if not any(isinstance(each, (ast.Call, ast.NamedExpr)) for each in nodes):
@@ -63,8 +63,8 @@ def _in_total(args: Sequence[ast.expr]) -> Iterator[int]:
 
 
 def _in_key(node: ast.expr) -> Iterator[int]:
-    """The ids of variables of which an expression reads parts, to be a key or a text: what can be
-    changed is none."""
+    """The ids of the variables of which an expression reads parts for a key or a text, neither of
+    which can be changed."""
     if isinstance(node, ast.Name):
         yield id(node)
     elif isinstance(node, ast.JoinedStr):
@@ -81,8 +81,8 @@ def _in_key(node: ast.expr) -> Iterator[int]:
 
 
 def merged_names(node: ast.AST) -> set[str]:
-    """The variables whose parts a statement adds to a list or dict, which it changes no deeper: a
-    run refuses later changes of what both then hold."""
+    """The variables whose items a statement adds to a list or dict by `extend` or `update`. A run
+    refuses later changes of the items, which both then hold."""
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Attribute):
         return set()
@@ -95,7 +95,7 @@ _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", 
 
 
 def taken_names(functions: Iterable[ast.AST]) -> set[str]:
-    """The variables that are used otherwise than by a key, an attribute, a loop, `in` or `+`."""
+    """The variables with uses other than by a key, an attribute, a loop, `in` or `+`."""
     looked_into: set[int] = set()
     parts = [each for function in functions for each in ast.walk(function)]
     iterated = {id(each) for part in parts for each in _iterated(part)}
@@ -114,8 +114,8 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
 
 
 def rows_taken(node: ast.AST, names: Collection[str]) -> set[str]:
-    """Of some lists of rows that hold nothing changeable, those of which a row itself may become a
-    part of another value: all but those that loops go over, and look into each row."""
+    """The lists, among `names`, whose unchangeable rows may become parts of other values: all but
+    those that are only looped over, with only the parts of each row used."""
     parts, looping, targets = [*ast.walk(node)], set[int](), dict[str, set[str]]()
     taken = row_taken(node)
     for each in parts:
@@ -129,7 +129,7 @@ def rows_taken(node: ast.AST, names: Collection[str]) -> set[str]:
 
 
 def row_taken(node: ast.AST) -> set[str]:
-    """The variables that are used otherwise than to look into a row that they may have."""
+    """The variables with uses other than reading parts of the row that they may refer to."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
     methods = (each for each in calls if isinstance(each, ast.Attribute))
     return taken_names([node]) | {
@@ -139,11 +139,11 @@ def row_taken(node: ast.AST) -> set[str]:
     }
 
 
-_OF_ROWS = frozenset({"get", "items", "keys", "values"})  # a method of a record may give the record
+_OF_ROWS = frozenset({"get", "items", "keys", "values"})  # a record's method may return the record
 
 
 def _rows_of(over: ast.expr, target: ast.expr) -> tuple[ast.expr, ast.expr]:
-    """What a loop goes over, and its variable for an item of that."""
+    """The list that a loop iterates, and the loop's variable for an item of the list."""
     name = over.func.id if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) else ""
     if not isinstance(over, ast.Call) or len(over.args) != 1:
         return over, target
@@ -152,24 +152,24 @@ def _rows_of(over: ast.expr, target: ast.expr) -> tuple[ast.expr, ast.expr]:
     return (over.args[0] if name in ("reversed", "sorted") else over), target
 
 
-# Methods whose result goes on showing the dict that they are of.
+# Methods that return a view of their dict.
 _VIEWS = frozenset({"items", "keys", "values"})
-# Functions that use only the items of their one argument. Others may have methods of any name.
+# Functions that use only the items of their single argument; a method may have any name.
 ITERATING = frozenset({"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"})
 
 
-# Those that give items of some of their arguments one by one: which.
+# Functions that return items of some of their arguments one by one: the slice of those arguments.
 _LAZY = {"enumerate": (0, 1), "reversed": (0, 1), "zip": (0, None), "map": (1, None),
          "filter": (1, None)}  # fmt: skip
 
 
 def _iterated(node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions of which a node uses only the items; of `d.items()`, the method too."""
+    """The expressions of which a node uses only the items; for `d.items()`, also the method."""
     found: list[ast.expr] = []
     if isinstance(node, (ast.For, ast.comprehension)):
         found = [node.iter]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        # `max` of several lists gives one of them, and `sum` may give where it starts.
+        # `max` of several lists returns one of them, and `sum` may return its start.
         found = node.args if node.func.id in ITERATING and len(node.args) == 1 else []
         found = found or node.args[slice(*_LAZY.get(node.func.id, (0, 0)))]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

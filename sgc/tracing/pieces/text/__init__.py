@@ -1,1 +1,1 @@
-"""The text of a piece: a module of its own, with everything that it uses."""
+"""The text of a piece: a module of its own, with everything that the piece uses."""

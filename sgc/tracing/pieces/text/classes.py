@@ -1,5 +1,4 @@
-"""The user's classes, as code that is data: what their source says, and which methods change
-their object."""
+"""The user's classes as code: their source, and which methods change their object."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from sgc.tracing.pieces.text.named_tuples import USES, made_by_call
 
 _HEAP_TYPE = 1 << 9
 _PLAIN_METHODS = frozenset({"__init__", "__post_init__", "__setitem__", "__delitem__"})
-# What decides how a class, its objects or their attributes are made; code has none of it.
+# Names that decide how a class, its objects or their attributes are made; code has none of them.
 _MAKING = frozenset({
     "__new__", "__init_subclass__", "__class_getitem__", "__getattr__", "__getattribute__",
     "__setattr__", "__delattr__", "__del__", "__set_name__", "__get__", "__set__", "__delete__",
@@ -36,8 +35,8 @@ _DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 @dataclass(frozen=True, eq=False, slots=True)
 class UserClass:
     """A class whose source is known. methods: its functions, with their source; changing: the
-    names of the methods that may change their object; uses: what its statement names, if that is no
-    source but was made for it; asking: methods that are no code, and left out.
+    names of the methods that may change their object; uses: the objects that its statement names,
+    if the statement was made for the class; asking: methods that are not code, and left out.
     """
 
     kind: type
@@ -81,7 +80,7 @@ class NoClass(Exception):
 
 
 def user_class(kind: type, is_live: bool = False) -> UserClass:
-    """A class of the user's, by its source. is_live: its objects are, so that its methods may
+    """A user's class, by its source. is_live: whether its objects are live, so that its methods may
     change anything. Raises NoClass."""
     if issubclass(kind, BaseException) and not (is_live and issubclass(kind, Exception)):
         return _error(kind)
@@ -107,8 +106,8 @@ def user_class(kind: type, is_live: bool = False) -> UserClass:
 
 
 def _concrete(kind: type, node: ast.ClassDef) -> ast.ClassDef:
-    """A class without what makes it abstract, as code makes no object of one that is; attributes
-    are set one by one."""
+    """A class without what makes it abstract, since code makes no object of an abstract class;
+    attributes are set one by one."""
     names = vars(sys.modules[kind.__module__])
     plain = copy.copy(node)
     plain.bases = [each for each in node.bases if names.get(getattr(each, "id", "")) is not ABC]
@@ -122,8 +121,8 @@ def _functions(node: ast.ClassDef) -> list[ast.stmt]:
 
 
 def _as_attribute(node: ast.stmt, kind: type) -> ast.stmt:
-    """An attribute of a dataclass that is no field, but a `ClassVar`, as any class has it; any
-    other statement as it is."""
+    """A `ClassVar` of a dataclass, which is not a field, as a plain class attribute; any other
+    statement as it is."""
     target = node.target if isinstance(node, ast.AnnAssign) else None
     field_ = getattr(kind, "__dataclass_fields__", {}).get(getattr(target, "id", ""))
     of = getattr(field_, "_field_type", dataclasses._FIELD)  # type: ignore[attr-defined]
@@ -161,7 +160,7 @@ def _without(node: ast.stmt, names: Mapping[str, Any], decorator: Any) -> ast.st
 
 
 def _decorated(kind: type, node: ast.ClassDef) -> Iterator[str]:
-    """The methods of a class that another function has made, by a decorator."""
+    """The methods of a class that a decorator has replaced."""
     for each in node.body:
         is_method = isinstance(each, ast.FunctionDef) and not each.name.startswith("__")
         if is_method and not _is_plain(each) and type(vars(kind).get(each.name)) is FunctionType:  # type: ignore[attr-defined, arg-type]
@@ -173,7 +172,7 @@ def _is_plain(node: ast.FunctionDef) -> bool:
 
 
 def _error(kind: type) -> UserClass:
-    """An error of the user's, of which handlers outside of the code know its name and message."""
+    """A user's error class, of which handlers outside of the code know only name and message."""
     node = _source_of(kind)
     is_plain = all(isinstance(each, ast.Pass) or _is_text(each) for each in node.body)
     if not is_plain or node.decorator_list or not issubclass(kind, Exception):
@@ -227,14 +226,14 @@ def _undecorated(node: ast.stmt, validators: Collection[str]) -> ast.stmt:
 
 
 def changing_of(classes: Iterable[UserClass]) -> frozenset[str]:
-    """The methods of these classes that may change their object, by any name for it."""
+    """The names of the methods of these classes that may change their object."""
     found = frozenset[str]().union(*(each.changing for each in classes))
     return found - {"__init__", "__post_init__"}
 
 
 def values_of(found: UserClass) -> dict[str, Any]:
-    """The values that a class's attributes and the defaults of its fields have now, which may not
-    be those of its source; `field(...)` is left out. Raises NoClass if it has other attributes.
+    """The current values of a class's attributes and of the defaults of its fields; `field(...)` is
+    left out. Raises NoClass if the class has attributes or values that its source does not.
     """
     kind = found.kind
     if is_model(kind) or is_enumeration(kind):
@@ -260,7 +259,7 @@ def values_of(found: UserClass) -> dict[str, Any]:
 
 
 def _is_of_module(kind: type) -> bool:
-    """Whether a class's module has it under its name."""
+    """Whether a class's module has the class under its name."""
     return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
 
 
@@ -287,8 +286,8 @@ def _methods(
     left: Collection[str] = (),
     sources: Mapping[ast.stmt, ast.stmt] | None = None,
 ) -> Iterator[tuple[ast.FunctionDef, FunctionType]]:
-    """The functions of a class's source, which must be those that it has. left: those that are left
-    out; sources: its nodes as they are written, if they were rewritten."""
+    """The functions of a class's source, which must be those of the class. left: the functions that
+    are left out; sources: the original nodes, if they were rewritten."""
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     for name, each in own.items():
         if name in left:
@@ -301,7 +300,7 @@ def _methods(
             raise NoClass(f"{kind.__name__}.{name} is not the function of its source")
         yield each, function
     if is_enumeration(kind):
-        return  # Python adds others, and `statement_of` has looked
+        return  # Python adds other functions; `statement_of` has checked the source
     is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple) or is_model(kind)
     for name, value in vars(kind).items():
         is_method = name not in own and _function(value) is not None
@@ -318,7 +317,7 @@ def _function(value: Any) -> FunctionType | None:
 
 
 def _changing(kind: type, methods: list[ast.FunctionDef]) -> frozenset[str]:
-    """The methods that may change their object, also by a call of another one."""
+    """The methods that may change their object, also by calling another method."""
     found = frozenset(
         name for base in kind.__mro__[1:-1] if _is_read(base) for name in user_class(base).changing
     )
@@ -344,5 +343,5 @@ def _changes_self(kind: type, method: ast.FunctionDef, changing: Collection[str]
     made = made_inside(method)
     roots = set(changed_roots(method, made, changing))
     if not roots <= {own, SUPER, *made}:
-        raise NoClass(f"{kind.__name__}.{method.name} may change what is not its own")
+        raise NoClass(f"{kind.__name__}.{method.name} may change an object that is not its own")
     return not roots.isdisjoint({own, SUPER})

@@ -40,7 +40,7 @@ _MAPPINGS = (dict, Counter, OrderedDict, defaultdict)
 
 
 class NotData(Exception):
-    """A part of a program does more than compute with data, or may do so."""
+    """A part of a program does, or may do, more than compute with data."""
 
 
 class LostOrder(NotData):
@@ -48,7 +48,7 @@ class LostOrder(NotData):
 
 
 def literal(value: Any) -> tuple[str, Writer]:
-    """Plain data as a Python literal, the same in each process; and what wrote it."""
+    """Plain data as a Python literal, the same in each process; and the writer of the literal."""
     writer = Writer(_refuse)
     return writer.written(value), writer
 
@@ -58,11 +58,11 @@ def _refuse(name: str, value: Any) -> str:
 
 
 class Writer:
-    """Writes values. named: gives the name under which the module has a function or class, which
-    is called `name` where it was made.
+    """Writes values. named: returns the module's name for a function or class, given its own name.
 
-    lost: where sets are that do not get their own order: names of attributes, and "" for others.
-    has_lost_numbers: whether one of them has the same order in each run of the program.
+    lost: the places of sets that get another order than the program's: names of attributes, and ""
+    for other places. has_lost_numbers: whether one of these sets has the same order in each run of
+    the program.
     """
 
     def __init__(self, named: Callable[[str, Any], str]) -> None:
@@ -90,7 +90,7 @@ class Writer:
         return found
 
     def _container(self, value: Any, kind: type) -> str:
-        """A list, tuple, set, dict or the like; else nothing."""
+        """A list, tuple, set, dict or the like as an expression; empty for another value."""
         if kind is list:
             return f"[{self._items(value)}]"
         if kind is tuple:
@@ -102,7 +102,8 @@ class Writer:
         return self._mapping(value, kind) if kind in _MAPPINGS else ""
 
     def _set(self, value: Any, kind: Any) -> str:
-        """The order of numbers is that of the program's own set; that of texts is no program's."""
+        """A set as an expression. A set of numbers gets the order of the program's own set; a set
+        of texts has no fixed order in the program either."""
         wanted, is_of_numbers = list(value), order_is_fixed(value)
         items = [*map(self.written, wanted)]
         if not is_of_numbers:
@@ -171,20 +172,20 @@ class Writer:
 
 
 def _is_same(made: Any, value: Any) -> bool:
-    """Whether a set has the order of another, and will have it when both get the same items."""
+    """Whether two sets have the same order, also after both get the same further items."""
     return list(made) == list(value) if type(value) is frozenset else is_same(made, value)
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether what is written for a number is a constant for Python's compiler."""
+    """Whether Python's compiler treats the text of a number as a constant."""
     return type(value) in (int, float, bool) or (
         type(value) is tuple and all(map(_is_constant, value))
     )
 
 
 def factory_of(value: defaultdict[Any, Any], library: Callable[[type], str]) -> str:
-    """What gives the values of new keys, as an expression. library: gives the name of a type of
-    `collections`. Raises NotData."""
+    """The function that makes the values of new keys, as an expression. library: returns the name
+    of a type of `collections`. Raises NotData."""
     factory: Any = value.default_factory
     if factory in (Counter, OrderedDict):
         return library(factory)
@@ -197,8 +198,8 @@ def factory_of(value: defaultdict[Any, Any], library: Callable[[type], str]) -> 
 
 
 def _always(function: FunctionType, library: Callable[[type], str]) -> str:
-    """A lambda that gives a constant, one of its module, a display of constants, or an empty dict
-    of `collections`; else empty."""
+    """The expression of a lambda that always returns a constant, its own or its module's, a display
+    of constants, or an empty dict of `collections`; empty for another function."""
     node = source_of(function)
     if not isinstance(node, ast.Lambda) or parameters(node.args):
         return ""
@@ -221,14 +222,14 @@ def _always(function: FunctionType, library: Callable[[type], str]) -> str:
 
 
 def _global(node: ast.expr, function: FunctionType) -> Any:
-    """The global or builtin that a name means in a function; else an ellipsis."""
+    """The global or builtin to which a name refers in a function; an ellipsis if there is none."""
     if not isinstance(node, ast.Name) or node.id in function.__code__.co_freevars:
         return ...
     return function.__globals__.get(node.id, getattr(builtins, node.id, ...))
 
 
 def _made_empty(node: ast.Call, function: FunctionType) -> Any:
-    """What a call of a type of `collections` makes, without items; None for other calls."""
+    """The empty object that a call of a type of `collections` makes; None for other calls."""
     kind = _global(node.func, function)
     if node.keywords or kind not in (Counter, OrderedDict, defaultdict):
         return None
@@ -254,7 +255,7 @@ def _is_always(value: Any) -> bool:
 
 
 def is_fixed(value: Any) -> bool:
-    """Whether nothing can change a constant, or what it holds."""
+    """Whether nothing can change a constant or its parts."""
     if isinstance(value, (tuple, frozenset)):
         return all(map(is_fixed, value))
     if is_record(value):
@@ -274,8 +275,8 @@ def holds_changeable(value: Any) -> bool:
 
 
 def holds_made(value: Any) -> bool:
-    """Whether a constant holds a function, or a class of the user's, an object or member of one,
-    which must come before it in the module."""
+    """Whether a constant holds a function or a user's class, or an object or member of one: the
+    function or class must come before the constant in the module."""
     if isinstance(value, (FunctionType, partial)) or is_record(value) or is_member(value):
         return True
     if isinstance(value, type):
@@ -286,7 +287,7 @@ def holds_made(value: Any) -> bool:
 
 
 def holds_defaulting(value: Any) -> bool:
-    """Whether a value is or holds a `defaultdict`, to which reading a key may add it."""
+    """Whether a value is or holds a `defaultdict`, to which reading a key may add the key."""
     left, seen = [value], set[int]()
     while left:
         each = left.pop()

@@ -47,7 +47,7 @@ class EntryWriter:
         self.changing: frozenset[str] = frozenset()
 
     def code(self, piece: Piece, fresh: Collection[str] = ()) -> str:
-        """The text of a piece. fresh: lists that it copies first."""
+        """The text of a piece. fresh: lists that the code copies first."""
         body = self.module.rewritten(piece.plain).body
         if piece.is_statement:
             one = len(piece.targets) == 1
@@ -64,12 +64,12 @@ class EntryWriter:
             function, parameters(function.args), self.changing, changers
         )
         if is_changing and self.module.may_be_changed(function, self.changing, changers):
-            raise NotData("it may change what is outside of it")
+            raise NotData("it may change an object outside of it")
         return self.module.text(ast.fix_missing_locations(function))
 
     def _entry(self, body: list[ast.stmt], changes: Collection[str]) -> ast.FunctionDef:
-        """The function of a piece. What is written out in code that may change anything, and is
-        none of its changes, is marked, since a function might change it by ways not seen here."""
+        """The function of a piece. If the code may change anything, values written out in it that
+        are not among its changes are marked, since a called function might still change them."""
         name = self.module.free_name("piece")
         is_marked = self.module.may_change or may_mutate(body)
         lines = []
@@ -92,7 +92,7 @@ class EntryWriter:
             raise NotData(f"{name} is not Python's {name}")
         elif type(value) is AbstractList and part_of(value):
             if value.session.view_state(value.symbol) == "stale":
-                raise NotData("a view of a dict that has changed since")
+                raise NotData("it takes a view of a dict that has changed since")
             of = self.written(dict_of(value), name)
             self._before.append((name, None, f"{of}.{part_of(value)}()"))
         elif is_operand(value):
@@ -136,7 +136,7 @@ class EntryWriter:
     def _partial(self, value: partial[Any], name: str, depth: int) -> str:
         given = [*value.args, *value.keywords.values()]
         if any(map(is_changeable, given)):
-            raise NotData("a partial holds what can be changed")
+            raise NotData("a partial holds a changeable value")
         function = self.module.written(pythons(value.func), f"{name}_function")
         parts = [function, *(self.written(each, name, depth - 1) for each in value.args)]
         named = value.keywords.items()

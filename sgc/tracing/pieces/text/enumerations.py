@@ -1,5 +1,5 @@
-"""Enumerations of the program's own as class statements of code: their members by their values,
-and their methods."""
+"""The program's own enumerations as class statements of code: members with their values, and
+methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sgc.tracing.kinds.members import is_enumeration
 _BASES = ((Enum,), (enum.IntEnum,), (enum.StrEnum,), (str, Enum), (int, Enum))
 MAX_MEMBERS = 64
 _VALUES = (str, int, float, bool, type(None))
-# What a class of the program's must not have: how its members are made, or what they are.
+# Names that an enumeration must not define: they change how members are made, or what they are.
 _MAKING = frozenset({
     "__new__", "__init__", "__init_subclass__", "__call__", "__iter__", "__len__", "__reduce_ex__",
     "__getattr__", "__getattribute__", "__setattr__", "_ignore_", "_order_", "name", "value",
@@ -27,7 +27,8 @@ class NoMembers(Exception):
 
 
 def statement_of(kind: Any, node: ast.ClassDef) -> tuple[ast.ClassDef, dict[str, Any]]:
-    """A class statement, and what it uses by names. node: of the source. Raises NoMembers."""
+    """A class statement, and the objects that it uses by name. node: the source's statement.
+    Raises NoMembers."""
     name = kind.__name__
     if kind.__bases__ not in _BASES or not is_enumeration(kind):
         raise NoMembers(f"{name} has other bases than Enum, or str or int beside it")

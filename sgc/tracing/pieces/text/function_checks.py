@@ -1,5 +1,5 @@
-"""What the syntax of a function must say, so that code can be judged and made by it; and what it
-says that the function changes."""
+"""Checks the syntax of functions, so that code can be judged and made by it; and finds by syntax
+what a function changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from sgc.tracing.pieces.text.library import known_library
 
 Part = ast.FunctionDef | ast.ClassDef
 
-# What would tell which fields of a model were given, or skip their validation.
+# Names that would tell which fields of a model were given, or skip their validation.
 _OF_MODELS = frozenset({"model_fields_set", "model_construct", "model_extra", "exclude_unset"})
 
 
 def refuse_hidden(node: ast.AST) -> None:
-    """Refuses a part of a program that calls a variable of its own by a name of Python's by which
-    code is judged, or imports a function so judged by another name."""
+    """Refuses a part of a program that rebinds one of Python's names by which code is judged, or
+    imports such a function under another name."""
     for name in called_variables(node) & DECIDING:
         raise NotData(f"{name} is not Python's {name}")
     for each in ast.walk(node):
@@ -43,7 +43,7 @@ def refuse_hidden(node: ast.AST) -> None:
 
 
 def refuse_methods(parts: Sequence[Part], left: Set[str]) -> None:
-    """Refuses code that may call a method that is left out."""
+    """Refuses code that may call a method that was left out."""
     for part in parts if left else ():
         own = [each for each in part.body if getattr(each, "name", "") not in left]
         for each in (inner for node in own for inner in ast.walk(node)):
@@ -52,7 +52,7 @@ def refuse_methods(parts: Sequence[Part], left: Set[str]) -> None:
 
 
 def refuse_made(parts: Sequence[Part], abstract: Set[str]) -> None:
-    """Refuses code that makes an object of an abstract class, which Python refuses."""
+    """Refuses code that makes an object of an abstract class, which is an error in Python."""
     for part in parts if abstract else ():
         for each in ast.walk(part):
             if isinstance(each, ast.Call) and getattr(each.func, "id", "") in abstract:
@@ -60,9 +60,9 @@ def refuse_made(parts: Sequence[Part], abstract: Set[str]) -> None:
 
 
 def refuse_attributes(parts: Sequence[Part], bound: Mapping[str, Any]) -> None:
-    """Refuses attributes of functions: code has their bodies alone. bound: what names mean."""
+    """Refuses attributes of functions, which code does not have. bound: the values of names."""
     nodes = [node for part in parts for node in ast.walk(part)]
-    # Of those themselves, what a name is bound to tells; a variable may be named as the entry.
+    # For the parts themselves, `bound` tells: a variable may have the same name as the entry.
     methods = {id(n) for part in parts if isinstance(part, ast.ClassDef) for n in part.body}
     inner = {
         n.name
@@ -75,7 +75,7 @@ def refuse_attributes(parts: Sequence[Part], bound: Mapping[str, Any]) -> None:
 
 
 def refuse_defaults(node: ast.FunctionDef | ast.Lambda, function: FunctionType) -> None:
-    """Refuses a function whose defaults are no constants, or not those of its source."""
+    """Refuses a function whose defaults are not constants, or differ from its source."""
     defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
     if not all(map(_is_constant, defaults)):
         raise NotData("a default is no constant")
@@ -100,7 +100,7 @@ def _defaults_of(function: FunctionType) -> tuple[str, dict[str, str]]:
 
 
 def _constants(args: ast.arguments) -> tuple[str, dict[str, str]]:
-    """The defaults that a function's source says, which are constants."""
+    """The defaults in a function's source, which are constants."""
     pairs = zip(args.kwonlyargs, args.kw_defaults, strict=True)
     named = {arg.arg: ast.literal_eval(each) for arg, each in pairs if each is not None}
     plain = tuple(ast.literal_eval(each) for each in args.defaults)
@@ -109,21 +109,22 @@ def _constants(args: ast.arguments) -> tuple[str, dict[str, str]]:
 
 # -- what functions change ----------------------------------------------------------------------
 
-Values = Callable[[str], Any]  # gives what a name stands for
-# From a traced function's globals to those of the user's module itself.
+Values = Callable[[str], Any]  # returns the value of a name
+# From a traced function's globals to the globals of the user's own module.
 Originals = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Changer:
-    """A function of the program that may change its arguments. params: those given by place;
-    changed: the names of those that it may change."""
+    """A function of the program that may change its arguments. params: its positional parameters;
+    changed: the names of the parameters that it may change."""
 
     params: tuple[str, ...]
     changed: frozenset[str]
 
     def __call__(self, call: ast.Call) -> Iterator[ast.expr]:
-        """The arguments of a call that it may change; all, if it is not known which is which."""
+        """The arguments of a call that the function may change; all arguments if `*` or `**` hides
+        which argument is which."""
         are_spread = any(isinstance(each, ast.Starred) for each in call.args)
         is_any = are_spread or any(each.arg is None for each in call.keywords)
         for name, arg in zip((*self.params, *("" for _ in call.args)), call.args, strict=False):
@@ -135,7 +136,7 @@ class Changer:
 
 
 class FoundChangers:
-    """Finds such functions, and keeps what was found for one trace."""
+    """Finds functions that may change their arguments, and keeps them for one trace."""
 
     def __init__(self) -> None:
         self._found: dict[FunctionType, Changer | None] = {}
@@ -147,8 +148,8 @@ class FoundChangers:
     def called(
         self, node: ast.AST, code: CodeType, names: Mapping[str, Any], originals: Originals
     ) -> dict[str, Changer]:
-        """Those among the globals of some code that a part of it calls, or that these call; found
-        once in a trace, as nothing in it may change a global."""
+        """The changers among the globals of code that a node of it calls, directly or indirectly;
+        found once in a trace, since no code in it may change a global."""
         key = (node, id(code))
         if key not in self._called or self._called[key][1] is not names:
             local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
@@ -165,14 +166,14 @@ class FoundChangers:
         values: Values,
         originals: Originals,
     ) -> dict[str, Changer]:
-        """Those that a part of the program calls, and that these call, by their names; none of a
-        name that stands for two."""
+        """The changers that a part of the program calls, directly or indirectly, by name, without
+        those whose name stands for two functions."""
         reached = _reached(node, values, originals)
         self._judge({each for each in reached.values() if each is not None}, originals)
         return self._known(reached)
 
     def _known(self, functions: Mapping[str, FunctionType | None]) -> dict[str, Changer]:
-        """Those of some functions that may change what they are given."""
+        """The functions, among these, that may change their arguments."""
         found = {
             name: self._found.get(each) for name, each in functions.items() if each is not None
         }
@@ -183,8 +184,8 @@ class FoundChangers:
         functions: set[FunctionType],
         originals: Originals,
     ) -> None:
-        """Judges functions that may call each other: none changes anything until another shows that
-        it does."""
+        """Judges functions that may call each other, up to a fixed point: at first, calls of them
+        count as changing nothing."""
         new = {each: _plain_source(each) for each in functions if each not in self._found}
         for each, node in new.items():
             self._found[each] = None if node is None else _changer(node, {})
@@ -206,8 +207,8 @@ def _reached(
     originals: Originals,
     is_deep: bool = True,
 ) -> dict[str, FunctionType | None]:
-    """The functions of the program that a part of it calls by their names, and those that these
-    call; None for a name of two functions."""
+    """The functions of the program that a part of it calls by name, directly or, if `is_deep`,
+    indirectly; None for a name of two functions."""
     found: dict[str, FunctionType | None] = {}
     left, seen = [(node, values)], set[FunctionType]()
     while left:
@@ -240,7 +241,7 @@ def _values_of(function: FunctionType, originals: Originals) -> Values:
 
 
 def _plain_source(function: FunctionType) -> ast.FunctionDef | None:
-    """The source of a function that returns once; None for others."""
+    """The source of a function; None for a generator, a lambda or an unknown source."""
     node = source_of(function)
     return node if isinstance(node, ast.FunctionDef) and not _yields(node) else None
 
@@ -251,7 +252,7 @@ def _yields(node: ast.FunctionDef) -> bool:
 
 
 def _changer(node: ast.FunctionDef, changers: Mapping[str, Changer]) -> Changer | None:
-    """What a function may change, if that is some of its parameters, and clear."""
+    """A function as a changer, if it changes only its parameters and it is clear which ones."""
     args, made = node.args, made_inside(node)
     own = parameters(args)
     roots = set(changed_roots(node, made, (), changers))
@@ -266,7 +267,7 @@ def _changer(node: ast.FunctionDef, changers: Mapping[str, Changer]) -> Changer 
 
 
 def _is_other(function: ast.FunctionDef, name: str) -> bool:
-    """Whether a parameter may come to stand for anything but what was given, or a part of it."""
+    """Whether a parameter may be set to anything but the argument or a part of it."""
     parts = [*ast.walk(function)]
     kept = {id(target) for each in parts for target in _kept_targets(each, name)}
     args = {id(each) for each in ast.walk(function.args)}
@@ -278,7 +279,7 @@ def _is_other(function: ast.FunctionDef, name: str) -> bool:
 
 
 def _kept_targets(node: ast.AST, name: str) -> list[ast.expr]:
-    """The targets that are set to a part of a variable's own value: `node = node[key]`; or that a
+    """The targets that are set to a part of the variable's own value, `node = node[key]`, or that a
     statement changes in place."""
     if isinstance(node, ast.AugAssign):
         return [node.target]

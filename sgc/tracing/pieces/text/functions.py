@@ -9,7 +9,7 @@ from sgc.tracing.pieces.names import names_of
 
 
 def asked_of(node: ast.AST) -> str | None:
-    """The variable of which an expression uses an attribute."""
+    """The variable whose attribute an expression uses."""
     of: ast.expr | None = node.value if isinstance(node, ast.Attribute) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
         of = node.args[0] if node.func.id in ("getattr", "setattr", "hasattr") else None

@@ -1,4 +1,4 @@
-"""The library objects that code may import, and what stands for them while tracing."""
+"""The library objects that code may import, and their stand-ins while tracing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import LIBRARY, OPTIONAL
 
-# Modules whose functions read texts, and know nothing of abstract ones.
+# Modules whose functions read texts, and do not handle abstract texts.
 READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedata", "csv")
 
 
@@ -37,7 +37,7 @@ def _of(modules: frozenset[str]) -> dict[int, tuple[str, str]]:
 
 
 def pythons(function: Any) -> Any:
-    """Python's own function or type for one that stands for it while tracing."""
+    """Python's own function or type, for its stand-in while tracing."""
     module = getattr(function, "__module__", None) or ""
     if not isinstance(module, str) or not module.startswith(("sgc.tracing.", "builtins")):
         return function

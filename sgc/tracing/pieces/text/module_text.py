@@ -70,7 +70,7 @@ def _text(node: ast.AST) -> str:
 
 
 class ModuleText:
-    """Collects what a piece uses. originals: gives the user's own globals for a trace's."""
+    """Collects what a piece uses. originals: returns the user's own globals for a trace's."""
 
     def __init__(self, originals: Originals, is_live: bool = False) -> None:
         self._originals, self._is_live = originals, is_live
@@ -82,8 +82,8 @@ class ModuleText:
         self._nodes: list[ast.FunctionDef] = []
         self._classes: dict[str, str] = {}
         self._has_changers = False
-        self.lost: dict[str, bool] = {}  # names of sets of another order; if that was fixed
-        self._in_class = 0  # only methods may use `hash`: that of a text differs by process
+        self.lost: dict[str, bool] = {}  # sets of another order; whether theirs was fixed
+        self._in_class = 0  # only methods may use `hash`: a text's differs by process
         self.classes: dict[str, UserClass] = {}
         self.asking = frozenset[str]()  # methods that objects of other classes may have
 
@@ -105,10 +105,10 @@ class ModuleText:
         return "\n".join([*parts, ast.unparse(entry)])
 
     def _line(self, name: str, text: str, is_changing: bool) -> str:
-        """The line of a constant. One that code may change is marked, since it might by ways not
-        seen here; and one of which it may only read a key that is not there."""
+        """The line of a constant. A constant that code may change is marked, since the change may
+        not be seen here; so is a `defaultdict`, to which reading a key may add the key."""
         value = self._bound[name]
-        may_change = is_changing or self._is_live  # or other code does that is given it
+        may_change = is_changing or self._is_live  # a live object may be passed to other code
         is_kept = holds_defaulting(value) or (may_change and not is_fixed(value))
         return f"{name} = {f'unchanged({text})' if is_kept else text}"
 
@@ -122,7 +122,7 @@ class ModuleText:
         return name
 
     def rewritten(self, node: ast.AST) -> Any:
-        """A copy of a part of the program, rewritten for code that is data."""
+        """A copy of a part of the program, rewritten for code."""
         return self._plainer().of(ast.parse(_text(node)))
 
     def _plainer(self) -> Plainer:
@@ -132,7 +132,7 @@ class ModuleText:
         return Plainer(self._patterns(), enumerations, self._is_live, self._caches())
 
     def _caches(self) -> set[str]:
-        """The names of what keeps the results of a function."""
+        """The names of decorators that cache a function's results."""
         if not self._is_live:
             return set()
         found = {n for n, v in self._bound.items() if _is_cache(v)}
@@ -147,19 +147,19 @@ class ModuleText:
         value = names.get(name, MISSING)
         if value is MISSING:
             if name not in BUILTINS or (name == "hash" and not self._in_class):
-                raise NotData(f"{name} is no builtin of such code")
+                raise NotData(f"{name} is not a builtin of code")
             value = getattr(builtins, name)
         self.bind(name, value, names)
 
     def bind(self, name: str, value: Any, names: Mapping[str, Any] | None = None) -> None:
-        """Adds a value under a name. names: the globals of which it is one."""
+        """Adds a value under a name. names: the globals that it belongs to."""
         value = pythons(value)
         if name in self._bound:
             if self._bound[name] is not value:
                 raise NotData(f"{name} stands for two things")
             return
         if name in ADDED:
-            raise NotData(f"{name} is a name of such code")
+            raise NotData(f"{name} is a reserved name of code")
         is_pythons = value is getattr(builtins, name, MISSING) or id(value) in known_library()
         if name in DECIDING and callable(value) and not is_pythons:
             raise NotData(f"{name} is not Python's {name}")
@@ -167,12 +167,12 @@ class ModuleText:
         try:
             self._bind(name, value, names)
         except NotData:
-            del self._bound[name]  # another method may need it, and is no code either
+            del self._bound[name]  # so that it is refused again if another method needs it
             raise
 
     def _bind(self, name: str, value: Any, names: Mapping[str, Any] | None) -> None:
         if self._is_live and _is_cache(value):
-            return  # of functions inside of others, the only ones that code may decorate
+            return  # a decorator of inner functions, the only functions that code may decorate
         if isinstance(value, ModuleType):
             self._module(name, value)
         elif isinstance(value, FunctionType):
@@ -194,7 +194,7 @@ class ModuleText:
 
     def _module(self, name: str, module: ModuleType) -> None:
         if module.__name__ not in LIBRARY:
-            raise NotData(f"{module.__name__} is no module of such code")
+            raise NotData(f"{module.__name__} is not a module of code")
         as_name = "" if name == module.__name__ else f" as {name}"
         self._imports[name] = f"import {module.__name__}{as_name}"
 
@@ -210,7 +210,7 @@ class ModuleText:
             return
         found = known_library().get(id(value))
         if found is None:
-            raise NotData(f"{name} is not known to such code")
+            raise NotData(f"{name} is not known to code")
         module, own = found
         if own != name and own in CHANGERS | DECIDING:
             raise NotData(f"{own} is called {name}")
@@ -236,14 +236,14 @@ class ModuleText:
         self._functions[name] = ast.unparse(made)
 
     def _cached(self, name: str, function: _lru_cache_wrapper[Any]) -> None:
-        """Adds a function whose results a run keeps."""
+        """Adds a function whose results a run caches."""
         if function.cache_parameters()["typed"]:
             raise NotData(f"{name} is cached by the types of its arguments")
         own = self._named(name, function.__wrapped__)
         self._made[name] = f"cached({own}, {self._functions[own]!r})"
 
     def _class(self, name: str, kind: type) -> None:
-        """Adds a class of the user's, with what its bases, fields and methods use."""
+        """Adds a user's class, with what its bases, fields and methods use."""
         try:
             found = user_class(kind, self._is_live)
             values = values_of(found)
@@ -274,7 +274,7 @@ class ModuleText:
         self._classes[name] = ast.unparse(self._plainer().of(made))
 
     def _asks(self, name: str, node: ast.FunctionDef, function: FunctionType) -> bool:
-        """Adds what a method uses; whether it is left out, as it is no code."""
+        """Adds what a method uses; returns whether the method is left out, since it is not code."""
         try:
             if vars(function).keys() - {"__isabstractmethod__"}:
                 raise NotData(f"{name}.{node.name} has attributes")
@@ -286,7 +286,8 @@ class ModuleText:
         return False
 
     def changes_outside(self, changing: Collection[str], changers: Mapping[str, Changer]) -> bool:
-        """Whether a function may change what it has not made, but for what `changers` say of it."""
+        """Whether a function may change an object that it has not made, beside the arguments that
+        `changers` says it may change."""
         may_be = {name: each.changed for name, each in changers.items()}
         return any(
             changes_outside(each, may_be.get(each.name, ()), changing, changers)
@@ -299,7 +300,7 @@ class ModuleText:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for each in ast.walk(node):
             if isinstance(each, ast.Nonlocal) and not cells.keys().isdisjoint(each.names):
-                raise NotData(f"{function.__name__} sets a variable of the function around it")
+                raise NotData(f"{function.__name__} sets a variable of an enclosing function")
         names = self._originals(function.__globals__)
         own = {"super"} if "__class__" in cells else set()
         for name in sorted((free_names(node) | in_defaults(node)) - own):
@@ -320,19 +321,19 @@ class ModuleText:
         place[name] = text
 
     def written(self, value: Any, name: str) -> str:
-        """A variable's value as an expression of the module, which gets what it uses."""
+        """A variable's value as an expression; adds what the expression uses to the module."""
         writer = Writer(self._named)
         text = writer.written(value)
         self.note_lost(name, writer)
         return text
 
     def note_lost(self, name: str, writer: Writer) -> None:
-        """Notes the names of a variable's sets that do not have their own order."""
+        """Notes the names of a variable's sets whose order differs from the program's."""
         for each in ({name} if writer.lost else set()) | writer.lost - {""}:
             self.lost[each] = writer.has_lost_numbers or self.lost.get(each, False)
 
     def _with_values(self, node: ast.ClassDef, values: Mapping[str, Any]) -> ast.ClassDef:
-        """A class whose attributes have these values, by name."""
+        """A class statement whose attributes get these values, by name."""
         for each in node.body:
             for name in names_of([each]).writes & values.keys():
                 assert isinstance(each, (ast.Assign, ast.AnnAssign))
@@ -348,14 +349,14 @@ class ModuleText:
         return text
 
     def _named(self, name: str, value: Any) -> str:
-        """The name of a function or class; a function may need another than its own."""
+        """The module's name for a function or class; a function may need another than its own."""
         value = pythons(value)
         found = next((each for each, of in self._bound.items() if of is value), "")
         if found:
             return found
         if isinstance(value, FunctionType):
             of, own = known_library().get(id(value), ("", ""))
-            if own not in CHANGERS | DECIDING:  # which the code knows by their names
+            if own not in CHANGERS | DECIDING:  # code is judged by these names
                 name = f"{of.replace('.', '_')}_{own}" if of else f"function_{len(self._bound)}"
         self.bind(name, value)
         return name
@@ -378,16 +379,16 @@ class ModuleText:
 
     @property
     def changeable(self) -> set[str]:
-        """The names of lists, dicts and objects from outside, which a function might change."""
+        """The names of lists, dicts and objects from outside that a function might change."""
         constants = (*self._constants, *self._made)
         return {name for name in constants if not is_fixed(self._bound[name])}
 
     def may_be_changed(
         self, entry: ast.FunctionDef, changing: Collection[str], changers: Mapping[str, Changer]
     ) -> bool:
-        """Whether code that changes something unknown may change such a list, dict or object: not
-        one that is only gone over or looked into by its name, and holds nothing that can be
-        changed."""
+        """Whether code that changes something unknown may change such a list, dict or object. It
+        cannot if the object holds nothing changeable and code only iterates it, or reads its parts,
+        by its name."""
         functions = [entry, *self._nodes]
         changed = {
             root
@@ -402,11 +403,11 @@ class ModuleText:
 
     @property
     def has_objects(self) -> bool:
-        """Whether a constant is an object, of which a method may give the object itself."""
+        """Whether a constant is an object, whose methods may return the object itself."""
         return any(is_record(self._bound[name]) for name in (*self._constants, *self._made))
 
     @property
     def has_nested(self) -> bool:
-        """Whether a constant holds what can be changed."""
+        """Whether a constant holds a value that can be changed."""
         constants = (*self._constants, *self._made)
         return any(holds_changeable(self._bound[name]) for name in constants)

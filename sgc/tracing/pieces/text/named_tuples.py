@@ -10,8 +10,8 @@ USES = {NamedTuple.__name__: NamedTuple}
 
 
 def made_by_call(kind: Any) -> ast.ClassDef | None:
-    """The statement of a class that `namedtuple` made, with a place for each default; None for
-    another class, or one to which something was added since."""
+    """The statement of a class that `namedtuple` made, with a place for each default; None for any
+    other class, and if something was added to the class since."""
     names: tuple[str, ...] = getattr(kind, "_fields", ())
     is_one = kind.__mro__[1:] == (tuple, object) and kind.__qualname__ == kind.__name__
     if not names or not is_one or any(name[0] == "_" for name in names):

@@ -1,4 +1,4 @@
-"""Rewrites a part of a program for code that is data: no decorators, annotations or docstrings."""
+"""Rewrites a part of a program as code: without decorators, annotations and docstrings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.tracing.pieces.text.constants import (
 
 
 def _gone_over(node: ast.expr) -> ast.expr:
-    """What a loop goes over; a display of constants is a frozenset for Python's compiler, which may
+    """The iterable of a loop; Python's compiler makes a display of constants a frozenset, which may
     have another order."""
     if not isinstance(node, ast.Set) or not all(map(is_constant, node.elts)):
         return node
@@ -42,9 +42,8 @@ _MEMBERS = "__members__"
 class Plainer(ast.NodeTransformer):
     """Removes decorators, annotations and docstrings, and writes known patterns out.
 
-    enumerations: those that the code has, with the names of their members, which each has once;
-    is_live: whether objects are themselves, not copies; caches: the names of `functools.lru_cache`
-    and `cache`.
+    enumerations: the code's enumerations, with the names of their members; is_live: whether objects
+    are passed themselves, not as copies; caches: the names of `functools.lru_cache` and `cache`.
     """
 
     def __init__(
@@ -58,12 +57,12 @@ class Plainer(ast.NodeTransformer):
         self._is_live = is_live
         self._patterns = patterns
         self._enumerations = enumerations or {}
-        self._members: set[str] = set()  # variables that are members alone
-        self._of_class: dict[str, str] = {}  # the class that a class method has, by its name for it
+        self._members: set[str] = set()  # variables that are always members
+        self._of_class: dict[str, str] = {}  # class methods' classes, by their `cls`
         self._depth = 0
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        """`...`, the body of what is only declared, is `pass`."""
+        """Writes `...`, the body of a mere declaration, as `pass`."""
         is_empty = isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
         return ast.copy_location(ast.Pass(), node) if is_empty else self.generic_visit(node)  # type: ignore[return-value]
 
@@ -83,7 +82,7 @@ class Plainer(ast.NodeTransformer):
         return node
 
     def _is_cached(self, node: ast.FunctionDef) -> bool:
-        """Whether the results of a function are kept, by the only decorator that it has."""
+        """Whether the results of a function are cached, by its only decorator."""
         if len(node.decorator_list) != 1:
             return False
         (decorator,) = node.decorator_list
@@ -119,7 +118,7 @@ class Plainer(ast.NodeTransformer):
         return node
 
     def _members_shown(self, node: ast.expr) -> ast.expr:
-        """`Class.__members__` as a dict, where only what it holds is seen; else the node."""
+        """`Class.__members__` as a dict, where only its contents are seen; else the node."""
         of = node.value if isinstance(node, ast.Attribute) and node.attr == _MEMBERS else None
         kind = self._of_class.get(of.id, of.id) if isinstance(of, ast.Name) else ""
         if kind not in self._enumerations:
@@ -150,11 +149,11 @@ class Plainer(ast.NodeTransformer):
         for op, *both in zip(node.ops, operands, operands[1:], strict=False):
             is_known = any(isinstance(each, ast.Constant) or self._is_member(each) for each in both)
             if isinstance(op, (ast.Is, ast.IsNot)) and not (is_known or self._is_live):
-                raise NotData("whether two are the same object is not known of copies")
+                raise NotData("whether two copies are the same object is not known")
         for n, each in enumerate(node.comparators):
             if isinstance(node.ops[n], (ast.In, ast.NotIn)):
                 each = self._members_shown(each)
-            if not isinstance(each, ast.Set):  # of one that is compared, no order is seen
+            if not isinstance(each, ast.Set):  # a comparison does not see a set's order
                 node.comparators[n] = self.visit(each)
         node.left = self.visit(node.left)
         return node

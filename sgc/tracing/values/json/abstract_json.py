@@ -1,6 +1,6 @@
 """Abstract values out of JSON, whose types are known only at run time.
 
-Tests of their types are decisions; operations that their type does not allow fail as in Python.
+Tests of a value's type are decisions; operations that the type does not allow fail as in Python.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def as_told(method: _Method) -> _Method:
-    """Delegates a method to what the value's schema says that it is, if it has a schema."""
+    """Delegates a method to the value as its schema describes it, if it has a schema."""
     name = method.__name__
 
     @wraps(method)
@@ -59,8 +59,8 @@ def as_told(method: _Method) -> _Method:
 
 
 def refuse_patterns(code: CodeType | None = None, values: Sequence[Any] = ()) -> None:
-    """Stops the trace if a pattern may look into a value that is read here, because patterns call
-    no method. code, values: a function that is about to run, and its arguments.
+    """Stops the trace if a pattern may inspect a value that is read here, because patterns call no
+    method. code, values: a function that is about to run, and its arguments.
     """
     is_given = any(isinstance(value, AbstractJson) for value in values)
     is_theirs = code is not None and is_given and function_has(code, PATTERNS)
@@ -101,18 +101,18 @@ class AbstractJson(AbstractList):
         return bool(computed(self.session, "is_a", self, *names)) if names else False
 
     def or_none(self) -> Any:
-        """None if it is decided to be None, else itself."""
+        """None or the value itself, by a decision."""
         return None if self.is_a(type(None)) else self
 
     def as_argument(self) -> Any:
-        """The value as a text, by a decision; else a plain one of its type, for which Python raises
-        its own error where it wants a text."""
+        """The value as a text, by a decision; else a plain value of its type, for which Python
+        raises its own error where it expects a text."""
         if self.is_a(str):
             return computed(self.session, "as", self, "str", "strip", type_=types.TEXT)
         return next((of() for of in NAMES if of is not str and self.is_a(of)), 0)
 
     def as_appended(self) -> Any:
-        """The value as a text, by a decision; raises AppendError if it is none."""
+        """The value as a text, by a decision; raises AppendError if it is no text."""
         if self.is_a(str):
             return computed(self.session, "as", self, "str", "strip", type_=types.TEXT)
         raise AppendError(
@@ -139,7 +139,7 @@ class AbstractJson(AbstractList):
         )
 
     def iterated(self) -> AbstractList:
-        """The iterable of a loop: itself, or a dict's keys; Python's TypeError for other types."""
+        """The iterable of a loop: a list itself, a dict's keys; Python's TypeError for others."""
         if self.is_a(list, str):
             return self
         if self.is_a(dict):
@@ -193,7 +193,7 @@ class AbstractJson(AbstractList):
         return bool(attempted(self.session, "has", self, item))
 
     def _refuse_tuples(self, *given: Any) -> None:
-        """Stops the trace at a tuple: a function of the graph would be given a list."""
+        """Stops the trace at a tuple, which a function of the graph would get as a list."""
         if any(isinstance(each, tuple) for each in given):
             self.needs_type()
 
@@ -224,7 +224,7 @@ class AbstractJson(AbstractList):
         return text
 
     def as_text(self, attribute: str) -> Any:
-        """The value as a text; if it is none, raises the AttributeError for this attribute."""
+        """The value as a text; raises the AttributeError for this attribute if it is no text."""
         return attempted(self.session, "as", self, "str", attribute, type_=types.TEXT)
 
     def __add__(self, other: Any) -> Any:
@@ -265,7 +265,7 @@ class AbstractJson(AbstractList):
         )
 
     def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
-        """A Python operation as code, on this value, `a`, and on others, `b`, `c` and so on."""
+        """A Python operation as code, on this value as `a` and on others as `b`, `c` and so on."""
         if not all(map(is_plain_data, others)) or len(others) >= len(ascii_lowercase):
             self.needs_type()
         names = ascii_lowercase[: 1 + len(others)]
@@ -276,8 +276,8 @@ class AbstractJson(AbstractList):
         return self.session.seen(made)
 
     def _in_place(self, sign: str, other: Any) -> Any:
-        """An operation that changes a list in place, and gives a new text or number: code that may
-        not change a list which others may hold."""
+        """An operation in place, as code: it returns a new text or number, or changes a list, but
+        not a list that others may hold."""
         is_number = self._is_number() or _is_number(other)
         is_text = isinstance(other, str) and self.symbol.type == types.JSON
         if self.told() is not None or not (is_number or is_text):
@@ -297,7 +297,7 @@ class AbstractJson(AbstractList):
             self.session.numbers.add(made.symbol.name)
 
     def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
-        """A frame's operation as code, with this value, `a`, on the right of another one, `b`."""
+        """A frame's operation as code, with this value as `a` on the right of another as `b`."""
         if type(left) is list:
             refuse_extended(left, self.session.name_of(self.symbol), frame, is_typed=False)
         return self._coded(expression, left)

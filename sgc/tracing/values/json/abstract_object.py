@@ -22,7 +22,7 @@ from sgc.tracing.values.json.dict_views import is_of_code
 
 
 class AbstractObject(AbstractJson):
-    """A value of any of Python's types; operations that only some types have become code."""
+    """A value of any Python type; operations that not every type has become code."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class AbstractObject(AbstractJson):
 
     @property
     def may_be_users(self) -> bool:
-        """Whether it may be an object of a class of the user's, whose methods say what it does."""
+        """Whether the value may be an object of a user's class, with methods of its own."""
         return bool(self.session.sites.classes)
 
     def is_a(self, *of: type) -> bool:
@@ -132,7 +132,7 @@ _OF_TEXTS = frozenset({
     "isnumeric", "isprintable", "isspace", "istitle", "isupper",
 })  # fmt: skip
 
-# The names of an AbstractObject's own attributes, which one of the user's may have too; and of
-# them those of none of Python's methods.
+# The names of an AbstractObject's own attributes, which a user's object may have too; and those
+# among them that no method of Python's types has.
 OWN_NAMES = _OF_TEXTS | {name for name in dir(AbstractObject) if not name.startswith("_")}
 INNER_NAMES = OWN_NAMES - {name for of in (str, *DATA, set, float) for name in dir(of)}

@@ -1,7 +1,7 @@
-"""The keys, values and items of dicts known only at run time, where they are no lists.
+"""The keys, values and items of dicts known only at run time, where they differ from lists.
 
-Such a view is a list of the graph: loops, `len`, `in` and the like use it as one. What Python does
-otherwise with a view than with a list is done by code on the dict itself, or stops the trace.
+Such a view is a list of the graph: loops, `len`, `in` and the like use it as a list. An operation
+that differs between views and lists becomes code on the dict itself, or stops the trace.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _EMPTY: dict[str, Any] = {"keys": {}.keys(), "values": {}.values(), "items": {}.
 
 
 def part_of(value: Any) -> str:
-    """Whether a list of the graph is the "keys", "values" or "items" of a dict; empty if not."""
+    """Whether a list of the graph is the "keys", "values" or "items" of a dict; else empty."""
     found = value.session.view_of(value.symbol)
     return "" if found is None else found[1]
 
 
 def is_of_code(value: object) -> bool:
-    """Whether a value is what is in no JSON: a tuple, a set, or a view of a dict."""
+    """Whether a value is of a type that JSON does not have: a tuple, a set, or a view of a dict."""
     if hasattr(type(value), "symbol"):
         return hasattr(type(value), "iterated") and bool(part_of(value))
     return issubclass(type(value), (tuple, Set))
@@ -35,14 +35,14 @@ def dict_of(value: Any) -> Any:
 
 
 def like(value: Any) -> Any:
-    """A view of Python's own, which raises its errors, for a list of the graph that is one; else
+    """Python's own view, which raises Python's errors, for a list of the graph that is a view; else
     None."""
     return _EMPTY.get(part_of(value))
 
 
 def needs_list(value: Any) -> NoReturn:
     stop(
-        f"the {part_of(value)}() of a dict known only at run time are not only gone over",
+        f"the {part_of(value)}() of a dict known only at run time are used for more than a loop",
         hint="make a list or set of them first, set(d); or " + INTERPRET,
     )
 
@@ -54,7 +54,7 @@ def shown(value: Any) -> Any:
 
 
 class SetOperations:
-    """The operators of sets, which views of dicts have and lists have not."""
+    """The operators of sets, which views of dicts have but lists do not."""
 
     __slots__ = ()
 

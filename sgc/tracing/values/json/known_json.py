@@ -3,7 +3,7 @@
 For generated texts, only schemas of objects and lists are used: no JSON object or list is the
 beginning of another, so a text that was cut is not valid JSON. If a reply has `1.0` for an integer,
 as the schema allows, the run fails. Arguments are checked before the run, by Python's types, so
-everything in their schemas is known.
+everything in an argument's schema is known.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from sgc.tracing.values.recorder import Recorder
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
 _NAMES = {"string": "str", "integer": "int", "boolean": "bool", "object": "dict", "array": "list"}
-_ATTRIBUTE = "…"  # the attribute to name in an error; the value is certain to have its type
+_ATTRIBUTE = "…"  # the attribute that an error would name; none is raised: the type is certain
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """A schema, and the root of its references, as texts. Those of one schema are equal, so that
-    its values compare as equal where paths merge. is_checked: whether it is an argument's.
+    """A schema, and the root of its references, as texts. The texts of one schema are equal, so
+    that its values compare as equal where paths merge. is_checked: whether it is an argument's.
     """
 
     schema: str
@@ -71,7 +71,7 @@ class _Shape(NamedTuple):
 
     @property
     def or_none(self) -> Any:
-        """The schema `X`, if this one says `X` or None."""
+        """The schema `X`, if this schema is `X` or None."""
         arms = [arm for arm in self.schema.get("anyOf", ()) if arm.get("type") != "null"]
         is_whole = len(arms) == 1 and len(self.schema["anyOf"]) == 2
         return arms[0] if is_whole and arms[0].get("type") in _NAMES else None
@@ -101,7 +101,7 @@ def argument(value: Any, schema_text: str) -> Any:
 
 
 def known_dict(value: AbstractJson, schema: Any) -> Any:
-    """A dict that the program has made, whose values have the types of the schema."""
+    """A dict made by the program, whose values have the types of the schema."""
     return _noted(value, _Shape(schema, {}, True))
 
 
@@ -122,7 +122,7 @@ def _checked(value: Any, shape: _Shape) -> Any:
 
 
 def _one_of(value: Any, shape: _Shape) -> Any:
-    """A value of one of several types; if it may be None, that is decided."""
+    """A value of one of several types; whether it is None is decided."""
     inner = shape.or_none
     if inner is None:
         return seen(value)
@@ -147,7 +147,7 @@ class KnownJson(AbstractJson):
         self._texts = texts
 
     def told(self) -> None:
-        """None: it has no further view by a schema."""
+        """None: this is already the value as its schema describes it."""
 
     @property
     def _shape(self) -> _Shape:
@@ -227,7 +227,7 @@ class KnownJson(AbstractJson):
         return is_plain and key in required and key in properties
 
     def _value_of(self, key: Any) -> Any:
-        """The schema of a key's value; for an abstract key, that of all values, if it is one."""
+        """The schema of a key's value; for an abstract key, the schema of all values, if equal."""
         properties, others = (
             self._schema.get("properties"),
             self._schema.get("additionalProperties"),
@@ -262,7 +262,7 @@ class KnownJson(AbstractJson):
 
 
 class _Pairs(Items):
-    """`items()` of a dict that is an argument or part of one."""
+    """`items()` of a dict that is an argument or a part of an argument."""
 
     made_by = "items"
 

@@ -12,7 +12,7 @@ from sgc.tracing.values.computing import computed
 
 
 def without_none(value: Any, type_: types.Type) -> Any:
-    """A value that may be None, by a decision: None, or a value of its other type."""
+    """None, or a value of the other type, by a decision, for a value that may be None."""
     if not isinstance(type_, OptionalType):
         return value
     session = value.session

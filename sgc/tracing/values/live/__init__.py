@@ -1,2 +1,2 @@
-"""Programs whose data are live objects: what a run makes stays an object of the run, which all that
-have it see change."""
+"""Programs whose data are live objects: an object that a run makes stays one object of the run, and
+all that refer to it see it change."""

@@ -1,5 +1,5 @@
-"""Live objects, as a traced program sees them: what it does with one is code that the run performs
-in the program's order. Their types are known only at run time.
+"""Live objects, as a traced program sees them: an operation on one becomes code that the run
+performs in the program's order. The types of live objects are known only at run time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sgc.tracing.values.recorder import Recorder
 
 
 class AbstractLive:
-    """A live object, or a text, number, bool or None in its place. kind: its class, where the
-    program has just made it of one."""
+    """A live object, or a text, number, bool or None in its place. kind: the object's class, if the
+    program has just made it by a call of the class."""
 
     __slots__ = ("kind", "session", "symbol")
     symbol: Symbol
@@ -35,7 +35,7 @@ class AbstractLive:
         object.__setattr__(self, "kind", None)
 
     def note_kind(self, kind: type) -> None:
-        """Notes the class that it is of: then no run asks which of the program's methods it has."""
+        """Notes the object's class, so that finding its methods takes no decision."""
         if not {*kind.__mro__}.isdisjoint(self.session.sites.asking):  # type: ignore[attr-defined]
             object.__setattr__(self, "kind", kind)
 
@@ -63,11 +63,11 @@ class AbstractLive:
     # -- parts ------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):  # what Python looks for itself
+        if name.startswith("__") and name.endswith("__"):  # Python itself looks it up
             raise AttributeError(name)
         session: Any = self.session
         if any(name in each for each in session.sites.asking.values()):
-            return LiveMethod(self, name)  # it is traced, and so no part of the object
+            return LiveMethod(self, name)  # a call of it is traced
         return self._done(f"a.{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -117,11 +117,11 @@ class AbstractLive:
         return self.session.performed(code, (self,), (types.LIVE,) * n)
 
     def or_none(self) -> Any:
-        """None if it is, by a decision; else itself."""
+        """None or the object itself, by a decision."""
         return None if self._done("a is None", type_=types.BOOL, is_sure=True) else self
 
     def __enter__(self) -> Any:
-        """Itself: of what code may have, only a file of text can be used by `with`."""
+        """The object itself: of the types that code may have, only `StringIO` supports `with`."""
         code = "import io\ndef piece(a):\n    return isinstance(a, io.StringIO)"
         if not self.session.performed(code, (self,), (types.BOOL,), True)[0]:
             self._does("refused('a value known only at run time is used by `with`')")
@@ -132,19 +132,19 @@ class AbstractLive:
         self._does("a.close()")
 
     def passed_to(self, function: str) -> Any:
-        """What a builtin gives for it."""
+        """The result of a builtin for the object."""
         return self._done(f"{function}(a)")
 
     def is_hashed(self) -> None:
-        """Raises Python's error if it is no key."""
+        """Raises Python's error if the object cannot be a key."""
         self._done("len({a})")
 
     def as_(self, type_: types.Type) -> Any:
-        """It as a value of the graph of a type; a run ends with an error if it has another."""
+        """The object as a value of the graph of this type; a run fails if it has another type."""
         return self._done("a", type_=type_)
 
     def as_appended(self) -> Any:
-        """What is appended to a stream: a text, by a decision."""
+        """The object as a text to be appended, by a decision; raises AppendError if it is none."""
         if not self._done("isinstance(a, str)", type_=types.BOOL, is_sure=True):
             self.session.has_untyped = True
             raise AppendError(
@@ -227,7 +227,7 @@ setattr(AbstractLive, "__abs__", lambda self: self._done("abs(a)"))  # noqa: B01
 
 
 class LiveLoop(Loop):
-    """A `for` over a live object: its iterator is live, too."""
+    """A `for` over a live object, with a live iterator."""
 
     made_by = "iter"
 
@@ -238,7 +238,7 @@ class LiveLoop(Loop):
 
     @property
     def index(self) -> Any:
-        return None  # nothing but the iterator says how far it is
+        return None  # only the iterator knows how far it is
 
     def __next__(self) -> Any:
         more, item = self._session.performed(_STEP, (self._iterator,), (types.BOOL, types.LIVE))
@@ -248,7 +248,7 @@ class LiveLoop(Loop):
 
 
 class LiveItems:
-    """The items of a live object, as a list that is gone over beside streams."""
+    """The items of a live object, as a list that a loop iterates beside streams."""
 
     is_filled = False
 
@@ -258,8 +258,8 @@ class LiveItems:
         self._n: Any = None
 
     def is_as_long_as(self, n: Any) -> None:
-        """Ends a run in which there are not as many items as streams: whether all streams have
-        begun would not be known."""
+        """Ends a run in which there are not as many items as streams, because tracing would not
+        know whether all streams have begun."""
         self._items._does(
             "if len(a) != b: refused(f'{len(a)} items beside a fork of {b}, both of run time')",
             n,

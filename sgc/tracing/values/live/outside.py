@@ -1,5 +1,5 @@
-"""The lists, dicts and objects of a program's modules: beside live ones, code has them as
-constants."""
+"""The lists, dicts and objects of a program's modules: in programs with live objects, code has them
+as constants."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sgc.tracing.kinds.records import is_record, parts_of
 
 
 def is_outside(session: Any, value: Any) -> bool:
-    """Whether a list, dict or object is a module's, or a part of one: code has it as a constant."""
+    """Whether a list, dict or object is, or is a part of, a global of the function that runs."""
     return id(value) in outside(session)[1]
 
 
 def outside(session: Any) -> tuple[Mapping[str, Any], dict[int, str]]:
-    """The globals of the function that runs, and how their lists, dicts and objects are reached."""
+    """The globals of the function that runs, and expressions for their containers and objects."""
     frame = next(program_frames(), None)
     names = {} if frame is None else frame.f_globals
     key = (_KEY, id(names))
@@ -28,12 +28,12 @@ def outside(session: Any) -> tuple[Mapping[str, Any], dict[int, str]]:
 
 
 def _ways_to(names: Mapping[str, Any]) -> dict[int, str]:
-    """Expressions for the lists, dicts and objects that a module's names have, by their ids."""
+    """Expressions that reach the lists, dicts and objects of a module, by their ids."""
     left = [(each, name) for name, each in names.items() if not name.startswith("__")]
     found: dict[int, str] = {}
     while left and len(found) < MAX_OUTSIDE:
         each, way = left.pop()
-        if isinstance(vars(type(each)).get("__dict__"), property):  # it would run code of its own
+        if isinstance(vars(type(each)).get("__dict__"), property):  # it would run the user's code
             continue
         if id(each) in found or not (type(each) in _CONTAINERS or is_record(each)):
             continue
@@ -56,8 +56,8 @@ _CONTAINERS = frozenset({
 
 
 def told(session: Any, value: Any) -> tuple[str, str] | None:
-    """The module, and the expression in it, that has a list, dict or object, of those whose
-    functions have run."""
+    """The module and the expression in it that reach a list, dict or object, if a function of the
+    module has run."""
     outside(session)
     for key, (names, ways) in session.cached.items():
         if key[0] == _KEY and id(value) in ways:

@@ -1,1 +1,1 @@
-"""Iterators of loops that go on without an end, and what takes their items in step with lists."""
+"""Endless iterators of loops, and iterators that take their items in step with lists."""

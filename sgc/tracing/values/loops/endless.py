@@ -1,8 +1,8 @@
-"""`cycle`, `count` and `repeat` while they are traced, and what takes items of them in step with
-lists: `zip`, `islice` and `enumerate`.
+"""`cycle`, `count` and `repeat` while they are traced, and the functions that take their items in
+step with lists: `zip`, `islice` and `enumerate`.
 
-How far each is is a number in an attribute, which may be a value of the graph after the turns of a
-loop merge.
+Each iterator counts its items in an attribute. The count may be a value of the graph after the
+turns of a loop merge.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Cycle(Endless):
         return item
 
     def _refuse_changed(self, items: Any) -> None:
-        """Python goes over a list as it is in the first round, and keeps that."""
+        """Stops the trace if the list has changed: Python keeps the items of the first round."""
         if type(items) is list:
             is_same = len(items) == len(self._begun) and all(map(is_, items, self._begun))
         else:
@@ -157,7 +157,7 @@ class Limited(Stepping):
 
 
 class Together(Stepping):
-    """`zip` of loops, which takes an item of each in turn. made_by: what the program calls."""
+    """`zip` of loops, which takes an item of each in turn. made_by: the called function's name."""
 
     def __init__(self, session: Recorder, loops: Sequence[Any], made_by: str = "zip") -> None:
         super().__init__(session)

@@ -19,6 +19,6 @@ def unpacked_by(frame: FrameType) -> int | None:
 
 
 def unpacked(session: Recorder, items: Any, n: int, type_: types.Type) -> list[Any]:
-    """The `n` items of `a, b = xs`; raises Python's error if there are not as many."""
+    """The `n` items of `a, b = xs`; raises Python's error if there are more or fewer."""
     attempted(session, "unpack", items, n, type_=items.symbol.type)
     return [computed(session, "item", items, index, type_=type_) for index in range(n)]
