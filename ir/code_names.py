@@ -99,7 +99,7 @@ rlshift ilshift rshift rrshift irshift and rand iand or ror ior xor rxor ixor
 """
 SPECIAL_METHODS = frozenset(f"__{name}__" for name in _SPECIAL.split())
 # The decorators of methods, and the options of a dataclass.
-DECORATORS = frozenset({"classmethod", "property", "staticmethod"})
+DECORATORS = frozenset({"cached_property", "classmethod", "property", "staticmethod"})
 DATACLASS_OPTIONS = frozenset(
     {"eq", "frozen", "init", "kw_only", "order", "repr", "slots", "unsafe_hash"}
 )

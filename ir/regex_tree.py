@@ -22,3 +22,19 @@ def bodies(op: Any, value: Any, flags: int = 0) -> list[tuple[Any, int]]:
         _, added, removed, body = value
         return [(body, (flags | added) & ~removed)]
     return [(value, flags)] if op is sre.ATOMIC_GROUP else []
+
+
+def empty_is_last(tree: Any) -> bool:
+    """Whether Python tries all other matches at a position before it takes the empty text."""
+    return all(map(_is_last, tree))
+
+
+def _is_last(node: tuple[Any, Any]) -> bool:
+    op, value = node
+    inner = [body for body, _ in bodies(op, value)]
+    if all(body.getwidth()[0] > 0 for body in inner):
+        return op is not sre.MIN_REPEAT or value[0] > 0
+    if op is sre.BRANCH:
+        *before, last = inner
+        return all(body.getwidth()[0] > 0 for body in before) and empty_is_last(last)
+    return op in (sre.SUBPATTERN, sre.ATOMIC_GROUP) and empty_is_last(inner[0])

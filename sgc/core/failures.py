@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 from typing import Any, cast
 
+from sgc.core.places import is_users_module
 from sgc.runtime.executor.interface.failures import Failed
 
 _PYDANTIC = "pydantic_core._pydantic_core"  # its `ValidationError` is written in Rust
@@ -109,6 +110,12 @@ def are_one(classes: tuple[type, ...]) -> bool:
         left += (one for one in found if not issubclass(one, Told) and _TRIED not in vars(one))
         seen |= found
     return False
+
+
+def is_programs(kind: type) -> bool:
+    """Whether a class is of the program's own files: a library's is raised without being named."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and is_users_module(kind.__module__, file)
 
 
 def leaving(error: BaseException) -> BaseException:

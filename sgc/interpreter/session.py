@@ -107,9 +107,9 @@ class EagerSession(Session):
 
     def body(self, python: FunctionType) -> Callable[..., Any]:
         is_counted = self.is_counted and self.overlays is None
-        body: Any = _counted(python) if is_counted else super().body(python)
+        body: Callable[..., Any] = _counted(python) if is_counted else super().body(python)
         for each in {python, body}:
-            self._own |= {id(text): text for text in own_texts(each)}
+            self._own |= {id(text): text for text in own_texts(each)}  # type: ignore[arg-type]
         return body
 
     def is_caught(self) -> bool:

@@ -92,10 +92,10 @@ def _piece(found: re.Match[str], names: dict[str, int], n_groups: int) -> str | 
 
 
 def _all(pattern: str, flags: int, text: str) -> Iterator[list[Span]]:
-    if shape_of(pattern, flags).may_be_empty:
+    if not shape_of(pattern, flags).skips_none:
         raise UnsupportedPattern(
-            "the pattern may match the empty text, which occurs everywhere in a text",
-            hint="use + in place of *, so that each match has a character",
+            "the pattern may match the empty text before others that begin there",
+            hint="use + in place of *?, or write the empty alternative last",
         )
     return linear_pattern(pattern, flags).all(text)
 

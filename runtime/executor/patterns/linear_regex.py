@@ -17,7 +17,7 @@ from functools import lru_cache
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
-from sgc.ir.regex_tree import REPEATS, bodies
+from sgc.ir.regex_tree import REPEATS, bodies, empty_is_last
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 from sgc.runtime.executor.patterns.packages import needed
 from sgc.runtime.executor.patterns.regex_classes import (
@@ -36,13 +36,14 @@ MAX_WORK = 10**9  # characters read by one search for all matches
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Properties of a pattern. sure: the groups that take part in every match; outer: those that
-    are in no other, from left to right."""
+    are in no other, from left to right; skips_none: whether all its matches in a text can be found,
+    also those of the empty text."""
 
     n_groups: int
     names: dict[str, int]
     sure: frozenset[int]
     outer: tuple[int, ...]
-    may_be_empty: bool
+    skips_none: bool
 
 
 @lru_cache(maxsize=512)
@@ -55,7 +56,7 @@ def shape_of(pattern: str, flags: int = 0) -> Shape:
         dict(compiled.groupindex),
         frozenset({0, *_sure(tree)}),
         tuple(_outermost(tree)),
-        tree.getwidth()[0] == 0,
+        tree.getwidth()[0] > 0 or empty_is_last(tree),
     )
 
 
@@ -81,13 +82,15 @@ class LinearPattern:
         return self._spans(self._fullmatch, self._encoded(text))
 
     def all(self, text: str) -> Iterator[list[Span]]:
-        """Matches from left to right that do not overlap; the pattern must not match empty text."""
+        """Matches from left to right that do not overlap. The pattern's shape must be one that
+        skips none: after an empty match, none other begins there."""
         encoded = self._encoded(text)
         at, work = 0, 0
-        while (found := self._spans(self._search, encoded, at)) is not None:
+        while at <= len(text) and (found := self._spans(self._search, encoded, at)) is not None:
             yield found
             assert found[0] is not None
-            at = found[0][1]
+            start, end = found[0]
+            at = end + (start == end)
             work += len(text) - at
             if work > MAX_WORK:
                 raise LimitExceeded("a text is too long for all matches of a pattern in it")

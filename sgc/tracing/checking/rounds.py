@@ -45,17 +45,15 @@ class Round:
 
 
 def has_long(arguments: Iterable[object]) -> bool:
-    """Whether one of the arguments is a text longer than all replies, or holds such a text.
+    """Whether the texts of the arguments are together longer than all replies.
 
     Code that goes through a text letter by letter may exceed its limits on so long a text, and
     still be of use for shorter texts.
     """
-    return any(
-        len(each) > MAX_REPLY
-        if isinstance(each, str)
-        else any(len(part) >= MAX_REPLY for part in _texts_in([each]))  # they are cut there
-        for each in arguments
-    )
+    arguments = [*arguments]
+    inner = [each for each in arguments if not isinstance(each, str)]
+    is_cut = any(len(part) >= MAX_REPLY for part in _texts_in(inner))  # parts are cut there
+    return is_cut or sum(map(len, _texts_in(arguments))) > MAX_REPLY
 
 
 def _texts_in(values: Iterable[object]) -> Iterator[str]:
@@ -65,7 +63,7 @@ def _texts_in(values: Iterable[object]) -> Iterator[str]:
         elif isinstance(each, (list, tuple)):
             yield from _texts_in(each)
         elif isinstance(each, dict):
-            yield from _texts_in(each.values())
+            yield from _texts_in((*each, *each.values()))
 
 
 def text_of_length(n_chars: int) -> str:

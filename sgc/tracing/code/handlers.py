@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import _GeneratorContextManager, nullcontext, suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FrameType, FunctionType
@@ -28,9 +28,16 @@ _ENDS = ("POP_", "STORE_", "DELETE_", "RETURN_", "RAISE_", "RERAISE", "JUMP", "F
 Load = tuple[str, Any]
 
 
-def is_caught() -> bool:
-    """Whether a handler in the program may handle an error raised at its current place."""
-    return any(True for frame in program_frames() for _ in _targets(frame))
+def is_caught(may_be: Callable[[type], bool] | None = None) -> bool:
+    """Whether a handler in the program may handle an error raised at its current place. may_be:
+    whether the error may be of a class."""
+    targets = (found for frame in program_frames() for found in _targets(frame))
+    return any(may_be is None or _may_handle(*found, may_be) for found in targets)
+
+
+def _may_handle(frame: FrameType, target: int, may_be: Callable[[type], bool]) -> bool:
+    classes = [*_matched(frame, target)]
+    return not classes or any(map(may_be, classes))
 
 
 def ends_program() -> bool:

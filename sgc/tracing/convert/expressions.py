@@ -20,6 +20,8 @@ from sgc.tracing.code.operator_names import (
     FORMATTED,
     IDENTICAL,
     ITEM,
+    LISTED,
+    LIVE,
     METHOD,
     MODULO,
     OPERATORS,
@@ -32,6 +34,7 @@ from sgc.tracing.code.operator_names import (
     SLICE,
     SPREAD,
     TEXT,
+    UNPACKED,
     WHOLE,
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
@@ -201,6 +204,8 @@ class _Expressions(ast.NodeTransformer):
         self._called = node.func
         is_spread = _is_spread(node)
         held = self._held(node) if is_spread else None
+        is_unpacked = self._is_live and not self._n_scopes and _is_unpacked(node)
+        held = self._name_held() if is_unpacked else held
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node
@@ -210,6 +215,13 @@ class _Expressions(ast.NodeTransformer):
             node.func.value = _call(METHOD, node.func.value, node.func.value)
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
+        if is_unpacked:
+            *before, star = node.args
+            given = [ast.copy_location(each, node) for each in (
+                ast.Constant(len(before)), ast.Name(str(held), ast.Load())
+            )]  # fmt: skip
+            star.value = _call(UNPACKED, star, star.value, *given)  # type: ignore[attr-defined]
+            return _call(TEXT, node, node)
         for keyword in node.keywords:
             value = _passed(keyword.value)
             given = [] if held is None else [ast.copy_location(ast.Name(held, ast.Load()), node)]
@@ -230,8 +242,9 @@ class _Expressions(ast.NodeTransformer):
         set, and for `f(**data)`."""
         (given,) = node.keywords
         is_called = any(isinstance(each, ast.Call) for each in ast.walk(given))
-        if not is_called or self._n_scopes:
-            return None
+        return None if not is_called or self._n_scopes else self._name_held()
+
+    def _name_held(self) -> str:
         self._n_held += 1
         return f"__sgc_spread_{self._n_held}__"
 
@@ -249,6 +262,28 @@ class _Expressions(ast.NodeTransformer):
         if node.optional_vars is not None:
             node.optional_vars = self.visit(node.optional_vars)
         return node
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        return self._display(node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return self._display(node)
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return self._display(node)
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set) -> ast.expr:
+        """`[*xs, x]`, where `xs` may be live; what comes after it must not change it."""
+        stars = "".join("*" if isinstance(each, ast.Starred) else " " for each in node.elts)
+        is_read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        is_one = self._is_live and "*" in stars and is_read
+        is_one = is_one and all(map(_is_quiet, node.elts[stars.index("*") + 1 :]))
+        self.generic_visit(node)
+        if not is_one:
+            return node
+        parts = [each.value if isinstance(each, ast.Starred) else each for each in node.elts]
+        how = [ast.copy_location(ast.Constant(each), node) for each in (type(node).__name__, stars)]
+        return _call(LISTED, node, *how, *parts)
 
     # -- what is not evaluated here ----------------------------------------------------------
 
@@ -311,6 +346,17 @@ class _Returns(ast.NodeTransformer):
         return node
 
 
+def _is_quiet(node: ast.expr) -> bool:
+    """Whether evaluating an expression calls nothing of the program's."""
+    calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    named = {getattr(each, "id", "") for each in calls}
+    waits = any(isinstance(each, _WAITING) for each in ast.walk(node))
+    return not waits and named <= OPERATORS - {LIVE, METHOD, CALLEE}
+
+
+_WAITING = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
+
+
 def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mod)
 
@@ -336,6 +382,16 @@ def _is_spread(node: ast.Call) -> bool:
     if isinstance(node.func, (ast.Name, ast.Subscript)):
         return not any(isinstance(each, (ast.Await, ast.Yield, ast.YieldFrom)) for each in inner)
     return not any(isinstance(each, (ast.Call, ast.Await)) for each in inner)
+
+
+def _is_unpacked(node: ast.Call) -> bool:
+    """Whether it is `f(x, *xs)` of a named function, in which nothing waits."""
+    *before, star = node.args or [node.func]
+    if not isinstance(node.func, ast.Name) or node.keywords or not isinstance(star, ast.Starred):
+        return False
+    inner = [part for each in node.args for part in ast.walk(each)]
+    is_one = not any(isinstance(each, ast.Starred) for each in before)
+    return is_one and not any(isinstance(each, _WAITING) for each in inner)
 
 
 def _stored(name: str, at: ast.expr) -> ast.Name:

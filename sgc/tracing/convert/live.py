@@ -128,7 +128,7 @@ class _Function:
     # -- what is inside of a statement --------------------------------------------------------
 
     def _inside(self, node: ast.stmt) -> ast.stmt:
-        if isinstance(node, ast.AugAssign) and getattr(node.target, "id", "") in self._asks:
+        if isinstance(node, ast.AugAssign) and self._appends(node):
             node.value = self._appended(node.value, is_whole=True)
             return node
         if isinstance(node, ast.Raise) and node.exc is not None:
@@ -149,6 +149,12 @@ class _Function:
         for target in getattr(node, "targets", [getattr(node, "target", None)]):
             self._target(target)
         return node
+
+    def _appends(self, node: ast.AugAssign) -> bool:
+        """Whether `x += y` appends to a stream, `self.s += y` if it surely does."""
+        if isinstance(node.target, ast.Name):
+            return node.target.id in self._asks
+        return isinstance(node.op, ast.Add) and any(map(is_word, ast.walk(node.value)))
 
     def _known_first(self, node: ast.expr) -> ast.expr:
         """An expression whose own arms are no live displays, as of `s.fork(n) if xs else []`."""

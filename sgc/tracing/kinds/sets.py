@@ -7,7 +7,7 @@ made, and is the same in each run of a program.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from decimal import Decimal
 from fractions import Fraction
@@ -77,10 +77,10 @@ _BLIND_METHODS = frozenset({
     "issuperset", "remove", "symmetric_difference_update", "update",
 })  # fmt: skip
 _MAKING = frozenset({"copy", "difference", "intersection", "symmetric_difference", "union"})
-# Methods that only sets have: their arguments are used as sets.
+# Methods that only sets have, and that put no item of their argument into the set they change.
 _OF_SETS_ALONE = frozenset({
-    "difference", "difference_update", "intersection", "intersection_update", "isdisjoint",
-    "issubset", "issuperset", "symmetric_difference", "symmetric_difference_update", "union",
+    "difference", "difference_update", "intersection", "isdisjoint", "issubset", "issuperset",
+    "symmetric_difference", "union",
 })  # fmt: skip
 # Nodes that may be computed for each item in any order: they call and set nothing and cannot fail.
 _PLAIN = (
@@ -110,6 +110,11 @@ def order_seen(
             if is_kept and not seeing.is_blind_beside(node):
                 return node
     return None
+
+
+def blind_uses(nodes: Sequence[ast.AST]) -> Callable[[ast.AST], bool]:
+    """Whether the use of a set, one of these nodes, has the same result in any order."""
+    return _Seeing.of(nodes).is_blind
 
 
 def _reads(nodes: Iterable[ast.AST], names: Set[str]) -> Iterator[ast.expr]:

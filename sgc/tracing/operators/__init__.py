@@ -33,6 +33,7 @@ from sgc.tracing.code.operator_names import (
     ITEM,
     KEYED_PARTS,
     KNOWN,
+    LISTED,
     LIVE,
     LOOPS,
     MATCHES,
@@ -54,6 +55,7 @@ from sgc.tracing.code.operator_names import (
     TURN,
     UNCACHED,
     UNCHANGED,
+    UNPACKED,
     WHOLE,
 )
 from sgc.tracing.operators.attributes import attribute, own, owner, unchanged
@@ -66,7 +68,8 @@ from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.live.calls import cached, method, uncached
 from sgc.tracing.operators.live.patterns import known
-from sgc.tracing.operators.live.pieces import as_text, born, is_live, live, shown
+from sgc.tracing.operators.live.pieces import as_text, born, is_live, listed, live, shown
+from sgc.tracing.operators.live.unpacked import unpacked
 from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import filled, generates, gone_over, loops, matches
 from sgc.tracing.operators.patterns import class_parts, keyed_parts
@@ -131,4 +134,6 @@ OPERATORS: dict[str, Any] = {
     UNCACHED: uncached,
     SHOWN: shown,
     TURN: turn,
+    LISTED: listed,
+    UNPACKED: unpacked,
 }

@@ -40,7 +40,9 @@ _ROWS = (list, tuple)
 
 def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
-    if type(key) is AbstractLive and type(whole) is not AbstractLive:
+    if type(key) is AbstractLive and type(whole) is dict and _is_record(whole):
+        key = _text_of(key, "{}[a]")
+    elif type(key) is AbstractLive and type(whole) is not AbstractLive:
         key = key.as_(TEXT if isinstance(whole, (Stream, *_MAPS)) else INT)
     if isinstance(whole, enum.EnumType):
         whole = whole if type(key) is str and not is_abstract(text(key)) else {**whole.__members__}
@@ -117,7 +119,7 @@ def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
 def contains(part: Any, whole: Any) -> bool:
     """`part in whole`."""
     part, whole = text(part), text(plain_dict(whole))
-    if isinstance(part, AbstractJson) and _has_texts(whole):
+    if _is_untyped(part) and _has_texts(whole):
         part = _text_of(part, "a in {}")
         if part is None:
             return False
@@ -146,7 +148,7 @@ def getting(method: Any) -> Callable[..., Any]:
 
     def get(key: Any, default: Any = None) -> Any:
         key = text(key)
-        if isinstance(key, AbstractJson) and _is_record(whole):
+        if _is_untyped(key) and _is_record(whole):
             key = _text_of(key, "{}.get(a)")
             if key is None:
                 return default
@@ -165,11 +167,18 @@ def plain_dict(whole: Any) -> Any:
     return dict(whole) if type(whole) in ORDERED else whole
 
 
-def _text_of(key: AbstractJson, otherwise: str) -> Any:
-    """A value out of JSON as a text, by a decision; None if it is no text, and so equals no text.
+def _is_untyped(key: Any) -> bool:
+    """Whether a key may or may not be a text."""
+    return type(key) is AbstractLive or isinstance(key, AbstractJson)
+
+
+def _text_of(key: Any, otherwise: str) -> Any:
+    """A value of unknown type as a text, by a decision; None if it is no text, and so equals none.
 
     otherwise: a look-up of `a` in an empty container, which raises Python's error for such a value.
     """
+    if type(key) is AbstractLive:
+        return key.as_text(otherwise)
     if key.is_a(str):
         return computed(key.session, "as", key, "str", "", type_=types.TEXT)
     key.session.coded(f"def piece(a):\n    return {otherwise}", (key,), OBJECT)

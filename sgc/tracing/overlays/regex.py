@@ -68,20 +68,20 @@ class Method:
         string = _text(string)
         if not is_abstract(string):
             return None
-        shape = _shape(self.pattern, may_be_empty=False)
+        shape = _shape(self.pattern, is_repeated=True)
         return Found(string, SeeingPattern(self.pattern), shape, count)
 
 
-def _shape(pattern: re.Pattern[str], may_be_empty: bool = True) -> Shape:
+def _shape(pattern: re.Pattern[str], is_repeated: bool = False) -> Shape:
     """The shape of a pattern; stops the trace if it cannot be matched in linear time."""
     try:
         shape = shape_of(pattern.pattern, pattern.flags)
     except UnsupportedPattern as error:
         stop(error.message, f"{error.hint}; or {INTERPRET}")
-    if shape.may_be_empty and not may_be_empty:
+    if is_repeated and not shape.skips_none:
         stop(
-            "the pattern may match the empty text, which occurs everywhere in a text",
-            hint="use + in place of *, so that each match has a character; or " + INTERPRET,
+            "the pattern may match the empty text before others that begin there",
+            hint="use + in place of *?, or write the empty alternative last; or " + INTERPRET,
         )
     return shape
 
@@ -112,7 +112,7 @@ def _findall(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
     string = _text(string)
     if not is_abstract(string):
         return pattern.findall(string, *places)
-    n_groups = _shape(pattern, may_be_empty=False).n_groups
+    n_groups = _shape(pattern, is_repeated=True).n_groups
     if n_groups > 1 or places:
         stop(
             "findall of several groups, or with a position",
@@ -127,7 +127,7 @@ def _finditer(pattern: re.Pattern[str], string: Any, *places: Any) -> Any:
         return pattern.finditer(string, *places)
     if places:
         stop("finditer with a position", hint="search in text[start:end]; or " + INTERPRET)
-    shape = _shape(pattern, may_be_empty=False)
+    shape = _shape(pattern, is_repeated=True)
     return Found(string, SeeingPattern(pattern), shape).matches()
 
 
@@ -135,7 +135,7 @@ def _split(pattern: re.Pattern[str], string: Any, maxsplit: int = 0) -> Any:
     string = _text(string)
     if not is_abstract(string):
         return pattern.split(string, maxsplit)
-    if _shape(pattern, may_be_empty=False).n_groups:
+    if _shape(pattern, is_repeated=True).n_groups:
         stop("re.split with groups", hint="write groups as (?: … ); or " + INTERPRET)
     return _computed("re_split", pattern, string, maxsplit, type_=types.list_of(types.TEXT))
 
@@ -150,7 +150,7 @@ def _sub(pattern: re.Pattern[str], repl: Any, string: Any, count: int = 0) -> An
             hint="write a call with a function as its own line, text = p.sub(f, text), and other "
             "replacements into the program, groups as \\1; or " + INTERPRET,
         )
-    _shape(pattern, may_be_empty=False)
+    _shape(pattern, is_repeated=True)
     try:
         template_pieces(repl, pattern.pattern, pattern.flags)
     except UnsupportedPattern as error:

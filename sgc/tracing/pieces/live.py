@@ -16,6 +16,7 @@ from sgc.lang.definition import Definition
 from sgc.lang.tools import Tool
 from sgc.tracing.code.trees import Function, Position, Tree, position, source_of, tree_of
 from sgc.tracing.kinds.members import is_member
+from sgc.tracing.kinds.sets import blind_uses, order_seen
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import refuse_order
 from sgc.tracing.pieces.names import free_names, names_of
@@ -47,6 +48,7 @@ def live_piece(
     filename: str,
     streams: frozenset[str] = frozenset(),
     are_set: bool = False,
+    attributes: frozenset[tuple[str, str]] = frozenset(),
 ) -> Piece | None:
     """The piece that a node can be, if its inputs are live. streams: variables that are streams;
     are_set: whether all variables that the node reads of these streams are set."""
@@ -56,7 +58,7 @@ def live_piece(
         return None
     function, *outside = functions
     free = _free(function, outside)
-    outer = Outer(free, streams, frozenset(), is_live=True, are_set=are_set)
+    outer = Outer(free, streams, attributes, is_live=True, are_set=are_set)
     return piece_of(node, function, outer, tree, filename)
 
 
@@ -75,7 +77,10 @@ def key_of(node: ast.stmt | ast.expr, filename: str) -> str:
 
 @lru_cache(maxsize=4096)
 def piece_at(
-    key: str, streams: frozenset[str] = frozenset(), are_set: bool = False
+    key: str,
+    streams: frozenset[str] = frozenset(),
+    are_set: bool = False,
+    attributes: frozenset[tuple[str, str]] = frozenset(),
 ) -> Piece | None:
     """The piece with this name; see `live_piece`."""
     filename, *place, kind = key.rsplit(":", 5)
@@ -84,7 +89,7 @@ def piece_at(
         return None
     a, b, c, d = map(int, place)
     node = nodes_of(tree).get(((a, b, c, d), kind))
-    return None if node is None else live_piece(node, tree, filename, streams, are_set)
+    return None if node is None else live_piece(node, tree, filename, streams, are_set, attributes)
 
 
 @lru_cache(maxsize=64)
@@ -142,19 +147,10 @@ def refuse_order_kept(code: Code, lost: frozenset[str], is_kept: bool) -> None:
         if any(isinstance(node, ast.Set) and _is_folded(node) for node in ast.walk(each)):
             lost |= names_of([each]).writes
     nodes = [node for part in parts for node in ast.walk(part)]
-    looked_into = {
-        id(each)
-        for node in nodes
-        if isinstance(node, ast.Compare)
-        for op, each in zip(node.ops, node.comparators, strict=True)
-        if isinstance(op, (ast.In, ast.NotIn))
-    }
-    for node in nodes:
-        is_named = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        is_one = is_named and node.id in lost and is_kept  # type: ignore[attr-defined]
-        is_one = is_one or (isinstance(node, ast.Set) and _is_folded(node))
-        if is_one and id(node) not in looked_into:
-            raise NotData("the order of a set may be seen; use sorted(xs)")
+    is_blind = blind_uses(nodes)
+    shown = [each for each in nodes if isinstance(each, ast.Set) and _is_folded(each)]
+    if not all(map(is_blind, shown)) or (is_kept and order_seen(parts, lost) is not None):
+        raise NotData("the order of a set may be seen; use sorted(xs)")
 
 
 def _is_folded(node: ast.Set) -> bool:

@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from sgc.core.failures import is_programs
 from sgc.errors import TraceError
 from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
@@ -33,6 +34,7 @@ from sgc.tracing.pieces.effects.holds import (
     stored_names,
     taken_names,
 )
+from sgc.tracing.pieces.effects.raising import Raises
 from sgc.tracing.pieces.forms import Form, NoForm, form_of
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.names import names_of
@@ -109,7 +111,8 @@ class Sites:
     nothing becomes code; is_guessed: whether a piece was found while the runs before it stood, or
     taken before exploring took too long: without that, there might be other pieces; is_live:
     whether data are live objects; asking: the methods of classes that are not code, as they may
-    ask; looked_up: the methods of live objects that were looked up in the classes.
+    ask; looked_up: the methods of live objects that were looked up in the classes; raises: which
+    errors of the program its code may raise.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -138,6 +141,7 @@ class Sites:
     is_live: bool = False
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
     looked_up: set[str] = field(default_factory=set)
+    raises: Raises = field(default_factory=Raises)
 
     def copy(self) -> Sites:
         """A copy, to which later finds are not added; it shares the pieces that run in Python."""
@@ -180,8 +184,12 @@ class Sites:
             has_new |= name not in self.classes and not self.looked_up.isdisjoint(dir(each.kind))
             if self.classes.setdefault(name, each).kind is not each.kind:
                 raise NotData(f"there are two classes {name}")
-        if has_new:
+        if has_new or self.raises.is_outdated(self.classes):
             raise Pieced
+
+    def may_raise(self, code: str, error: type) -> bool:
+        """Whether code on live objects may raise an error of a class."""
+        return not is_programs(error) or self.raises.may_raise(code, error, self.classes)
 
     def places(self, filename: str, are_all: bool = False) -> Pieces:
         """The pieces in a file. are_all: whether nothing else in the file is converted."""

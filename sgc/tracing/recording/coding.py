@@ -6,7 +6,7 @@ import sys
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 from types import FrameType
 from typing import Any
@@ -18,6 +18,7 @@ from sgc.core.watching import unhooked
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit, Operand, Ref
+from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.kinds.ended import EndedState
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of, restored
@@ -108,7 +109,9 @@ class Coding(Origins):
         fields: dict[str, Any] = {"args": tuple([self.operand(arg) for arg in args])}
         if len(gives) > 1:
             fields["n"] = Lit(len(gives))
-        catches = not is_sure and self.is_caught()
+        if self.sites.raises.note(code, self.sites.classes):
+            self.end(Pieced("code may raise more than was known"))
+        catches = not is_sure and is_caught(partial(self.sites.may_raise, code))
         if not catches and all(type(arg) in _PLAIN for arg in args) and is_lone(code):
             fields["is_apart"] = Lit(True)
         if catches:

@@ -56,11 +56,11 @@ class Origins(Merging):
             return None
         return code, tuple(map(self._read_again, args))
 
-    def source_of(self, symbol: Symbol) -> str:
-        """The code that returned a value; empty if none did."""
-        op, fields = self.made.get(symbol.name, ("", {}))
+    def source_of(self, symbol: Symbol, op: str = "evaluate") -> str:
+        """The code of the op that returned a value; empty if another one did."""
+        own, fields = self.made.get(symbol.name, ("", {}))
         code = fields.get("code")
-        return str(code.value) if op == "evaluate" and isinstance(code, Lit) else ""
+        return str(code.value) if own == op and isinstance(code, Lit) else ""
 
     def is_performed(self, symbol: Symbol) -> bool:
         return self.made.get(symbol.name, ("", {}))[0] == "perform"

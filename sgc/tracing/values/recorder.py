@@ -89,7 +89,7 @@ class Recorder(Session):
         """The code that returned a value, and its arguments; None if it cannot run again."""
 
     @abstractmethod
-    def source_of(self, symbol: Symbol) -> str:
+    def source_of(self, symbol: Symbol, op: str = "evaluate") -> str:
         """The code that returned a value; empty if none did."""
 
     @abstractmethod

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sgc.core.failures import Told, are_one, can_be_one, lowest, made_told
-from sgc.core.places import is_ours, is_users_module
+from sgc.core.failures import Told, are_one, can_be_one, is_programs, lowest, made_told
+from sgc.core.places import is_ours
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
@@ -60,6 +61,8 @@ class TracedTold(Told):
 
     def __getattribute__(self, name: str) -> Any:
         if not is_ours(1):
+            if not (self.__dict__["is_code"] or name.startswith("__")):
+                return Told.__getattribute__(self, name)  # of a tool's, only what it says is known
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
             is_known = is_known and name not in _UNTOLD
             if name == "args" and self.__dict__["is_code"]:
@@ -89,8 +92,6 @@ def _is_of_validation(kind: type) -> bool:
 
 def _of_validation(error: TracedTold, name: str) -> Any:
     """A method of pydantic's error, as code."""
-    if not error.__dict__["is_code"]:
-        stop(f"{name} of a tool's failure, known only at run time", _HINT)
 
     def call(**how: Any) -> Any:
         if not all(type(each) in (bool, int, type(None)) for each in how.values()):
@@ -159,8 +160,6 @@ def _raising(code: str, expression: str) -> str:
 def _message_of(error: TracedTold) -> Any:
     """`msg` of an error of `json.loads`: the error's text without the place at its end."""
     session, told = error.__dict__["session"], error.__dict__
-    if not told["is_code"]:  # a tool may say it otherwise
-        stop("msg of a tool's failure, known only at run time", _HINT)
     return computed(session, "rpartition", told["why"], ": line ", 0)
 
 
@@ -180,8 +179,10 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
 def _raise(
     session: Recorder, value: Symbol, why: Symbol, kind: Symbol, classes: Symbol
 ) -> NoReturn:
-    # A row is read item by item, and a failed call has no items.
-    failed = Symbol(value.name, plain(value.type))
+    # A row is read item by item, and a failed call has no items; errors of code meet whatever the
+    # code would have returned.
+    is_performed = session.is_performed(value)
+    failed = Symbol(value.name, types.LIVE if is_performed else plain(value.type))
     code, given = session.code_of(value) or ("", ())
     told = {
         "code": code, "given": given,
@@ -189,10 +190,17 @@ def _raise(
         "value": session.read(failed), "session": session,
         "is_code": session.is_code(failed),
     }  # fmt: skip
-    told["is_live"] = session.is_performed(value)
+    told["is_live"] = is_performed
     told["symbol"] = value
     of = session if told["is_code"] else None
-    raise _made(told, _matched(session, told["classes"], session.source_of(value), of))
+    source = session.source_of(value, "perform" if is_performed else "evaluate")
+
+    def may_be(error: type) -> bool:
+        if is_performed:
+            return bool(session.sites.may_raise(source, error))  # type: ignore[attr-defined]
+        return not (source and is_programs(error)) or error.__name__ in source
+
+    raise _made(told, _matched(session, told["classes"], may_be, of))
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
@@ -207,10 +215,11 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
     return False
 
 
-def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> tuple[type, ...]:
-    """The handlers' classes that the failure belongs to, by a decision for each. code: the code
-    that failed, if it has no live objects; it raises only those classes of the program that it
-    names; of: as in `_name_of`."""
+def _matched(
+    session: Recorder, names: Any, may_be: Callable[[type], bool], of: Recorder | None
+) -> tuple[type, ...]:
+    """The handlers' classes that the failure belongs to, by a decision for each. may_be: whether
+    the failure may be of a class; of: as in `_name_of`."""
     found: list[type] = []
     others: list[type] = []
     for each in handled_classes():
@@ -221,10 +230,7 @@ def _matched(session: Recorder, names: Any, code: str, of: Recorder | None) -> t
         if not (can_be_one((each,)) or issubclass(each, BaseExceptionGroup)):
             stop(f"an `except` of {each.__name__}, a class that no other may derive from", _HINT)
         is_possible = (can_be_one if of is None else are_one)(lowest([*found, each]))
-        is_possible = is_possible and not (
-            code and _is_programs(each) and each.__name__ not in code
-        )
-        if is_possible and computed(session, "has", names, _name_of(each, of)):
+        if is_possible and may_be(each) and computed(session, "has", names, _name_of(each, of)):
             found.append(each)
         else:
             others.append(each)
@@ -237,12 +243,6 @@ def _name_of(kind: type, session: Recorder | None) -> str:
     own = None if session is None else session.sites.classes.get(kind.__name__)
     is_its = own is not None and own.kind is kind
     return f"{MODULE}:{kind.__name__}" if is_its else class_name(kind)
-
-
-def _is_programs(kind: type) -> bool:
-    """Whether a class is of the program's own files: a library's is raised without being named."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return file is not None and is_users_module(kind.__module__, file)
 
 
 def _made(told: dict[str, Any], classes: tuple[type, ...]) -> BaseException:

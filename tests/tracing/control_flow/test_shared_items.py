@@ -168,7 +168,7 @@ def test_whether_an_item_is_the_very_object_is_not_said_wrongly(make: Any):
         s += "same" if rows and rows[-1] is row else "other"
         s += sgc.gen("z", max_tokens=4)
 
-    with pytest.raises(TraceError, match="is the very object"):
+    with pytest.raises(TraceError, match="is the same object"):
         trace(program, is_full=True, budget=Budget(work=40_000))
 
 

@@ -11,7 +11,7 @@ from dataclasses import InitVar, dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from graphlib import TopologicalSorter
 from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, ClassVar
@@ -276,3 +276,51 @@ def test_attributes_that_only_init_is_given_are_refused_in_code() -> None:
 class WithInit:
     name: str
     seed: InitVar[int] = 0
+
+
+FILLERS = {"very", "really", "just", "so"}
+
+
+@dataclass
+class Terms:
+    words: list[str]
+    n_made: int = 0
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        self.n_made += 1
+        return re.compile("|".join(map(re.escape, sorted(filter(None, self.words)))), re.IGNORECASE)
+
+    def fillers(self) -> str:
+        return ", ".join(sorted(FILLERS.intersection(self.words)))
+
+    def is_plain(self) -> bool:
+        own = FILLERS & {*self.words}
+        return len(own) == 0
+
+
+@sgc.function
+def terms(s, words: list[str]):
+    s += sgc.gen("x")
+    found, lengths = Terms([*words, s["x"]]), {}
+    told = found.pattern.sub("*", f"{s['x']} so a BB")
+    found.words.append("x")  # the pattern is what it was
+    told += found.pattern.sub("*", "x a")
+    lengths |= {word: len(word) for word in found.words}
+    s += told + sgc.gen("y")
+    longest = max(lengths, key=lengths.__getitem__)
+    return told, found.n_made, found.fillers(), found.is_plain(), longest
+
+
+def test_cached_properties_and_sets_of_constants_are_code():
+    agree(terms, (*REPLIES, "so", "very"), words=["really", "b"])
+
+
+@sgc.function
+def spaced(s, q: str):
+    s += q + sgc.gen("x")
+    return re.sub("b*", "-", s["x"]), re.split(r"\b", s["x"]), re.findall(r"a?(b?)", s["x"])
+
+
+def test_patterns_that_may_match_the_empty_text_are_code():
+    agree(spaced, ("b", "a bb", "", "abba ab"), q="x")

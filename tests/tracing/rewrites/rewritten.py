@@ -100,7 +100,7 @@ SAME: list[Pair] = [
     ("an iterator outside", "make it in the program",
      "IT = iter([1])\n---\nreturn next(IT, 1)  # here",
      "it = iter([1])\nreturn next(it, 1)"),
-    ("whether a value that code gives", "compare them with ==",
+    ("whether a value that code returns", "compare them with ==",
      "ys = x.split(',')\nzs = []\nfor a in ys:\n    zs.append([a])\nreturn zs[0] is zs[-1]  # here",
      "ys = x.split(',')\nzs = []\nfor a in ys:\n    zs.append([a])\nreturn zs[0] == zs[-1]"),
     ("a child of a fork", "in one turn of one `for`",

@@ -265,7 +265,7 @@ REFUSED: dict[str, list[str]] = {
     "json": ["json.loads(x, parse_int=float)", "json.load(x)"],
     "re": [
         "re.match(x, 'abc')", "re.search(r'(a)\\1', x)", "re.search('(?=a+)', x)",
-        "re.sub('a*', '', x)",
+        "re.sub('a*?', '', x)",
     ],
     "other modules": ["other_helper(x)", "other_number(n)"],
     "statements": [

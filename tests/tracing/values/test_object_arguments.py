@@ -218,7 +218,7 @@ REFUSED = {
     changing: "changes 'mail'",
     appending: "a list of others, is changed",
     changing_items: "the attribute body of",
-    identical: "is the very object that another is",
+    identical: "is the same object as another",
 }
 
 

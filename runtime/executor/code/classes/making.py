@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass
 from enum import EnumType, auto
+from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
@@ -144,6 +145,7 @@ def _namespace(
 
 _DECORATORS: dict[str, Callable[[Any], Any]] = {
     "": lambda method: method,
+    "cached_property": cached_property,
     "classmethod": classmethod,
     "property": property,
     "staticmethod": staticmethod,

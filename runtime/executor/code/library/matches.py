@@ -41,10 +41,10 @@ class Pattern:
 
     def all(self, string: Any) -> Iterator[Match]:
         """All matches from left to right."""
-        if shape_of(self.pattern, self.given_flags).may_be_empty:
+        if not shape_of(self.pattern, self.given_flags).skips_none:
             raise UnsupportedPattern(
-                "the pattern may match the empty text, which occurs everywhere in a text",
-                hint="use + in place of *, so that each match has a character",
+                "the pattern may match the empty text before others that begin there",
+                hint="use + in place of *?, or write the empty alternative last",
             )
         self._pay_search(string, 0)
         for spans in linear_pattern(self.pattern, self.given_flags).all(string):
@@ -81,8 +81,9 @@ def _pay(pattern: str, flags: int) -> None:
         charge(2)
         return
     charge(200 + 20 * len(pattern))
-    n_sets = len(_SETS.findall(pattern)) + (len(pattern) if _IGNORES.search(pattern) else 0)
-    n_sets += len(pattern) if flags & re.IGNORECASE else 0
+    n_sets = len(_SETS.findall(pattern))
+    if flags & re.IGNORECASE or _IGNORES.search(pattern):
+        n_sets += len({*pattern})  # each character is a set, once
     charge(_SET_COST * min(n_sets, 200))
     seen.add((pattern, flags))
 

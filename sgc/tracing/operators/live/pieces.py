@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -37,7 +37,7 @@ from sgc.tracing.pieces.live import (
 from sgc.tracing.pieces.owned import n_names
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.pieces.text.constants import NotData
-from sgc.tracing.values.abstract import AbstractList
+from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.live.outside import is_outside
 from sgc.tracing.values.open_fork import EndedChild, OpenFork
@@ -95,15 +95,19 @@ def _written(
     session: Any, key: str, values: tuple[Any, ...], frame: FrameType
 ) -> tuple[Piece, LiveCode, tuple[Type, ...]] | None:
     """A piece, its code and the types of its results; None if the piece is traced instead."""
-    piece = piece_at(key)
+    whole = piece = piece_at(key)
     assert piece is not None
+    assert whole is not None
     given = dict(zip(piece.inputs, values, strict=True))
     streams = frozenset(name for name, each in given.items() if issubclass(type(each), _STREAMS))
-    if streams:
-        piece = piece_at(key, streams, True)
+    attributes = frozenset(_attributes(session, piece, given))
+    if streams or attributes:
+        piece = piece_at(key, streams, True, attributes)
         if piece is not None and not all(_is_there(each, given) for each in piece.given.values()):
-            piece = piece_at(key, streams)
+            piece = piece_at(key, streams, False, attributes)
         if piece is None or not streams.isdisjoint(piece.inputs):
+            return None
+        if piece.writes != whole.writes:  # it sets an attribute
             return None
         if any(_key_of(of) not in {*given, None} for of in piece.given.values()):
             return None
@@ -129,6 +133,22 @@ def _written(
         return None  # it cannot become code, so it is traced as without live objects
 
 
+def _attributes(session: Any, piece: Piece, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The attributes that a piece reads of objects known while tracing, with their variables."""
+    objects = {name: parts_of(each) for name, each in given.items() if _is_known(session, each)}
+    for node in ast.walk(piece.plain) if objects else ():
+        name = getattr(node.value, "id", "") if isinstance(node, ast.Attribute) else ""
+        if name in objects and node.attr in objects[name]:  # type: ignore[attr-defined]
+            yield name, node.attr  # type: ignore[attr-defined]
+
+
+def _is_known(session: Any, value: Any) -> bool:
+    """Whether a value is an object of the program that is known while tracing."""
+    if is_abstract(value) or isinstance(value, tuple) or not is_record(value) or is_member(value):
+        return False
+    return not is_outside(session, value)
+
+
 def _has_live(value: Any, depth: int = 4) -> bool:
     """Whether a function uses a live object of an enclosing function."""
     if not isinstance(value, FunctionType) or not depth:
@@ -144,7 +164,9 @@ def _has_live(value: Any, depth: int = 4) -> bool:
 
 
 def _is_there(node: Any, given: dict[str, Any]) -> bool:
-    """Whether a stream surely has the variable that is read."""
+    """Whether a stream surely has the variable that is read; an object has its attribute."""
+    if isinstance(node, ast.Attribute):
+        return True
     name = _key_of(node)
     key = given.get(name) if name is not None else node.slice.value
     stream = given.get(node.value.id)
@@ -157,7 +179,9 @@ def _key_of(read: Any) -> str | None:
 
 
 def _read(node: Any, given: dict[str, Any]) -> Any:
-    """The value that a piece reads from a stream."""
+    """The value that a piece reads from a stream, or from an object known while tracing."""
+    if isinstance(node, ast.Attribute):
+        return parts_of(given[node.value.id])[node.attr]  # type: ignore[attr-defined]
     name = _key_of(node)
     key = given[name] if name is not None else node.slice.value
     return given[node.value.id][key]
@@ -243,6 +267,21 @@ def asks(value: Any, depth: int = 6) -> bool:
     else:
         return isinstance(value, FunctionType)
     return any(asks(each, depth - 1) for each in parts)
+
+
+def listed(kind: str, stars: str, *parts: Any) -> Any:
+    """A display of parts, `[*xs, x]`; live if one of the parts with stars is. stars: a star or a
+    space for each."""
+    pairs = [*zip(stars, parts, strict=True)]
+    live = [part for star, part in pairs if star == "*" and type(part) is AbstractLive]
+    if not live:
+        items = [each for star, part in pairs for each in (part if star == "*" else (part,))]
+        return items if kind == "List" else tuple(items) if kind == "Tuple" else set(items)
+    names = [f"given_{n}" for n in range(len(parts))]
+    inner = "".join(f"{star}{name}, " for star, name in zip(stars, names, strict=True))
+    display = {"List": f"[{inner}]", "Tuple": f"({inner})", "Set": f"{{{inner}}}"}[kind]
+    code = f"def piece({', '.join(names)}):\n    return {display}"
+    return live[0].session.performed(code, parts, (types.LIVE,))[0]
 
 
 def shown(value: Any) -> Any:

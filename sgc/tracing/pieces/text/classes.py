@@ -9,6 +9,7 @@ import sys
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
@@ -29,7 +30,8 @@ _MAKING = frozenset({
     "__enter__", "__exit__", "__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__",
     "__getstate__", "__setstate__", "__instancecheck__", "__slots__", "__class__", "__missing__",
 })  # fmt: skip
-_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
+_CACHED = "cached_property"
+_DECORATORS = frozenset({"property", "staticmethod", "classmethod", _CACHED})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,6 +99,10 @@ def user_class(kind: type, is_live: bool = False) -> UserClass:
     if "__slots__" in vars(kind) and "super" in names_of(node.body).reads:
         raise NoClass(f"super() in {kind.__name__}, which has slots, is Python's error")
     plain = _concrete(kind, node)
+    cached = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
+    if cached and not is_live:
+        raise NoClass(f"{kind.__name__}.{cached[0]} changes its object when it is read")
+    plain.body = [_with_cached(each, cached) for each in plain.body]
     own = dict(zip(*(_functions(each) for each in (plain, node)), strict=True))
     asking = frozenset(_decorated(kind, plain)) if is_live else frozenset[str]()
     methods = tuple(_methods(kind, plain, asking, own))
@@ -169,6 +175,18 @@ def _decorated(kind: type, node: ast.ClassDef) -> Iterator[str]:
 
 def _is_plain(node: ast.FunctionDef) -> bool:
     return all(isinstance(d, ast.Name) and d.id in _DECORATORS for d in node.decorator_list)
+
+
+def _with_cached(node: ast.stmt, cached: Collection[str]) -> ast.stmt:
+    """A method with the decorator `cached_property`, by the name that code has for it; any other
+    statement as it is. cached: the names of such methods."""
+    if not isinstance(node, ast.FunctionDef) or node.name not in cached:
+        return node
+    if len(node.decorator_list) != 1:
+        return node
+    plain = copy.copy(node)
+    plain.decorator_list = [ast.copy_location(ast.Name(_CACHED, ast.Load()), node)]
+    return plain
 
 
 def _error(kind: type) -> UserClass:
@@ -311,6 +329,8 @@ def _methods(
 def _function(value: Any) -> FunctionType | None:
     if isinstance(value, property):
         value = value.fget if value.fset is None and value.fdel is None else None
+    if isinstance(value, cached_property):
+        value = value.func
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     return value if isinstance(value, FunctionType) else None

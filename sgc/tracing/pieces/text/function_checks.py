@@ -42,6 +42,21 @@ def refuse_hidden(node: ast.AST) -> None:
             raise NotData(f"{each.name} is called {each.asname}")
 
 
+def with_callers(methods: Sequence[ast.FunctionDef], left: frozenset[str]) -> frozenset[str]:
+    """Methods that are left out of a class, with those that may call them. Special methods stay."""
+    while left:
+        callers = {
+            method.name
+            for method in methods
+            if not method.name.startswith("__")
+            and any(isinstance(n, ast.Attribute) and n.attr in left for n in ast.walk(method))
+        }
+        if callers <= left:
+            break
+        left |= callers
+    return left
+
+
 def refuse_methods(parts: Sequence[Part], left: Set[str]) -> None:
     """Refuses code that may call a method that was left out."""
     for part in parts if left else ():

@@ -49,6 +49,7 @@ from sgc.tracing.pieces.text.function_checks import (
     refuse_hidden,
     refuse_made,
     refuse_methods,
+    with_callers,
 )
 from sgc.tracing.pieces.text.functions import in_defaults, named
 from sgc.tracing.pieces.text.library import known_library, pythons
@@ -264,7 +265,7 @@ class ModuleText:
                 raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
         methods = (node.name for node, of in found.methods if self._asks(name, node, of))
-        asking = found.asking.union(methods)
+        asking = with_callers([node for node, _ in found.methods], found.asking.union(methods))
         self._in_class -= 1
         made = self._with_values(copy.deepcopy(found.node), values)
         if asking:

@@ -31,6 +31,15 @@ def _gone_over(node: ast.expr) -> ast.expr:
     )
 
 
+def _looking_up(node: ast.Attribute) -> ast.expr:
+    """`d.__getitem__`, as a key of `max` or `sorted`, is a function: code has no such names."""
+    if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return node
+    name = node.value.id
+    key = "key" if name != "key" else "item"
+    return ast.copy_location(ast.parse(f"lambda {key}: {name}[{key}]", mode="eval").body, node)
+
+
 def _is_constant(node: ast.stmt) -> bool:
     """Whether a statement is a constant: a docstring, or `...`."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -110,7 +119,7 @@ class Plainer(ast.NodeTransformer):
         if node.attr in ("get", "items", "keys", "values"):
             node.value = self._members_shown(node.value)
         self.generic_visit(node)
-        return node
+        return _looking_up(node) if node.attr == "__getitem__" else node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         node.value = self._members_shown(node.value)

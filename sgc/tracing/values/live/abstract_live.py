@@ -143,6 +143,14 @@ class AbstractLive:
         """The object as a value of the graph of this type; a run fails if it has another type."""
         return self._done("a", type_=type_)
 
+    def as_text(self, otherwise: str) -> Any:
+        """The object as a text, by a decision; None if it is none, of which an expression of `a`
+        may raise Python's error."""
+        if self._done("isinstance(a, str)", type_=types.BOOL, is_sure=True):
+            return self.as_(types.TEXT)
+        self._done(otherwise)
+        return None
+
     def as_appended(self) -> Any:
         """The object as a text to be appended, by a decision; raises AppendError if it is none."""
         if not self._done("isinstance(a, str)", type_=types.BOOL, is_sure=True):
