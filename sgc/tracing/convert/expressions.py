@@ -21,7 +21,6 @@ from sgc.tracing.code.operator_names import (
     IDENTICAL,
     ITEM,
     LISTED,
-    LIVE,
     METHOD,
     MODULO,
     OPERATORS,
@@ -38,6 +37,16 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.code.process_names import NAMES_OF_PROCESS
+from sgc.tracing.convert.forms import (
+    is_constant,
+    is_identity,
+    is_literal,
+    is_modulo,
+    is_none,
+    is_quiet,
+    is_spread,
+    is_unpacked,
+)
 from sgc.tracing.convert.live import with_live
 from sgc.tracing.convert.loops.comprehensions import with_loops
 from sgc.tracing.convert.loops.mapped import with_mapped
@@ -119,14 +128,14 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        return _call(MODULO, node, node.left, node.right) if _is_modulo(node) else node
+        return _call(MODULO, node, node.left, node.right) if is_modulo(node) else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         self.generic_visit(node)
         target = node.target
         if isinstance(target, ast.Attribute) and target.attr in OWN_NAMES:  # it is read, too
             target.value = _call(OWNER, target.value, target.value)
-        if not _is_modulo(node) or not isinstance(node.target, ast.Name):
+        if not is_modulo(node) or not isinstance(node.target, ast.Name):
             return node
         before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         value = _call(MODULO, node, before, node.value)
@@ -142,7 +151,7 @@ class _Expressions(ast.NodeTransformer):
         if isinstance(op, ast.NotIn):
             found = _call(CONTAINS, node, node.left, right)
             return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
-        if _is_identity(op) and self._is_live and not _is_constant(node.left, right):
+        if is_identity(op) and self._is_live and not is_constant(node.left, right):
             same = _call(IDENTICAL, node, node.left, right)
             is_not = isinstance(op, ast.IsNot)
             return ast.copy_location(ast.UnaryOp(ast.Not(), same), node) if is_not else same
@@ -155,11 +164,11 @@ class _Expressions(ast.NodeTransformer):
         for n, (op, following) in enumerate(zip(before, [*node.ops, ast.Is()], strict=True)):
             if isinstance(op, (ast.In, ast.NotIn)):
                 operands[n] = _call(WHOLE, operands[n], operands[n])
-            elif not (_is_identity(op) and _is_identity(following)):
+            elif not (is_identity(op) and is_identity(following)):
                 operands[n] = _operand(operands[n])
             else:
                 beside = operands[max(n - 1, 0) : n + 2]
-                operands[n] = _same(operands[n], OR_NONE if any(map(_is_none, beside)) else SAME)
+                operands[n] = _same(operands[n], OR_NONE if any(map(is_none, beside)) else SAME)
         node.left, *node.comparators = operands
         return node
 
@@ -190,11 +199,11 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load) or _is_literal(node.slice):
+        if not isinstance(node.ctx, ast.Load) or is_literal(node.slice):
             return node
         if isinstance(node.slice, ast.Slice):
             ends = [node.slice.lower, node.slice.upper, node.slice.step]
-            if all(end is None or _is_literal(end) for end in ends):
+            if all(end is None or is_literal(end) for end in ends):
                 return node
             given = [ast.Constant(None) if end is None else end for end in ends]
             return _call(SLICE, node, node.value, *(ast.copy_location(end, node) for end in given))
@@ -202,10 +211,10 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self._called = node.func
-        is_spread = _is_spread(node)
-        held = self._held(node) if is_spread else None
-        is_unpacked = self._is_live and not self._n_scopes and _is_unpacked(node)
-        held = self._name_held() if is_unpacked else held
+        spreads = is_spread(node)
+        held = self._held(node) if spreads else None
+        unpacks = self._is_live and not self._n_scopes and is_unpacked(node)
+        held = self._name_held() if unpacks else held
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node
@@ -215,7 +224,7 @@ class _Expressions(ast.NodeTransformer):
             node.func.value = _call(METHOD, node.func.value, node.func.value)
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
-        if is_unpacked:
+        if unpacks:
             *before, star = node.args
             given = [ast.copy_location(each, node) for each in (
                 ast.Constant(len(before)), ast.Name(str(held), ast.Load())
@@ -225,7 +234,7 @@ class _Expressions(ast.NodeTransformer):
         for keyword in node.keywords:
             value = _passed(keyword.value)
             given = [] if held is None else [ast.copy_location(ast.Name(held, ast.Load()), node)]
-            keyword.value = _call(SPREAD, value, value, *given) if is_spread else value
+            keyword.value = _call(SPREAD, value, value, *given) if spreads else value
         return _call(TEXT, node, node)
 
     def visit_scope(self, node: _Node) -> ast.AST:
@@ -277,7 +286,7 @@ class _Expressions(ast.NodeTransformer):
         stars = "".join("*" if isinstance(each, ast.Starred) else " " for each in node.elts)
         is_read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
         is_one = self._is_live and "*" in stars and is_read
-        is_one = is_one and all(map(_is_quiet, node.elts[stars.index("*") + 1 :]))
+        is_one = is_one and all(map(is_quiet, node.elts[stars.index("*") + 1 :]))
         self.generic_visit(node)
         if not is_one:
             return node
@@ -346,54 +355,6 @@ class _Returns(ast.NodeTransformer):
         return node
 
 
-def _is_quiet(node: ast.expr) -> bool:
-    """Whether evaluating an expression calls nothing of the program's."""
-    calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
-    named = {getattr(each, "id", "") for each in calls}
-    waits = any(isinstance(each, _WAITING) for each in ast.walk(node))
-    return not waits and named <= OPERATORS - {LIVE, METHOD, CALLEE}
-
-
-_WAITING = (ast.Await, ast.NamedExpr, ast.Yield, ast.YieldFrom)
-
-
-def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
-    return isinstance(node.op, ast.Mod)
-
-
-def _is_constant(*nodes: ast.expr) -> bool:
-    return any(isinstance(each, ast.Constant) for each in nodes)
-
-
-def _is_identity(op: ast.cmpop) -> bool:
-    return isinstance(op, (ast.Is, ast.IsNot))
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _is_spread(node: ast.Call) -> bool:
-    """Whether it is `f(**data)`; of a method only if nothing is called between `f` and `data`, as
-    its object gets no other name."""
-    if node.args or len(node.keywords) != 1 or node.keywords[0].arg is not None:
-        return False
-    inner = [*ast.walk(node.keywords[0])]
-    if isinstance(node.func, (ast.Name, ast.Subscript)):
-        return not any(isinstance(each, (ast.Await, ast.Yield, ast.YieldFrom)) for each in inner)
-    return not any(isinstance(each, (ast.Call, ast.Await)) for each in inner)
-
-
-def _is_unpacked(node: ast.Call) -> bool:
-    """Whether it is `f(x, *xs)` of a named function, in which nothing waits."""
-    *before, star = node.args or [node.func]
-    if not isinstance(node.func, ast.Name) or node.keywords or not isinstance(star, ast.Starred):
-        return False
-    inner = [part for each in node.args for part in ast.walk(each)]
-    is_one = not any(isinstance(each, ast.Starred) for each in before)
-    return is_one and not any(isinstance(each, _WAITING) for each in inner)
-
-
 def _stored(name: str, at: ast.expr) -> ast.Name:
     return ast.copy_location(ast.Name(name, ast.Store()), at)
 
@@ -410,13 +371,6 @@ def _operand(node: ast.expr) -> ast.expr:
 def _passed(node: ast.expr) -> ast.expr:
     is_builtin = isinstance(node, ast.Name) and node.id in _PASSED
     return _call(CALLEE, node, node) if is_builtin else node
-
-
-def _is_literal(key: ast.expr) -> bool:
-    """Whether a key is written out, so that Python's own look-up is right."""
-    if isinstance(key, ast.UnaryOp):
-        return _is_literal(key.operand)
-    return isinstance(key, (ast.Constant, ast.Tuple))
 
 
 def _call(name: str, at: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:

@@ -1,9 +1,8 @@
 """One reply to a chat: reasoning, text, calls, each a generation of its own in one context.
 
-A part ends where its text says so (`</think>`, a trigger of calls). The request of the next part
-has the prompt, the text generated so far, and that part's own constraint. So reasoning and text are
-free while calls follow their schemas, and the engine computes no token twice: the prefix is in the
-radix tree.
+A part ends where its text says so (`</think>`, a trigger of calls). The next part's request has the
+prompt, the text so far, and its own constraint. So reasoning and text are free while calls follow
+their schemas, and the engine computes no token twice: the prefix is in the radix tree.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import functools
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -31,6 +30,7 @@ from sgc.tracing.pieces.effects.changes import (
 )
 from sgc.tracing.pieces.effects.holds import taken_names
 from sgc.tracing.pieces.names import free_names, names_of
+from sgc.tracing.pieces.text.caches import caches_in, is_cache
 from sgc.tracing.pieces.text.classes import NoClass, UserClass, is_users, user_class, values_of
 from sgc.tracing.pieces.text.constants import (
     NotData,
@@ -58,11 +58,6 @@ from sgc.tracing.pieces.text.plain import Plainer
 MAX_FUNCTIONS = 50
 MAX_CONSTANT = 4000  # characters
 MISSING = object()
-_CACHES = (functools.lru_cache, functools.cache)
-
-
-def _is_cache(value: Any) -> bool:
-    return any(value is each for each in _CACHES)
 
 
 @lru_cache(maxsize=1024)  # repeated runs of a trace call it again
@@ -127,21 +122,11 @@ class ModuleText:
         return self._plainer().of(ast.parse(_text(node)))
 
     def _plainer(self) -> Plainer:
-        enumerations = {
-            n: tuple(v.__members__) for n, v in self._bound.items() if is_enumeration(v)
-        }
-        return Plainer(self._patterns(), enumerations, self._is_live, self._caches())
-
-    def _caches(self) -> set[str]:
-        """The names of decorators that cache a function's results."""
-        if not self._is_live:
-            return set()
-        found = {n for n, v in self._bound.items() if _is_cache(v)}
-        modules = [n for n, v in self._bound.items() if v is functools]
-        return found.union(f"{n}.{each.__name__}" for n in modules for each in _CACHES)
-
-    def _patterns(self) -> dict[str, re.Pattern[str]]:
-        return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
+        found = {n: v for n, v in self._bound.items() if is_enumeration(v)}
+        enumerations = {n: tuple(v.__members__) for n, v in found.items()}
+        caches = caches_in(self._bound) if self._is_live else ()
+        patterns = {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
+        return Plainer(patterns, enumerations, self._is_live, caches)
 
     def need(self, name: str, names: Mapping[str, Any]) -> None:
         """Adds the value of a name in a function's globals, or a builtin."""
@@ -172,7 +157,7 @@ class ModuleText:
             raise
 
     def _bind(self, name: str, value: Any, names: Mapping[str, Any] | None) -> None:
-        if self._is_live and _is_cache(value):
+        if self._is_live and is_cache(value):
             return  # a decorator of inner functions, the only functions that code may decorate
         if isinstance(value, ModuleType):
             self._module(name, value)
@@ -264,8 +249,8 @@ class ModuleText:
             if each in self._made:
                 raise NotData(f"{name} reads {each} while it is made")
         self._in_class += 1
-        methods = (node.name for node, of in found.methods if self._asks(name, node, of))
-        asking = with_callers([node for node, _ in found.methods], found.asking.union(methods))
+        asks = {node.name for node, of in found.methods if self._asks(name, node, of)}
+        asking = with_callers([node for node, _ in found.methods], found.asking | asks)
         self._in_class -= 1
         made = self._with_values(copy.deepcopy(found.node), values)
         if asking:
