@@ -15,7 +15,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.images.decoding import ImageError
 from sgc.runtime.engine.images.pictures import Pictures, as_texts, pictures
 from sgc.runtime.engine.names import DEFAULT_POOLING, Pooling, ServedAdapter
-from sgc.runtime.engine.preparing.joining import Parts, chars_again
+from sgc.runtime.engine.preparing.joining import Parts, chars_again, kinds_of
 from sgc.runtime.engine.preparing.joining import Segment as TextSegment
 from sgc.runtime.engine.requests.sampling_ranges import (
     BIAS,
@@ -131,13 +131,20 @@ def check_positions(
 
 def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Segment]:
     """The prompt's segments; raises `RequestError` for anything out of bounds."""
+    kinds = kinds_of(prompt)
+    _check_count("prompt segments", len(kinds), MAX_SEGMENTS)
+    if "joined" in kinds:
+        _check_joins(prompt)
+    images = _read_images(prompt, limits) if "images" in kinds else iter(())
+    return [_checked_segment(segment, limits, images) for segment in prompt.segments]
+
+
+def _check_joins(prompt: pb.Prompt) -> None:
     _check_count("prompt segments", n_segments(prompt), MAX_SEGMENTS)
     _check_count("levels of joins in a prompt", depth_of(prompt), MAX_JOIN_LEVELS)
     _check_count("joined parts in a prompt", n_parts(prompt), MAX_PARTS)
     what = "characters to tokenize (each joined part with what comes before it)"
     _check_count(what, chars_again(prompt), MAX_JOINT_CHARS)
-    images = _read_images(prompt, limits)
-    return [_checked_segment(segment, limits, images) for segment in prompt.segments]
 
 
 def text_segments(segments: Sequence[Segment]) -> list[TextSegment]:

@@ -49,8 +49,16 @@ def flat(segments: Segments) -> Iterator[Text | Ids]:
             yield each
 
 
+def kinds_of(prompt: pb.Prompt) -> list[str | None]:
+    """The kind of each segment. Reading content makes an object, so prompts of text alone are told
+    apart by this."""
+    return [segment.WhichOneof("content") for segment in prompt.segments]
+
+
 def chars_again(prompt: pb.Prompt, n_before: int = 0) -> int:
     """The characters tokenized again, as each part is tokenized with the text before it."""
+    if "joined" not in kinds_of(prompt):
+        return 0
     n_again = 0
     for segment in prompt.segments:
         if segment.WhichOneof("content") != "joined":

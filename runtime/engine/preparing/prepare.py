@@ -141,7 +141,8 @@ def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
 
 def files_of(request: pb.Request) -> list[bytes]:
     """The image files in the prompt."""
-    return [file for segment in request.prompt.segments for file in segment.images.images]
+    segments = (each for each in request.prompt.segments if each.WhichOneof("content") == "images")
+    return [file for segment in segments for file in segment.images.images]
 
 
 # Texts that may follow a prefetched prompt, to see which of its last tokens they change: fewer than
