@@ -183,11 +183,6 @@ TRACING = (
         ("if is_known else [everything]", "if True else [everything]"),
     ),
     *_of(
-        "sgc/tracing/code/stacks.py",
-        "tests/tracing/control_flow/test_in_expressions.py:ways_merge_inside",
-        ("return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)", "pass"),
-    ),
-    *_of(
         "sgc/tracing/code/opcodes.py", "tests/tracing/test_bytecode.py",
         ('"DELETE_FAST": (True,),', ""),
         ("LOAD_CONST LOAD_FAST LOAD_FAST_CHECK", "LOAD_FAST LOAD_FAST_CHECK"),
@@ -256,13 +251,6 @@ TRACING = (
         "sgc/tracing/paths/loops.py", f"{TRACED} tests/tracing/control_flow/test_walked.py",
         ("loops[head].n_turns += 1", "loops[head].n_turns += 0"),
         ("        if loop is None:\n            return None\n", "        return None\n"),
-    ),
-    *_of(
-        "sgc/tracing/paths/explore.py", TRACED,
-        ("is_back = segment in self.segments\n                self.current.end = Goto(",
-         "is_back = False\n                self.current.end = Goto("),
-        ("is_back = segment in self.segments\n                self.current.end = self.exploration",
-         "is_back = False\n                self.current.end = self.exploration"),
     ),
     *_of(
         "sgc/tracing/paths/exploration.py", WIDENED,

@@ -13,7 +13,8 @@ def refuse_endless(entry: Segment, function: Definition) -> None:
     reached = reached_from(entry).values()
     if any(isinstance(each.end, Stop) for each in reached):
         return
-    back = (way.loc for each in reached if isinstance(way := each.end, Goto) and way.is_back)
+    ways = ((each.number, each.end) for each in reached if isinstance(each.end, Goto))
+    back = (way.loc for number, way in ways if way.leads_to().number <= number and way.loc)
     raise TraceError(
         f"{function.name} never ends: no path leaves its loop",
         where=str(next(back, None) or function.loc),

@@ -210,7 +210,7 @@ class Exploration:
         """Excludes a leaf from widening from now on."""
         self.kept.add(label)
 
-    def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
+    def lead(self, target: Segment, mapped: Mapped, loc: Loc | None) -> Goto:
         """The Goto to a segment, if needed through a bridge segment that makes the arguments."""
         nodes: list[Node] = []
         found: Mapped = {}
@@ -220,7 +220,7 @@ class Exploration:
                 assert isinstance(operand, Ref)
                 given = operand.name
             found[name] = given
-        way = Goto(target, found, is_back, loc)
+        way = Goto(target, found, loc)
         if not nodes:
             return way
         bridge = self.segment()
@@ -235,11 +235,11 @@ class Exploration:
         mapped = match(wide.snapshot, narrow.snapshot, view)
         if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):
             return False
-        way = self.lead(wide, mapped, False, loc)
+        way = self.lead(wide, mapped, loc)
         if way.mapped is None:  # the bridge takes all symbols of the narrow segment
             way.target.snapshot = narrow.snapshot
             slots = slots_of(narrow.snapshot)
-            way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
+            way = Goto(way.target, {slot.name: slot.name for slot in slots}, loc)
         narrow.instead, self.reached = way, None  # its successors may become unreachable
         self._n_redirected += 1
         self.points[narrow.snapshot.whole.shape].remove(narrow)

@@ -186,15 +186,13 @@ class Path:
             self.exploration.work += COMPARED
             mapped = match(segment.snapshot, snapshot)
             if mapped is not None and self.exploration.is_joined(segment.snapshot, snapshot):
-                is_back = segment in self.segments
-                self.current.end = Goto(segment, mapped, is_back, loc)
+                self.current.end = Goto(segment, mapped, loc)
                 return True
         for segment, view in self._wide(snapshot):
             assert segment.snapshot is not None
             mapped = match(segment.snapshot, snapshot, view)
             if mapped is not None and self.exploration.is_joined(segment.snapshot, snapshot):
-                is_back = segment in self.segments
-                self.current.end = self.exploration.lead(segment, mapped, is_back, loc)
+                self.current.end = self.exploration.lead(segment, mapped, loc)
                 return True
         following = self.exploration.segment(snapshot)
         self.current.end = Goto(following)
@@ -263,8 +261,7 @@ class Path:
         explored = self.exploration
         following = explored.segment(snapshot)
         following.widened = widened
-        is_back = narrow in self.segments
-        self.current.end = explored.lead(following, widened.given(), is_back, loc)
+        self.current.end = explored.lead(following, widened.given(), loc)
         self.segments.append(following)
         explored.redirect(narrow, following, view, loc)
         if view is not None:

@@ -69,7 +69,6 @@ class Goto:
 
     target: Segment
     mapped: Mapped | None = None
-    is_back: bool = False
     loc: Loc | None = None
 
     def leads_to(self) -> Segment:
@@ -89,7 +88,7 @@ class Goto:
                 name: before.get(given, given) if isinstance(given, str) else given
                 for name, given in following.mapped.items()
             }
-            way = Goto(following.target, mapped, way.is_back, way.loc)
+            way = Goto(following.target, mapped, way.loc)
         return way
 
 
