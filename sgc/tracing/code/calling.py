@@ -98,7 +98,7 @@ def made_by(
 
     def make(*args: Any, **kwargs: Any) -> Any:
         made: Any = begin(of)
-        given = start(made, *args, **kwargs)
+        given = start(made, *args, **kwargs)  # raises Python's error for other arguments
         if given is not None:
             raise TypeError(f"__init__() should return None, not '{type(given).__name__}'")
         if grown is not None:

@@ -53,13 +53,19 @@ class Box:
         self.taken.append(self.word)
         return refuse(self.word)
 
+
+class Checked(Box):
     @property
     def checked(self) -> str:
         return self.take()
 
+
+class Shown(Box):
     def __str__(self) -> str:
         return f"<{self.take()}>"
 
+
+class Spelled(Box):
     def letters(self):
         yield from self.word
         self.take()
@@ -79,15 +85,15 @@ def by_method(box: Box) -> Any:
     return box.take()
 
 
-def by_property(box: Box) -> Any:
+def by_property(box: Checked) -> Any:
     return box.checked
 
 
-def by_format(box: Box) -> Any:
+def by_format(box: Shown) -> Any:
     return f"{box}!"
 
 
-def by_generator(box: Box) -> Any:
+def by_generator(box: Spelled) -> Any:
     return list(box.letters())
 
 
@@ -99,14 +105,20 @@ def by_methodcaller(box: Box) -> Any:
     return methodcaller("take")(box)
 
 
-@pytest.mark.parametrize(
-    "way", [by_method, by_property, by_format, by_generator, by_name, by_methodcaller]
-)
+WAYS = {
+    by_method: Box, by_property: Checked, by_format: Shown, by_generator: Spelled, by_name: Box,
+    by_methodcaller: Box,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_an_error_reaches_its_handler(way):
+    made = WAYS[way]
+
     @sgc.function
     def program(s, q: str):
         s += q + sgc.gen("x")
-        box, told = Box(s["x"]), []
+        box, told = made(s["x"]), []
         try:
             told.append(way(box))
         except Worse as error:
@@ -124,6 +136,10 @@ def held_calls(s, q: str):
     s += q + sgc.gen("x")
     later: list[Callable[[], Any]] = []
     told: list[Any] = []
+    try:
+        told.append(refuse(s["x"]))
+    except Bad:
+        told.append("at once")
     for n in range(3):
         try:
             for each in later:
@@ -171,7 +187,7 @@ def iterated_later(s, q: str):
         except Bad as error:
             told.append(error.word)
         s += q + sgc.gen("x")
-        letters = Box(s["x"]).letters()
+        letters = Spelled(s["x"]).letters()
     return told
 
 
@@ -257,3 +273,27 @@ def unpacked(s, q: str):
 
 def test_what_an_error_holds_is_unpacked():
     agree(unpacked, REPLIES, q="x")
+
+
+@sgc.tool(effect="pure")
+def joined(one: str, other: str = "-") -> str:
+    return one + other
+
+
+def asks(s: Any, one: str, other: str = "-") -> str:
+    s += one + sgc.gen("z")
+    return other + s["z"]
+
+
+@sgc.function
+def unpacks_for_a_tool(s, q: str):
+    s += q + sgc.gen("x")
+    words = s["x"].split(" ")
+    try:
+        return joined(*words[:2]), asks(s, *words[1:])
+    except TypeError as error:
+        return str(error)
+
+
+def test_a_call_unpacks_a_list_of_any_length():
+    agree(unpacks_for_a_tool, ("a", "a b", "a b c", "a b c d e", ""), tools=[joined], q="x")

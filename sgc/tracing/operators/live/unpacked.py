@@ -7,7 +7,6 @@ from types import FunctionType
 from typing import Any
 
 from sgc.core.places import here
-from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.errors import ArgumentError
 from sgc.ir import types
@@ -29,16 +28,38 @@ def unpacked(items: Any, n_before: int, function: Any) -> Any:
     session: Any = items.session
     (whole,) = session.performed("def piece(a):\n    return [*a]", (items,), (types.LIVE,))
     n_too_many = max(most - n_before, 0) + 1
-    for n in range(n_too_many):
-        if _has(whole, n):
-            return [whole[k] for k in range(n)]
+    n = next((n for n in range(n_too_many) if _has(whole, n)), n_too_many)
     if isinstance(function, Tool):
-        error = ArgumentError(function.unfit("too many positional arguments"), where=here())
-        error.is_of_run = True
-        raise error
-    if not _has(whole, n_too_many):  # its error tells the number
-        stop(f"a call unpacks a list into more than {most} arguments", INTERPRET)
-    return [whole[n] for n in range(n_too_many)]
+        _check(function, n_before + n)
+    if n < n_too_many:
+        return [whole[k] for k in range(n)]
+    head, tail, n_more = _told(function, n_before + n_too_many)
+    code = f"def piece(a):\n    return {head!r} + str(len(a) + {n_before + n_more}) + {tail!r}"
+    (message,) = session.performed(code, (whole,), (types.TEXT,), True)
+    raise TypeError(message)
+
+
+def _check(tool: Tool, n: int) -> None:
+    """Raises the tool's own error, of the run, for this number of arguments."""
+    try:
+        inspect.signature(tool.python).bind(*[None] * n)
+    except TypeError as error:
+        found = ArgumentError(tool.unfit(str(error)), where=here())
+        found.is_of_run = True
+        raise found from error
+
+
+@unhooked
+def _told(function: Any, n: int) -> tuple[str, str, int]:
+    """What Python says of a call with too many arguments, n of them, around their number; and how
+    many more it counts."""
+    of, n_more = (start_of(function), 1) if isinstance(function, type) else (function, 0)
+    try:
+        of(*[None] * (n + n_more))  # type: ignore[misc]
+    except TypeError as error:
+        head, number, tail = str(error).rpartition(f"{n + n_more} ")
+        return head, number[-1:] + tail, n_more
+    raise AssertionError
 
 
 def _has(items: AbstractLive, n: int) -> bool:
