@@ -15,10 +15,6 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("operators/live/pieces.py", "an argument is an object, and data are live objects"),
         ("operators/live/pieces.py", "the argument … is no data: …"),
         ("operators/live/pieces.py", "a comprehension inside of another cannot become code"),
-        (
-            "operators/live/unpacked.py",
-            "a call unpacks a list into more than … arguments",
-        ),
         ("operators/texts.py", "objects are compared with `is` in a chain"),
         ("recording/coding.py", "a value known only at run time is used beside another: …"),
         ("values/abstract.py", "the type of a value known only at run time is asked for"),
