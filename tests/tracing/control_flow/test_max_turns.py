@@ -118,6 +118,11 @@ def calls(s, n: int):
     return asks_on(n=n).ret_value
 
 
+@sgc.function(max_turns=3)
+def maps(s, n: int):
+    return sgc.map(asks_on, [n - 1, n]).returns
+
+
 def has_said(s) -> int:
     return 1 if s["x"] else 0
 
@@ -169,6 +174,8 @@ def wrapped(s, n: int):
         (over_items, 7, (50, 12)),
         (calls, 3, (3, 3)),
         (calls, 4, (BEYOND, 3)),
+        (maps, 3, ([2, 3], 5)),
+        (maps, 4, (BEYOND, 6)),
         (nested, 3, (3, 1)),
         (nested, 4, (BEYOND, 1)),
         (wrapped, 3, (3, 3)),
