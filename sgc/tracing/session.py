@@ -108,6 +108,7 @@ class TraceSession(Deciding):
         self.n_taken = 0  # nodes
         self._n_asked: dict[str, int] = {}  # generations so far, by a stream's states
         self.cached: dict[Any, Any] = {}  # results of cached helpers
+        self.written: Any = None  # a piece that was just found to be code, until it is performed
         self.made: dict[str, Made] = {}
         self.length_of: CodeType | None = None  # the `__len__` that an overlay has called
 

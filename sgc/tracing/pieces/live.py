@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.ir.code import Code, parse_code
+from sgc.ir.code import Code, CodeError, parse_code
 from sgc.ir.code_names import ADDED
 from sgc.lang.definition import Definition
 from sgc.lang.tools import Tool
@@ -116,6 +116,34 @@ def live_code(
     session: Any, piece: Piece, given: Mapping[str, Any], names: dict[str, Any]
 ) -> LiveCode:
     """The code of a piece for its inputs' values. Raises NotData, CodeError."""
+    own, sites = session.originals(names), session.sites
+    if not all(map(_is_lone, given.values())):
+        return _live_code(session, piece, given, own)
+    # Then the text does not depend on the values: it is made once for all runs.
+    key = id(piece), id(own), frozenset().union(*sites.asking.values())
+    if key not in sites.live_codes:
+        try:
+            sites.live_codes[key] = piece, _live_code(session, piece, given, own)
+        except (NotData, CodeError) as error:
+            sites.live_codes[key] = piece, str(error)
+    made = sites.live_codes[key][1]
+    if isinstance(made, str):
+        raise NotData(made)
+    return replace(made, args=tuple(given.values()))
+
+
+def _is_lone(value: Any) -> bool:
+    """Whether a value is an argument of code as it is."""
+    kind = type(value)
+    return kind in _SCALARS or (kind is not AbstractList and is_abstract(value))
+
+
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def _live_code(
+    session: Any, piece: Piece, given: Mapping[str, Any], own: Mapping[str, Any]
+) -> LiveCode:
     found = names_of([piece.plain])
     refuse_hidden(piece.plain)
     for name in sorted({*ADDED} & {*piece.inputs, *found.reads, *found.writes}):
@@ -123,7 +151,6 @@ def live_code(
     writer = _Writer(session, found.reads | found.writes)
     for name, value in given.items():
         writer.take(name, value)
-    own = session.originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         writer.module.need(name, own)
     for name in sorted(found.writes & given.keys()):

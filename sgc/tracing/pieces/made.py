@@ -112,7 +112,7 @@ class Sites:
     taken before exploring took too long: without that, there might be other pieces; is_live:
     whether data are live objects; asking: the methods of classes that are not code, as they may
     ask; looked_up: the methods of live objects that were looked up in the classes; raises: which
-    errors of the program its code may raise.
+    errors of the program its code may raise; live_codes: code of pieces, or why there is none.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -142,6 +142,7 @@ class Sites:
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
     looked_up: set[str] = field(default_factory=set)
     raises: Raises = field(default_factory=Raises)
+    live_codes: dict[tuple[Any, ...], tuple[Piece, Any]] = field(default_factory=dict)
 
     def copy(self) -> Sites:
         """A copy, to which later finds are not added; it shares the pieces that run in Python."""

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
+from operator import is_
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -55,13 +56,17 @@ def is_live(key: str, *values: Any) -> bool:
     if session is None or not session.is_tracing or not session.sites.is_live:
         return False
     found = _written(session, key, values, sys._getframe(1))
+    session.written = None if found is None else (key, values, found)
     return found is not None
 
 
 def live(key: str, *values: Any) -> Any:
     """The value of a piece, or the values of the variables that it sets."""
     session: Any = current_session()
-    found = _written(session, key, values, sys._getframe(1))
+    kept, session.written = session.written, None  # nothing may hold the values any longer
+    is_same = kept is not None and kept[0] == key and all(map(is_, kept[1], values))
+    found = kept[2] if is_same else _written(session, key, values, sys._getframe(1))
+    del kept
     if found is None:  # only where `is_live` was not called before
         stop("a comprehension inside of another cannot become code", INTERPRET)
     piece, code, gives = found
