@@ -129,6 +129,7 @@ def live_code(
     made = sites.live_codes[key][1]
     if isinstance(made, str):
         raise NotData(made)
+    assert isinstance(made, LiveCode)
     return replace(made, args=tuple(given.values()))
 
 

@@ -264,7 +264,7 @@ REFUSED: dict[str, list[str]] = {
     "lists": ["xs.append('a')", "xs.pop()"],
     "json": ["json.loads(x, parse_int=float)", "json.load(x)"],
     "re": [
-        "re.match(x, 'abc')", "re.search(r'(a)\\1', x)", "re.search('(?=a+)', x)",
+        "re.search(r'(a)\\1', x)", "re.search('(?=a+)', x)",
         "re.sub('a*?', '', x)",
     ],
     "other modules": ["other_helper(x)", "other_number(n)"],
