@@ -149,7 +149,7 @@ def _is_none_test(before: dis.Instruction, after: list[dis.Instruction]) -> bool
 @functools.lru_cache(maxsize=4096)
 def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]:
     """The loads of each `except` of a handler; None for an `except` with computed classes."""
-    ops = list(dis.get_instructions(code))
+    ops = _ops(code)
     index = {op.offset: n for n, op in enumerate(ops)}
     if ops[index[target] + 1].opname == "WITH_EXCEPT_START":
         return (None,)
@@ -162,6 +162,11 @@ def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]
             jump = next(op for op in ops[at:] if op.opname.startswith("POP_JUMP"))
             at = index[jump.argval]
     return tuple(found)
+
+
+@functools.lru_cache(maxsize=256)  # a function may have many handlers
+def _ops(code: CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
 
 
 def _match(ops: list[dis.Instruction], at: int) -> tuple[tuple[Load, ...] | None, int | None]:

@@ -16,7 +16,7 @@ from sgc.lang.definition import Definition
 from sgc.lang.tools import Tool
 from sgc.tracing.code.trees import Function, Position, Tree, position, source_of, tree_of
 from sgc.tracing.kinds.members import is_member
-from sgc.tracing.kinds.sets import blind_uses, order_seen
+from sgc.tracing.pieces.effects.kept_order import refuse_order_kept
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import refuse_order
 from sgc.tracing.pieces.names import free_names, names_of
@@ -164,26 +164,6 @@ def _live_code(
     _refuse_left(parsed)
     session.sites.note_classes(writer.module.classes)
     return LiveCode(code, tuple(writer.args), frozenset(writer.module.lost))
-
-
-def refuse_order_kept(code: Code, lost: frozenset[str], is_kept: bool) -> None:
-    """Refuses sets whose order differs in code, where one may become live, since it is not known
-    what then sees the order. lost: the names of such sets; is_kept: whether the code's results live
-    on after the piece."""
-    parts = [part for part in code.body if part not in code.constants]
-    for each in code.constants:
-        if any(isinstance(node, ast.Set) and _is_folded(node) for node in ast.walk(each)):
-            lost |= names_of([each]).writes
-    nodes = [node for part in parts for node in ast.walk(part)]
-    is_blind = blind_uses(nodes)
-    shown = [each for each in nodes if isinstance(each, ast.Set) and _is_folded(each)]
-    if not all(map(is_blind, shown)) or (is_kept and order_seen(parts, lost) is not None):
-        raise NotData("the order of a set may be seen; use sorted(xs)")
-
-
-def _is_folded(node: ast.Set) -> bool:
-    """Whether Python's compiler makes the set of a display, in another order than a run would."""
-    return len(node.elts) > 2 and all(isinstance(each, ast.Constant) for each in node.elts)
 
 
 def _refuse_left(code: Code) -> None:
@@ -376,7 +356,6 @@ def bound_code(session: Any, text: str, names: Mapping[str, Any]) -> str:
     assert isinstance(entry, ast.FunctionDef)
     entry.name = module.free_name(entry.name)
     code = module.text(entry)
-    parse_code(code)
     session.sites.note_classes(module.classes)
     return code
 
@@ -395,7 +374,6 @@ def given_code(session: Any, text: str, args: Sequence[Any]) -> LiveCode:
         writer.take(name, value)
     made = writer.entry_of(entry.body)
     code = writer.module.text(ast.fix_missing_locations(made))
-    parsed = parse_code(code)
-    refuse_order_kept(parsed, frozenset(writer.module.lost), is_kept=True)
+    refuse_order_kept(code, frozenset(writer.module.lost), is_kept=True)
     session.sites.note_classes(writer.module.classes)
     return LiveCode(code, tuple(writer.args))

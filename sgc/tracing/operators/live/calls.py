@@ -27,7 +27,7 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.ir import types
-from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code import CodeError
 from sgc.ir.code_names import BUILTINS
 from sgc.lang.definition import Definition
 from sgc.lang.maps import map as sgc_map
@@ -36,7 +36,8 @@ from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.row_types import OBJECT
 from sgc.tracing.operators.live.pieces import asks, born
 from sgc.tracing.operators.live.results import FIXED, gives_of
-from sgc.tracing.pieces.live import OF_PYTHON, cached_code, call_code, refuse_order_kept
+from sgc.tracing.pieces.effects.kept_order import refuse_order_kept
+from sgc.tracing.pieces.live import OF_PYTHON, cached_code, call_code
 from sgc.tracing.pieces.text.classes import is_users
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.pieces.text.library import READERS, known_library, pythons
@@ -141,7 +142,7 @@ def _tried(
     kwargs = {name: session.as_live(_untaken(each)) for name, each in kwargs.items()}
     code = call_code(session, function, own, args, kwargs, of)
     gives = gives_of(code.code, code.args)
-    refuse_order_kept(parse_code(code.code), code.lost, gives[0] not in FIXED)
+    refuse_order_kept(code.code, code.lost, gives[0] not in FIXED)
     return session.performed(code.code, code.args, gives, is_whole=True)[0]
 
 
@@ -273,7 +274,7 @@ def _live_cached(session: Any, function: Any) -> Any:
         code = cached_code(session, function)
         if not any(type(each) is AbstractLive for each in code.args):
             return None
-        refuse_order_kept(parse_code(code.code), code.lost, True)
+        refuse_order_kept(code.code, code.lost, True)
         return session.performed(code.code, code.args, (types.LIVE,), is_whole=True)[0]
     except (NotData, CodeError):
         return None

@@ -14,7 +14,7 @@ from sgc.core.session import Stream, current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.watching import unhooked
 from sgc.ir import types
-from sgc.ir.code import CodeError, parse_code
+from sgc.ir.code import CodeError
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
 from sgc.lang.group import ProgramStateGroup
@@ -27,13 +27,13 @@ from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.live.results import FIXED, gives_of
 from sgc.tracing.pieces.displayed import displayed
+from sgc.tracing.pieces.effects.kept_order import refuse_order_kept
 from sgc.tracing.pieces.live import (
     LiveCode,
     bound_code,
     is_of_graph,
     live_code,
     piece_at,
-    refuse_order_kept,
 )
 from sgc.tracing.pieces.owned import n_names
 from sgc.tracing.pieces.piece import Piece
@@ -132,7 +132,7 @@ def _written(
         is_kept = piece.is_statement or gives[0] not in FIXED
         if is_kept and any(is_of_graph(each) for n, each in given.items() if n not in piece.given):
             raise NotData("a list of the graph would be a copy")
-        refuse_order_kept(parse_code(made.code), made.lost, is_kept)
+        refuse_order_kept(made.code, made.lost, is_kept)
         return piece, made, gives
     except (NotData, CodeError):
         return None  # it cannot become code, so it is traced as without live objects
