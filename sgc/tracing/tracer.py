@@ -170,13 +170,14 @@ def _found(
     is complete.
     """
     trace.steps.most = None if alive is None else WORK_ALONE
-    found = _tried(trace, budget, is_full, report)
+    first = budget if alive is None else replace(budget, work=min(budget.work, WORK_ALONE))
+    found = _tried(trace, first, is_full, report)
     is_part = isinstance(found, TraceError) or bool(report.deopt) or trace.sites.spells
     live = None if alive is None or not is_part else _of_live_or_none(alive, budget, report)
     if live is not None:
         return live
-    if trace.steps.is_spent:
-        trace.steps.most = None
+    if is_part and first.work < budget.work and trace.steps.n >= first.work:
+        trace.steps.most, report.deopt = None, ""
         found = _tried(trace, budget, is_full, report)
     if isinstance(found, TraceError):
         raise found

@@ -72,16 +72,14 @@ WORK_LIVE = 400_000  # one with live objects whose paths merge takes less
 @dataclass(slots=True)
 class Steps:
     """The steps of all runs of a trace together. most: their limit, if there is another way to
-    trace the program; is_spent: whether the limit was reached."""
+    trace the program."""
 
     most: int | None = None
     n: int = 0
-    is_spent: bool = False
 
     def refuse_more(self, program: str, where: str) -> None:
         """Stops a trace that has reached its limit."""
-        if self.most is not None and self.n > self.most:
-            self.is_spent = True
+        if self.most is not None and self.n >= self.most:
             raise TraceError(f"{program} has more than {self.most} steps of tracing", where=where)
 
 
