@@ -53,9 +53,8 @@ from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.items import as_data, type_of
 from sgc.tracing.values.live.abstract_live import AbstractLive
 
-# After this share of the budget's steps, the trace notes pieces that can become code, in case the
-# budget is spent.
-LOOKED = 0.05
+# After so many steps, the trace notes pieces that can become code, in case the budget is spent.
+LOOKED = 50_000
 
 
 class Coding(Origins):
@@ -266,8 +265,7 @@ class Coding(Origins):
     def is_looking(self) -> bool:
         if self.path is None or not self.sites.may_take or self.sites.is_live:
             return False
-        explored = self.path.exploration
-        return explored.work > LOOKED * explored.budget.work
+        return self.path.exploration.work > LOOKED
 
     def look_for_growing(self, frame: FrameType) -> None:
         key = (frame.f_code, frame.f_lineno)

@@ -13,6 +13,8 @@ from traced_at_once import live_at_once
 
 import sgc
 from sgc.tracing import tracer
+from sgc.tracing.pieces.text.library import pythons
+from sgc.tracing.tracer import trace
 
 REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
 
@@ -218,3 +220,14 @@ def lists_and_texts(s):
 def test_values_of_any_types(program, monkeypatch):
     monkeypatch.setattr(tracer, "_found", live_at_once)
     agree(program, REPLIES, n=8)
+
+
+def test_a_value_of_the_run_is_no_stand_in_of_pythons() -> None:
+    @sgc.function
+    def program(s):
+        s += sgc.gen("n", regex="[0-9]")
+        n = int(s["n"])
+        s += "same" if pythons(n) is n else "other"
+
+    texts = [node.get("text") for node in trace(program).nodes() if node.op == "const"]
+    assert [each.value for each in texts] == ["same"]

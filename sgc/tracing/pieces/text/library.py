@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.ir.code_names import LIBRARY, OPTIONAL
+from sgc.tracing.values.abstract import is_abstract
 
 # Modules whose functions read texts, and do not handle abstract texts.
 READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedata", "csv")
@@ -37,7 +38,9 @@ def _of(modules: frozenset[str]) -> dict[int, tuple[str, str]]:
 
 
 def pythons(function: Any) -> Any:
-    """Python's own function or type, for its stand-in while tracing."""
+    """Python's own function or type, for its stand-in while tracing; any other value as it is."""
+    if is_abstract(function):
+        return function
     module = getattr(function, "__module__", None) or ""
     if not isinstance(module, str) or not module.startswith(("sgc.tracing.", "builtins")):
         return function
