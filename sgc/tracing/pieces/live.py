@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from operator import is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -120,17 +121,22 @@ def live_code(
     if not all(map(_is_lone, given.values())):
         return _live_code(session, piece, given, own)
     # Then the text does not depend on the values: it is made once for all runs.
-    key = id(piece), id(own), frozenset().union(*sites.asking.values())
+    key, args = (id(piece), id(own), frozenset().union(*sites.asking.values())), (*given.values(),)
     if key not in sites.live_codes:
         try:
-            sites.live_codes[key] = piece, _live_code(session, piece, given, own)
+            made = _live_code(session, piece, given, own)
         except (NotData, CodeError) as error:
             sites.live_codes[key] = piece, str(error)
-    made = sites.live_codes[key][1]
-    if isinstance(made, str):
-        raise NotData(made)
-    assert isinstance(made, LiveCode)
-    return replace(made, args=tuple(given.values()))
+            raise
+        if len(made.args) != len(args) or not all(map(is_, made.args, args)):
+            return made
+        sites.live_codes[key] = piece, replace(made, args=())
+        return made
+    _, kept = sites.live_codes[key]
+    if isinstance(kept, str):
+        raise NotData(kept)
+    assert isinstance(kept, LiveCode)
+    return replace(kept, args=args)
 
 
 def _is_lone(value: Any) -> bool:
@@ -356,6 +362,7 @@ def bound_code(session: Any, text: str, names: Mapping[str, Any]) -> str:
     assert isinstance(entry, ast.FunctionDef)
     entry.name = module.free_name(entry.name)
     code = module.text(entry)
+    parse_code(code)
     session.sites.note_classes(module.classes)
     return code
 
