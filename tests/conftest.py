@@ -21,6 +21,7 @@ from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.tracing import trace, tracer
 from sgc.tracing.checking import check
 from sgc.tracing.paths.exploration import Budget
+from sgc.tracing.recording import coding
 
 # Tests run side by side, one on each core: more threads would wait for each other. For torch,
 # which reads it when it is imported, in this process and in those begun here.
@@ -110,6 +111,7 @@ def _small_budgets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if "full_budget" in request.keywords:
         return
     monkeypatch.setattr(tracer, "Budget", partial(Budget, work=100_000))
+    monkeypatch.setattr(coding, "LOOKED", 5_000)
     if SWEEP > 1 and "slow" not in request.keywords:
         for module in (trace, tracer):
             monkeypatch.setattr(module, "WORK_KEPT", 20_000)

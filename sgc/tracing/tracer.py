@@ -176,7 +176,7 @@ def _found(
     live = None if alive is None or not is_part else _of_live_or_none(alive, budget, report)
     if live is not None:
         return live
-    if is_part and first.work < budget.work and trace.steps.n >= first.work:
+    if is_part and alive is not None and trace.steps.n >= WORK_ALONE:
         trace.steps.most, report.deopt = None, ""
         found = _tried(trace, budget, is_full, report)
     if isinstance(found, TraceError):
