@@ -106,12 +106,12 @@ def _short_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(autouse=True)
 def _small_budgets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many programs of tests are refused when the budget of exploring is spent: a tenth of what it
-    is by default does for them, and in quick tests for tracing one anew after a stop. A program
-    that needs more says so."""
+    is by default does for them, with a fifth of the steps before pieces are looked for, and in
+    quick tests for tracing one anew after a stop. A program that needs more says so."""
     if "full_budget" in request.keywords:
         return
     monkeypatch.setattr(tracer, "Budget", partial(Budget, work=100_000))
-    monkeypatch.setattr(coding, "LOOKED", 5_000)
+    monkeypatch.setattr(coding, "LOOKED", 10_000)
     if SWEEP > 1 and "slow" not in request.keywords:
         for module in (trace, tracer):
             monkeypatch.setattr(module, "WORK_KEPT", 20_000)

@@ -294,6 +294,7 @@ def test_diamonds_in_a_row_are_linear():
     agree(diamonds(4), ["yes", "no"], q="x")
 
 
+@pytest.mark.full_budget
 def test_a_budget_ends_in_the_interpreter_or_is_an_error():
     @sgc.function
     def wild(s, q: str):
