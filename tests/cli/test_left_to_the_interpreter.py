@@ -35,6 +35,8 @@ def p(s, q):
         if s[n] == "keep":
             kept = (kept, n)
 """
+pytestmark = pytest.mark.full_budget  # its budgets are its own
+
 WHOLE = "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n"
 
 
