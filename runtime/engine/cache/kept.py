@@ -30,7 +30,8 @@ class Kept:
             return
         step: Node | None = node
         while step is not None:
-            self._let_go(step)
+            if step in self._until:
+                self._let_go(step)
             step = step.parent
         length = self._tree.length(node)
         if not 0 < length <= self._most:

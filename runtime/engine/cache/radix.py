@@ -215,7 +215,7 @@ class RadixTree:
         """The number of tokens from the root to the node's end."""
         n, step = 0, node
         while step.parent is not None:
-            n += len(step)
+            n += len(step.tokens)
             step = step.parent
         return n
 

@@ -73,6 +73,8 @@ class Runs:
                             asked.took(reply, follow(reply))
                         yield reply
                 await reading
+                if session.failed:
+                    raise HttpError(500, f"the engine failed: {session.failed}", code="internal")
             finally:
                 self._sessions.discard(session)
                 reading.cancel()

@@ -36,6 +36,7 @@ from sgc.runtime.engine.preparing.joining import (
     add_joins,
     chars_again,
     flat,
+    kinds_of,
     last_parts,
     plain_segments,
 )
@@ -123,24 +124,23 @@ def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
     """The characters to tokenize, each choice and head counted with the run it follows, and each
     joined part with what comes before its join."""
     runs = list(map(len, texts))
-    n_again = chars_again(request.prompt)
+    n = sum(runs) + chars_again(request.prompt)
+    n += sum(IMAGE_COST + len(file) for file in files_of(request))
     kind = request.WhichOneof("kind")
-    images = sum(IMAGE_COST + len(file) for file in files_of(request))
     if kind == "generate":
-        constraint = CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
-        return images + sum(runs) + n_again + constraint
+        return n + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
     follow: Sequence[str] = request.score.choices or request.commit.heads
     if kind == "commit" and not follow:
         follow = PROBES
     elif kind == "prefetch":
         follow = HEADS_AHEAD
-    return (
-        images + sum(runs) + n_again + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
-    )
+    return n + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
 
 
 def files_of(request: pb.Request) -> list[bytes]:
     """The image files in the prompt."""
+    if "images" not in kinds_of(request.prompt):
+        return []
     segments = (each for each in request.prompt.segments if each.WhichOneof("content") == "images")
     return [file for segment in segments for file in segment.images.images]
 

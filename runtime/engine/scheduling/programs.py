@@ -130,7 +130,9 @@ class ByProgram:
         """Charges a request, which has just left the order, to its owner."""
         owner = work.request.owner
         before = self._served_of(owner)
-        self._floor = max(self._floor, min([before, *map(self._served_of, self._waiting)]))
+        has_others = len(self._waiting) > (owner in self._waiting)
+        least = min(before, *map(self._served_of, self._waiting)) if has_others else before
+        self._floor = max(self._floor, least)
         work.wait.charged = self.remaining.own(work)
         self._served[owner] = before + work.wait.charged + _n_uncached(work) / POSITIONS_A_TOKEN
         if len(self._served) > _MAX_OWNERS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 
+import grpc
 import grpc.aio
 
 from sgc.proto import engine_pb2 as pb
@@ -14,13 +16,17 @@ from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
 
 
+_log = logging.getLogger("sgc.engine")
+
+
 class FrameStream(ABC):
-    """Requests in, replies out, many of each in a frame. `served` runs it."""
+    """Requests in, replies out, many of each in a frame. `served` runs it. failed: why no more of
+    its requests can be answered, if a fault of the server's own ends it."""
 
     def __init__(self) -> None:
         self.silent_since = time.monotonic()
         self.ended_because = ""
-        self.malformed = ""
+        self.malformed = self.failed = ""
         self._active: Mapping[int, object] = {}
         self._outbox = Outbox()
         self._has_output, self._has_room = asyncio.Event(), asyncio.Event()
@@ -42,6 +48,8 @@ class FrameStream(ABC):
                     await self._has_room.wait()
         except Malformed as error:
             self.malformed = str(error)
+        except Exception as error:  # else its requests would wait for replies that never come
+            self.fail_by(error)
         finally:
             self._is_input_over = True
             self._has_output.set()
@@ -54,7 +62,7 @@ class FrameStream(ABC):
             self._has_room.set()
             for frame in self._outbox.drain():
                 yield frame
-            if self.ended_because or self.malformed:
+            if self.ended_because or self.malformed or self.failed:
                 return
             if self._is_input_over and not self._active and not self._outbox:
                 return
@@ -63,6 +71,12 @@ class FrameStream(ABC):
         """Ends an idle client's stream; the client may open another at any time."""
         self.ended_because = reason
         self._leave()
+        self._has_output.set()
+
+    def fail_by(self, error: BaseException) -> None:
+        """Ends the stream, as an error of the server's own left requests of it unanswered."""
+        _log.error("a stream of requests failed", exc_info=error)
+        self.failed = f"{type(error).__name__}: {error}"
         self._has_output.set()
 
     @abstractmethod
@@ -86,7 +100,7 @@ async def served(
     stream: FrameStream, frames: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
 ) -> str:
     """Answers a client's frames until its stream ends; returns why the server ended it, if it did.
-    Raises Malformed."""
+    Raises Malformed; a fault of the server's own ends the call with UNKNOWN."""
     reading = asyncio.create_task(stream.read(frames))
     try:
         async for frame in stream.frames():
@@ -97,4 +111,6 @@ async def served(
         await asyncio.gather(reading, return_exceptions=True)
     if stream.malformed:
         raise Malformed(stream.malformed)
+    if stream.failed:
+        await context.abort(grpc.StatusCode.UNKNOWN, stream.failed)  # as gRPC itself does
     return stream.ended_because

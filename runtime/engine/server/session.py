@@ -209,6 +209,8 @@ class Session(FrameStream):
         self._preparing_chars -= size
         self._shared.preparing_chars -= size
         self._has_room.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail_by(error)
 
     async def _prepare_later(
         self, requests: list[pb.Request], actives: list[Active], size: int

@@ -11,12 +11,13 @@ import socket
 from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.images.image import with_ids
+from sgc.runtime.engine.images.image import Placed, with_ids
 from sgc.runtime.engine.images.messages import placed_of
 from sgc.runtime.engine.requests.joined import Join, Joins, Part
 from sgc.runtime.engine.requests.logprobs import TokenLogprob
@@ -117,16 +118,19 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
         case _:
             kind = Commit()
     tokens = np.fromiter(message.tokens, np.int64, len(message.tokens))
-    images = tuple(map(placed_of, message.images))
+    images: tuple[Placed, ...] = ()
+    if message.images:
+        images = tuple(map(placed_of, message.images))
+        tokens = with_ids(tokens, images)
     return EngineRequest(
         message.id,
-        with_ids(tokens, images) if images else tokens,
+        tokens,
         kind,
         message.namespace,
         message.n_reusable if message.HasField("n_reusable") else None,
         message.owner,
         _run_of(message.run) if message.HasField("run") else None,
-        joins_of(message.joins),
+        joins_of(message.joins) if message.joins else (),
         adapter=message.adapter,
         images=images,
         priority=message.priority,
@@ -188,7 +192,8 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
     for logprobs in update.choices:
         message.choices.add(logprobs=logprobs)
     add_logprobs(message, update)
-    message.embedding.extend(update.embedding)
+    if update.embedding:
+        message.embedding.extend(update.embedding)
     if update.usage is not None:
         _set_usage(message.usage, update.usage)
     if update.error is not None:
@@ -213,12 +218,14 @@ def _set_logprob(message: pb.TokenLogprob, found: TokenLogprob) -> None:
 
 
 _USAGE = tuple(field.name for field in fields(Usage))
+_usage_values = attrgetter(*_USAGE)
 
 
 def _set_usage(message: pb.Usage, usage: Usage) -> None:
     message.SetInParent()  # present even if all fields are zero
-    for name in _USAGE:
-        setattr(message, name, getattr(usage, name))
+    for name, value in zip(_USAGE, _usage_values(usage), strict=True):
+        if value:
+            setattr(message, name, value)
 
 
 def stats_message(stats: Stats) -> pb.Stats:

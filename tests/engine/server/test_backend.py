@@ -349,6 +349,20 @@ def test_overload_is_tried_again_then_told(tmp_path: Path, monkeypatch: pytest.M
     asyncio.run(main())
 
 
+def test_a_fault_of_the_engine_is_told_and_not_met_again(tmp_path: Path) -> None:
+    def fails(request: pb.Request, n: int) -> pb.Reply:
+        raise ZeroDivisionError("its own")
+
+    async def main() -> None:
+        async with scripted(fails, tmp_path / "s") as (servicer, backend):
+            with pytest.raises(BackendError, match=r"the engine at .* failed: .*its own") as error:
+                await asyncio.wait_for(backend.commit_prefix(HELLO), BOUND_S)
+            assert type(error.value) is BackendError
+            assert servicer.n_requests == 1
+
+    asyncio.run(main())
+
+
 def test_a_wrong_kind_of_answer_is_an_error(tmp_path: Path) -> None:
     async def main() -> None:
         async with scripted(committed, tmp_path / "s") as (_, backend):

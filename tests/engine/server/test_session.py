@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
 
+import grpc
+import grpc.aio
 import pytest
 from waiting import BOUND_S, settle
 
@@ -20,12 +22,15 @@ from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.quotas import Account, Quota
+from sgc.runtime.engine.server import session as module
+from sgc.runtime.engine.server.frames import served
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerLink, _parts, _PendingQuery
 
 LIMITS = ServerLimits(8192, 8192, 2048, max_in_flight=8, max_outbox=6)
+FAULT = "ZeroDivisionError: integer division or modulo by zero"
 
 
 class Link:
@@ -106,6 +111,35 @@ def test_reading_pauses_while_replies_are_not_taken(shipped: Tokenizer) -> None:
         n_replies = 0
         while n_replies < 20:
             n_replies += len((await setup.next_frame()).replies)
+
+    run(shipped, body)
+
+
+@pytest.mark.parametrize("place", ["in the loop", "on a thread", "at the first look"])
+def test_a_fault_of_the_server_ends_the_stream_and_leaves_nobody_waiting(
+    shipped: Tokenizer, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    names = {"in the loop": "prepare_all", "on a thread": "prepare_all"}
+    monkeypatch.setattr(module, names.get(place, "texts_of"), lambda *_: 1 // 0)
+    size = 2 * INLINE_CHARS if place == "on a thread" else 2
+
+    async def frames() -> AsyncIterator[pb.ClientFrame]:
+        yield pb.ClientFrame(requests=[commit(1, "x" * size)])
+        await asyncio.Event().wait()  # the client has sent all, and waits for its reply
+
+    async def body(setup: Setup) -> None:
+        told = []
+
+        async def abort(code: grpc.StatusCode, details: str) -> None:
+            told.append((code, details))
+
+        context = cast(grpc.aio.ServicerContext, SimpleNamespace(abort=abort, write=None))
+        await served(setup.session, frames(), context)
+        assert told == [(grpc.StatusCode.UNKNOWN, FAULT)]
+        runs = Runs(setup.shared)
+        with pytest.raises(HttpError, match=FAULT) as error:
+            await runs.finals([commit(1, "x" * size)], Caller())
+        assert error.value.status == 500
 
     run(shipped, body)
 

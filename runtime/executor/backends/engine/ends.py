@@ -22,6 +22,8 @@ def error_of(error: grpc.RpcError | None, uri: str, timeout_s: float) -> Backend
         return Overloaded(f"the engine at {uri} refused: {details}")
     if code is grpc.StatusCode.INTERNAL and details == _WRITTEN_LATE:
         return Overloaded(f"the engine at {uri} ended a stream that was written to")
+    if code is grpc.StatusCode.UNKNOWN:  # its own fault, which asking again would meet again
+        return BackendError(f"the engine at {uri} failed: {details}", hint="its log says where")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return BackendError(f"the server at {uri} is not an engine of this version")
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
