@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from sgc.core.garbage import fewer_collections
@@ -120,17 +121,17 @@ class _Tracing:
 
     def first(self) -> Graph:
         """The graph of a program."""
-        with self._begun() as (trace, alive):
-            other = alive if self.may_be_live else None
-            found = _found(trace, other, self.budget, self.is_full, self.report)
-            self.is_live = alive.is_taken
+        with self._begun() as begin:
+            alive = begin(True) if self.may_be_live else None
+            found = _found(begin, alive, self.budget, self.is_full, self.report)
+            self.is_live = alive is not None and alive.is_taken
             graph = narrowed(found)
         return self._verified(graph)
 
     def another(self) -> Graph | None:
         """The graph with live objects, if there is one."""
-        with self._begun() as (_, alive):
-            found = _of_live_or_none(alive, self.budget, self.report)
+        with self._begun() as begin:
+            found = _of_live_or_none(begin(True), self.budget, self.report)
         return None if found is None else self._verified(narrowed(found))
 
     def _verified(self, graph: Graph) -> Graph:
@@ -139,8 +140,8 @@ class _Tracing:
         return graph
 
     @contextmanager
-    def _begun(self) -> Iterator[tuple[Trace, Trace]]:
-        """A trace, and another trace whose data may be live."""
+    def _begun(self) -> Iterator[Begin]:
+        """Begins traces of the program, whose mapped functions they share."""
 
         def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
             each = begun(wanted)
@@ -159,16 +160,20 @@ class _Tracing:
         callees = Callees(self.wanted.function, traced)
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             # Nothing else keeps the traces: their objects are freed before the next collection.
-            yield begun(self.wanted), begun(self.wanted, is_whole=True)
+            yield partial(begun, self.wanted)
+
+
+Begin = Callable[[bool], Trace]  # with whether the program's data may be live
 
 
 def _found(
-    trace: Trace, alive: Trace | None, budget: Budget, is_full: bool, report: Report
+    begin: Begin, alive: Trace | None, budget: Budget, is_full: bool, report: Report
 ) -> Graph:
     """The graph of a program. If the graph lacks a part of the program, takes long to find, or
     would take long to run, `alive` traces the program with live objects; its graph is taken if it
     is complete.
     """
+    trace = begin(False)
     trace.steps.most = None if alive is None else WORK_ALONE
     first = budget if alive is None else replace(budget, work=min(budget.work, WORK_ALONE))
     found = _tried(trace, first, is_full, report)
@@ -177,8 +182,9 @@ def _found(
     if live is not None:
         return live
     if is_part and alive is not None and trace.steps.n >= WORK_ALONE:
-        trace.steps.most, report.deopt = None, ""
-        found = _tried(trace, budget, is_full, report)
+        # Anew: a trace whose steps are spent has made code of what it need not.
+        report.deopt = ""
+        found = _tried(begin(False), budget, is_full, report)
     if isinstance(found, TraceError):
         raise found
     return found
