@@ -64,6 +64,7 @@ class CodeInfo:
         self._places = {
             op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
         }
+        self._around: dict[int, tuple[int, ...]] = {}  # handlers, by offset
         self._after: dict[int, Place] = {}
         for n, op in enumerate(instructions):
             first = self._next[n][0] if self._next[n] else None
@@ -127,11 +128,17 @@ class CodeInfo:
             n += 1
         return self._ops[n].offset
 
-    def handlers(self, offset: int) -> Iterator[int]:
+    def handlers(self, offset: int) -> tuple[int, ...]:
         """The offsets of the handlers of an error raised at an offset, innermost first; `with`
         blocks count as handlers, except those of the language.
         """
-        handler, seen = self._handler(self.start_of(offset)), set()
+        start = self.start_of(offset)
+        if start not in self._around:
+            self._around[start] = tuple(self._handlers_of(start))
+        return self._around[start]
+
+    def _handlers_of(self, start: int) -> Iterator[int]:
+        handler, seen = self._handler(start), set()
         while handler is not None and handler[0] not in seen:
             seen.add(handler[0])
             n = self._index[handler[0]]

@@ -65,7 +65,7 @@ class Budget:
 
 # The steps of a trace without live objects, before one with live objects is tried, which takes less
 # time if there is much data; only if that fails, the first goes on.
-WORK_ALONE = 30_000
+WORK_ALONE = 65_000
 WORK_LIVE = 400_000  # one with live objects whose paths merge takes less
 
 

@@ -26,6 +26,7 @@ from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.records import is_record, parts_of
 from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.live.results import FIXED, gives_of
+from sgc.tracing.operators.live.scalars import is_traced
 from sgc.tracing.pieces.displayed import displayed
 from sgc.tracing.pieces.effects.kept_order import refuse_order_kept
 from sgc.tracing.pieces.live import (
@@ -125,6 +126,8 @@ def _written(
     is_made = key.rpartition(":")[2] in DISPLAYS
     is_known = not streams and not is_run_time(*given.values())
     if is_known and not is_made and not any(map(_has_live, given.values())):
+        return None
+    if is_traced(piece.plain, given):
         return None
     try:
         made = live_code(session, piece, given, frame.f_globals)
