@@ -30,13 +30,15 @@ MAX_LIVE_STEPS = 40 * MAX_STEPS  # of all nodes of a run: they bound its memory,
 @dataclass(slots=True)
 class Memory:
     """What the code of one run has made. constants: by name and text, each with the memo that shows
-    whether it is unchanged; left: the steps that all code of the run may still take; given: for
-    each argument, the copies of its containers, by the ids of the caller's containers."""
+    whether it is unchanged; of_classes: such memos of classes' attributes; left: the steps that all
+    code of the run may still take; given: for each argument, the copies of its containers, by the
+    ids of the caller's containers."""
 
     run: Run = field(default_factory=Run)
     constants: dict[tuple[str, str], tuple[Any, Memo | None]] = field(default_factory=dict)
     left: int = MAX_LIVE_STEPS
     given: list[Memo] = field(default_factory=list)
+    of_classes: list[Memo] = field(default_factory=list)
 
     def call(self, source: str, args: Sequence[Any]) -> Any:
         """Calls the last function of some code. Raises what the code raises, LimitExceeded,
@@ -54,6 +56,7 @@ class Memory:
                     result = frame[program.entry](*args)
                 finally:
                     check_unchanged(run.unchanged)
+                    check_unchanged(self.of_classes)  # any method may change them
                     if program.may_change:
                         check_unchanged(self._kept())
                 run.charge(0)  # Python may have dropped the error of a limit
@@ -73,7 +76,9 @@ class Memory:
         for (name, text), slot in program.constants.items():
             value = frame[slot]
             made = next((memo for memo in fresh if id(value) in memo), None)
+            fresh = [memo for memo in fresh if memo is not made]
             frame[slot], _ = self.constants.setdefault((name, text), (value, made))
+        self.of_classes += fresh  # a class is made once
 
     def _kept(self) -> Iterator[Memo]:
         """The memos of the constants, which any code of the run may have been given."""

@@ -303,6 +303,7 @@ def _run_interpreted(
     finally:
         replay_overlays.reset(replaying)
         scripting.reset(pieces)
+        overlays.put_back_all()  # what is left to the interpreter may change objects outside
 
 
 def _scripted(trial: Trial, in_python: PiecesInPython | None) -> Scripted | None:

@@ -112,6 +112,10 @@ class Overlays:
             error.where = str(user_loc() or "")
             raise_stop(error, is_late=True)
 
+    def put_back_all(self) -> None:
+        """Undoes all changes since the run began, of objects that the program may reach."""
+        self._watched.put_back(None)
+
     def put_back(self) -> None:
         """Undoes the changes that a run of the trace has made to objects outside the program."""
         ran = [code for overlay in self._by_globals.values() for code in overlay.codes()]
@@ -130,6 +134,8 @@ class Overlays:
         if written is not None:
             stop(f"the program writes {written[1]!r}, a variable outside of it")
         self._watched.add_read(code, names)
+        for name in names_of(code) & names.keys():
+            self._sites.of_tools.reads(names, name)
 
     def watch(self, name: str, value: Any, is_copied: bool = True) -> None:
         """Watches a value, such as an argument, unless the program gets a copy of it as data."""
@@ -185,6 +191,7 @@ class _Overlay:
             self._watched.add_imported(code, str(self.original.get("__package__") or ""))
             for name in names_of(code):
                 if name in self.original:
+                    self._sites.of_tools.reads(self.original, name)
                     value = self._globals[name]
                     if isinstance(self.original[name], types.ModuleType):
                         self._watched.add_module(name, self.original[name], code)

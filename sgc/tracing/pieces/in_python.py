@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from sgc.ir.types import Type
 from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.tracing.code.trees import tree_of
 from sgc.tracing.kinds.row_types import RecordType, holds_states
+from sgc.tracing.pieces.effects.changes import changed_roots, made_inside
 from sgc.tracing.pieces.forms import is_operand
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable
@@ -92,7 +94,15 @@ def may_be_in_python(piece: Piece, names: Mapping[str, Any], values: Sequence[An
         return False
     if not any(isinstance(each, ast.Call) for each in parts):
         return False  # without a call of a library, the result would be no better known
-    return all(_is_librarys(name, names) for name in _outer(piece))
+    outer = _outer(piece)
+    changed = {*changed_roots(piece.plain, made_inside(piece.plain))}
+    if any(root in outer and _is_data_of(names, root) for root in changed):
+        return False  # the rest of the program would not see the change
+    return all(_is_librarys(name, names) for name in outer)
+
+
+def _is_data_of(names: Mapping[str, Any], root: str | None) -> bool:
+    return isinstance(names.get(root or ""), (list, dict, set, deque, bytearray))
 
 
 def _outer(piece: Piece) -> tuple[str, ...]:

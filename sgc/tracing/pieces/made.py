@@ -34,6 +34,7 @@ from sgc.tracing.pieces.effects.holds import (
     stored_names,
     taken_names,
 )
+from sgc.tracing.pieces.effects.of_tools import OfTools
 from sgc.tracing.pieces.effects.raising import Raises
 from sgc.tracing.pieces.forms import Form, NoForm, form_of
 from sgc.tracing.pieces.in_python import PiecesInPython
@@ -112,7 +113,8 @@ class Sites:
     taken before exploring took too long: without that, there might be other pieces; is_live:
     whether data are live objects; asking: the methods of classes that are not code, as they may
     ask; looked_up: the methods of live objects that were looked up in the classes; raises: which
-    errors of the program its code may raise; live_codes: code of pieces, or why there is none.
+    errors of the program its code may raise; of_tools: what the program reads of its modules and
+    tools change; live_codes: code of pieces, or why there is none.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -142,6 +144,7 @@ class Sites:
     asking: dict[type, frozenset[str]] = field(default_factory=dict)
     looked_up: set[str] = field(default_factory=set)
     raises: Raises = field(default_factory=Raises)
+    of_tools: OfTools = field(default_factory=OfTools)
     live_codes: dict[tuple[Any, ...], tuple[Piece, Any]] = field(default_factory=dict)
 
     def copy(self) -> Sites:

@@ -7,6 +7,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from sgc.core.watching import unhooked
+from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.pieces.made import Sites
@@ -53,6 +54,11 @@ class Outside(LateNames):
 
     def is_outside(self, value: Any) -> bool:
         return self._overlays.is_outside(value)
+
+    @unhooked
+    def allow_tool(self, tool: ToolImpl) -> None:
+        """Stops the trace if the tool changes what the program reads of its modules."""
+        self.sites.of_tools.calls(tool.name, tool.call)
 
     @unhooked
     def put_back(self) -> None:

@@ -338,7 +338,8 @@ class ModuleText:
             return self.written(value, name)
         text, writer = literal(value)
         self.note_lost(name, writer)
-        return text
+        # All runs of a program share it, and a run of the graph would have one of its own.
+        return f"unchanged({text})" if self._is_live and not is_fixed(value) else text
 
     def _named(self, name: str, value: Any) -> str:
         """The module's name for a function or class; a function may need another than its own."""
