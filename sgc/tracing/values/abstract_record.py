@@ -52,12 +52,25 @@ class AbstractRecord(AbstractObject):
         if name not in self._type.keys and is_model(kind) and _is_pydantics(kind, name):
             return _of_pydantic(self, name)
         if isinstance(found, property) and found.fget is not None:
+            self._refuse_super(found.fget)
             return found.fget(self)
         if name in self._type.keys:
             return self.part(name)
         if found is not None:
+            self._refuse_super(found)
             return found.__get__(self, kind) if hasattr(found, "__get__") else found
         raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+
+    def _refuse_super(self, function: Any) -> None:
+        """Python's `super()` takes only an object of the class itself."""
+        while function is not None:
+            if "__class__" in getattr(getattr(function, "__code__", None), "co_freevars", ()):
+                stop(
+                    f"super() in a method of {self.session.name_of(self.symbol)}, an object known "
+                    "only at run time",
+                    INTERPRET,
+                )
+            function = getattr(function, "__wrapped__", None)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(name)
