@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -64,6 +65,14 @@ def test_arguments_are_read_as_their_types(sgc_command, on_fake, tmp_path):
     arguments = ["--args", "@args.json", "--arg", "n=7", *on_fake, "--json"]
     found = json.loads(sgc_command("run", path, *arguments)[1])
     assert (found["text"], found["return"]) == ("5 7 0.5", 7)
+
+
+def test_an_argument_from_standard_input_is_read_once(sgc_command, on_fake, tmp_path, monkeypatch):
+    path = written(tmp_path, "@sgc.function\ndef p(s, given):\n    s += '<' + given + '>' + sgc.gen('g', max_tokens=2)\n")  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.StringIO("tea"))
+    code, out, err = sgc_command("run", path, *on_fake, "--arg", "given=@-")
+    assert code == 0, err
+    assert out.startswith("<tea>")
 
 
 def test_a_list_argument_is_read_as_json(sgc_command, on_fake, tmp_path):

@@ -8,7 +8,7 @@ import click
 
 from sgc.cli.output.verbose import warn
 from sgc.cli.programs.loading import Given, signature_types
-from sgc.cli.programs.source import load_function, parse_pairs
+from sgc.cli.programs.source import load_function, parse_pairs, read_pairs
 from sgc.errors import UsageError
 from sgc.ir.analysis.host_calls import pieces_in_python, told_pieces
 from sgc.ir.analysis.interpreted import left_of
@@ -117,7 +117,7 @@ def check_output(output: Path | None) -> None:
 def bind_values(function: Function, bindings: tuple[str, ...]) -> dict[str, object]:
     """The values of --bind: JSON if possible, else text; always text for a text parameter."""
     types = {p.name: p.type if p.is_typed else JSON for p in function.signature.parameters}
-    return parse_pairs(bindings, types, "--bind")
+    return parse_pairs(read_pairs(bindings, "--bind"), types, "--bind")
 
 
 def _print_pass(row: Pass, before: Graph, after: Graph, seconds: float) -> None:

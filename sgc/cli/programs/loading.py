@@ -15,6 +15,7 @@ from sgc.cli.programs.source import (
     load_function,
     parse_json_args,
     parse_pairs,
+    read_pairs,
 )
 from sgc.core.stops import INTERPRET
 from sgc.errors import ArgumentError, RaisedInTrace, SgcError, TraceError, UsageError, WordError
@@ -47,11 +48,12 @@ class Loaded:
 @dataclass(frozen=True, slots=True)
 class Given:
     """The arguments on the command line: of one run, or of the rows of a file. They are
-    read once, as a file may be a pipe. json_args: None without --args; job: rows of a file.
+    read once, as a file may be a pipe. json_args: None without --args; single_args: the texts of
+    --arg; job: rows of a file.
     """
 
     json_args: Mapping[str, Any] | None
-    single_args: tuple[str, ...]
+    single_args: Mapping[str, str]
     job: GivenRows | None = None
 
     @staticmethod
@@ -65,8 +67,8 @@ class Given:
             raise UsageError("--args and --arg are for one run, and --rows FILE has many")
         parsed = None if json_args is None else parse_json_args(json_args)
         if rows is None:
-            return Given(parsed, single_args)
-        return Given(None, (), GivenRows(open_source(str(rows), columns=columns), Asked()))
+            return Given(parsed, read_pairs(single_args, "--arg"))
+        return Given(None, {}, GivenRows(open_source(str(rows), columns=columns), Asked()))
 
     def __bool__(self) -> bool:
         return self.json_args is not None or bool(self.single_args or self.job)
@@ -87,7 +89,7 @@ class Given:
         return [self.arguments(types)] if self else []
 
 
-NOTHING = Given(None, ())
+NOTHING = Given(None, {})
 
 
 def check_given(given: Given, function: Function) -> None:

@@ -178,22 +178,29 @@ def _import_file(source: Path) -> ModuleType:
     return module
 
 
-def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) -> dict[str, Any]:
-    """Parses NAME=VALUE pairs by their parameters' types; values of unknown names stay text.
-
-    A value of type json is parsed as JSON; if that fails it is text, unless it begins like a JSON
-    list, object or string.
-    """
-    found: dict[str, Any] = {}
+def read_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
+    """The texts of NAME=VALUE pairs, whose files and standard input are read."""
+    found: dict[str, str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise UsageError(f"{option} {pair!r}: expected NAME=VALUE")
         if name in found:
             raise UsageError(f"{option} {name} is given twice")
-        text = text_of(text, f"{option} {name}")
-        found[name] = parsed_value(text, types.get(name), f"{option} {name}")
+        found[name] = text_of(text, f"{option} {name}")
     return found
+
+
+def parse_pairs(texts: Mapping[str, str], types: Mapping[str, Type], option: str) -> dict[str, Any]:
+    """Parses texts by their parameters' types; those of unknown names stay text.
+
+    A value of type json is parsed as JSON; if that fails it is text, unless it begins like a JSON
+    list, object or string.
+    """
+    return {
+        name: parsed_value(text, types.get(name), f"{option} {name}")
+        for name, text in texts.items()
+    }
 
 
 def text_of(given: str, what: str) -> str:
@@ -205,7 +212,7 @@ def text_of(given: str, what: str) -> str:
     path = Path(given[1:])
     if not path.is_file():
         hint = f"@FILE is the text of a file; a text that begins with @ is written @@{given[1:]}"
-        raise UsageError(f"{what}: there is no file {str(path)!r}", hint=hint)
+        raise UsageError(f"{what}: there is no file {given[1:]!r}", hint=hint)
     if path.stat().st_size > MAX_TEXT_BYTES:
         raise UsageError(f"{what}: {path} has more than {MAX_TEXT_BYTES:,} bytes")
     return _read_text(path)

@@ -150,7 +150,7 @@ def run_program(
             given = Given.read(json_args, single_args, None)
         else:
             wanted = survey.Asked(job.limit, job.sample, seed or 0, job.skip_bad_rows)
-            given = Given(None, (), job=GivenRows(job_source(job, logs, held), wanted))
+            given = Given(None, {}, job=GivenRows(job_source(job, logs, held), wanted))
         tell(f"program: {program}")
         with timed("loaded and compiled"):
             found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
