@@ -134,10 +134,10 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A model's text may hold characters that the terminal's encoding lacks.
-        if stream is not None:
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if VARIABLE in os.environ:
         answer(cli)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -166,6 +166,18 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except Exception as error:
         _report(error, bool(context.get(DEBUG)))
     sys.exit(0)
+
+
+def _replace_closed_streams() -> None:
+    """Puts /dev/null in place of a stdin, stdout or stderr that is closed (`>&-`): a file that is
+    opened later would get its number, and what is printed."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 @contextlib.contextmanager

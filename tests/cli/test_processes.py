@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -109,3 +110,11 @@ def test_output_to_a_closed_pipe_is_quiet(tip):
     done = subprocess.run(run, stdout=write, stderr=subprocess.PIPE, check=False, timeout=BOUND_S)
     os.close(write)
     assert (done.stderr, done.returncode) == (b"", 141)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_ends_nothing(tip, on_fake, closed):
+    run = [*SGC, "run", str(tip), "--arg", "topic=a", *on_fake, "-q"]
+    command = f"exec {shlex.join(run)} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=BOUND_S)
+    assert (done.returncode, done.stderr) == (0, b"")
