@@ -16,7 +16,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
 from sgc.runtime.executor.interface.argument_shapes import lowered, made, misfit, shown
-from sgc.runtime.executor.interface.arguments import fits
+from sgc.runtime.executor.interface.arguments import fits, misfit_of
 from sgc.runtime.executor.interface.failures import class_name
 
 _TYPES: Mapping[Any, Type] = {
@@ -210,7 +210,7 @@ class Signature:
     def check_types(self, arguments: Mapping[str, Any]) -> None:
         """Raises ArgumentError for values that are not of an annotated parameter's type."""
         problems = [
-            f"argument {p.name!r} must be {p.type}, found {type(arguments[p.name]).__name__}"
+            misfit_of(p.name, arguments[p.name], p.type)
             for p in self.parameters
             if p.name in arguments and p.is_annotated and not fits(arguments[p.name], p.type)
         ]

@@ -137,16 +137,28 @@ def test_a_failing_commit_fails_the_run_at_the_fork():
         ({"n": True}, "'n' must be int, found bool True"),
         ({"n": 1, "m": 2}, "unknown argument 'm'"),
         ({"n": 1, "x": 4}, "'x' must be text, found int 4"),
+        (
+            {"n": 1, "xs": [["a"], ["b", 3]]},
+            r"list\[list\[text\]\]: xs\[1\]\[1\] must be text, found int 3",
+        ),
+        (
+            {"n": 1, "xs": ["a"]},
+            r"list\[list\[text\]\]: xs\[0\] must be list\[text\], found str 'a'",
+        ),
     ],
 )
 def test_arguments_are_checked_before_anything_is_asked(arguments, message):
     @sgc.function
-    def typed(s, n: int, x: str = "d"):
+    def typed(s, n: int, x: str = "d", xs: list[list[str]] = ()):
         s += f"{n}{x}" + sgc.gen("g")
+        for each in xs:
+            s += "".join(each)
 
     backend = SlowBackend()
     with pytest.raises(ArgumentError, match=message):
         asyncio.run(run_graph(typed.compile().graph, backend, arguments))
+    with pytest.raises(ArgumentError, match=message):
+        typed.run(backend=backend, **arguments)
     assert backend.log == []
 
 

@@ -57,9 +57,7 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
             if name in schemas:
                 problems += filter(None, [problem(name, value, schemas[name])])
             elif not fits(given[name], expected):
-                problems.append(
-                    f"argument {name!r} must be {expected}, found {_describe(given[name])}"
-                )
+                problems.append(misfit_of(name, given[name], expected))
             values[name] = value
         elif param.default is not None:
             values[name] = _literal(param.default)
@@ -102,6 +100,17 @@ def fits(value: Any, expected: Type) -> bool:
         return is_named or callable(getattr(value, "save", None))
     types = _PYTHON.get(expected.kind, ())
     return isinstance(value, types) and (isinstance(value, bool) == (expected.kind is Kind.BOOL))
+
+
+def misfit_of(name: str, value: Any, expected: Type) -> str:
+    """The message about an argument that does not fit; of a list it names the first wrong item."""
+    told, at = f"argument {name!r} must be {expected}", name
+    while expected.item is not None and isinstance(value, (list, tuple)):
+        item = expected.item
+        n = next(n for n, element in enumerate(value) if not fits(element, item))
+        value, expected, at = value[n], item, f"{at}[{n}]"
+    part = "" if at == name else f": {at} must be {expected}"
+    return f"{told}{part}, found {_describe(value)}"
 
 
 def _describe(value: Any) -> str:
