@@ -102,6 +102,7 @@ BAD = {
     "too deep": (["run", "tip.sgir", "--args", "[" * 50_000], 2, "--args: not valid JSON"),
     "half a character": (["run", "tip.sgir", "--args", '{"topic": "\\ud800"}'], 2, "not valid Unicode"),
     "timeline nowhere": (["run", "tip.sgir", "--arg", "topic=a", "--trace", "no/such/t.json"], 2, "--trace no/such/t.json"),
+    "no such program": (["dev", "tap.py"], 2, "sgc: error: tap.py: no such file"),
     "unknown command": (["frobnicate"], 2, "No such command"),
     "unknown option": (["run", "tip.sgir", "--frobnicate"], 2, "No such option"),
     "public without token": (["serve", "--model", "fake", "--listen", "0.0.0.0:0"], 2, "token"),
@@ -176,6 +177,7 @@ SOURCES = {
     "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
     "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
     "syntax": ("def p(:\n", "prog.py:2: not valid Python"),
+    "no text": ("x = 1\0\n", "prog.py: not valid Python: source code string cannot contain null bytes"),
     "import": ("import no_such_module\n", "prog.py:2: importing the program failed"),
 }  # fmt: skip
 

@@ -36,8 +36,9 @@ def dev(
         if passed_on[name] is not None:
             options += [f"--{name.replace('_', '-')}", str(passed_on[name])]
     require(("aiohttp",), "the page of sgc dev", "engine")
-    from sgc.cli.dev.develop import DevAsked, develop
+    from sgc.cli.dev.develop import DevAsked, develop, source_of
 
+    source_of(target)
     if engine is None and model is None:
         click.echo(DEMO_NOTE, err=True)
     asked = DevAsked(target, engine, model, json_args or "", single_args, tuple(options), seed,

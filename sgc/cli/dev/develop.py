@@ -18,7 +18,8 @@ from sgc.cli.dev.runner import Asked, Runner, process
 from sgc.cli.dev.server import Pages
 from sgc.cli.dev.versions import Versions
 from sgc.cli.dev.watching import stamps
-from sgc.errors import SgcError, UsageError
+from sgc.cli.programs.source import check_program
+from sgc.errors import NoSuchFile, SgcError, UsageError, closest_file
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
 from sgc.runtime.engine.launch import EmbeddedEngine
@@ -43,12 +44,21 @@ class DevAsked:
     opens: bool
 
 
-def develop(asked: DevAsked, tell: Callable[[str], None]) -> None:
-    """Serves until SIGINT or SIGTERM; raises SgcError for a program that cannot be read at all."""
-    path, _, function = asked.target.partition(".py:")
+def source_of(target: str) -> Path:
+    """The file of PROG.py[:FUNCTION]; raises UsageError for one that is not there."""
+    check_program(target)
+    path, _, function = target.partition(".py:")
     source = Path(f"{path}.py" if function else path)
-    if source.suffix != ".py" or not source.is_file():
-        raise UsageError(f"{source}: expected a Python file", hint="sgc dev PROG.py[:FUNCTION]")
+    if source.suffix != ".py":
+        raise UsageError(f"{source}: expected a .py file", hint="sgc dev PROG.py[:FUNCTION]")
+    if not source.is_file():
+        raise NoSuchFile(f"{source}: no such file{closest_file(source)}")
+    return source
+
+
+def develop(asked: DevAsked, tell: Callable[[str], None]) -> None:
+    """Serves until SIGINT or SIGTERM."""
+    source = source_of(asked.target)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="sgc-dev-")))
         uri = asked.engine
@@ -103,7 +113,9 @@ async def _watch(
                     await _run(runner, before or versions.about["arguments"], tell)
             versions.change()
             if FAILED in versions.about:
-                tell(f"{asked.target}: {versions.about[FAILED]}")
+                failed = versions.about[FAILED]
+                named = failed.startswith(str(source))  # with its line
+                tell(failed if named else f"{asked.target}: {failed}")
         await asyncio.sleep(LOOK_S)
 
 

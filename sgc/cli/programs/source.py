@@ -164,9 +164,8 @@ def _import_file(source: Path) -> ModuleType:
     except SystemExit as error:
         raise ProgramError(f"importing it called exit({error.code})", where=str(source)) from error
     except SyntaxError as error:
-        raise ProgramError(
-            f"not valid Python: {error.msg}", where=f"{source}:{error.lineno}"
-        ) from error
+        where = f"{source}:{error.lineno}" if error.lineno else str(source)
+        raise ProgramError(f"not valid Python: {error.msg}", where=where) from error
     except Exception as error:
         where = innermost_user_line(error) or str(source)
         is_sglang = isinstance(error, ModuleNotFoundError) and error.name == "sglang"
