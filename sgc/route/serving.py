@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
 
-from sgc.errors import UsageError
+from sgc.errors import UsageError, counted
 from sgc.route.engines import Engines, HttpFace
 from sgc.route.places import read_engines
 from sgc.route.proxy import Proxy
@@ -121,6 +121,11 @@ async def _serve(checked: _Checked, names: Sequence[str], tell: Callable[[str], 
                 "--grpc needs engines that are reached over gRPC",
                 hint="--engine http://HOST:PORT,grpc://HOST:PORT, or grpc://HOST:PORT alone",
             )
+        if over_grpc is None and not engines.has(http.kind):
+            raise UsageError(
+                "the engines are reached over gRPC only, and the router listens for HTTP only",
+                hint="--grpc ADDR listens for gRPC; --engine http://HOST:PORT is reached over HTTP",
+            )
         await engines.meet()
         connections = Connections()
         proxy = Proxy(engines, http, BodyReader(connections))
@@ -132,7 +137,7 @@ async def _serve(checked: _Checked, names: Sequence[str], tell: Callable[[str], 
             grpc = serving_grpc(engines, over_grpc, checked.grpc, checked.security)
             url = f"{await stack.enter_async_context(grpc)} and {url}"
         model = next((each.model for each in engines.faces if each.model), "")
-        tell(f"{url} routes to {len(names)} engines of {model}")
+        tell(f"{url} routes to {counted(len(names), 'engine')} of {model}")
         watching = asyncio.create_task(_watch(checked.config, engines, tell))
         await stop.wait()
         watching.cancel()
@@ -162,7 +167,7 @@ async def _watch(config: RouteConfig, engines: Engines, tell: Callable[[str], No
             names = await asyncio.to_thread(config.source.look)
             if names != seen:
                 engines.set(names)
-                tell(f"routes to {len(names)} engines")
+                tell(f"routes to {counted(len(names), 'engine')}")
         except UsageError as error:
             if str(error) != wrong:
                 tell(f"the engines stay as they are: {error}")

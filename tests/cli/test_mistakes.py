@@ -102,6 +102,7 @@ BAD = {
     "too deep": (["run", "tip.sgir", "--args", "[" * 50_000], 2, "--args: not valid JSON"),
     "half a character": (["run", "tip.sgir", "--args", '{"topic": "\\ud800"}'], 2, "not valid Unicode"),
     "timeline nowhere": (["run", "tip.sgir", "--arg", "topic=a", "--trace", "no/such/t.json"], 2, "--trace no/such/t.json"),
+    "nobody can be asked": (["route", "--engine", "grpc://127.0.0.1:1", "--listen", "127.0.0.1:0"], 2, "reached over gRPC only"),
     "no such program": (["dev", "tap.py"], 2, "sgc: error: tap.py: no such file"),
     "unknown command": (["frobnicate"], 2, "No such command"),
     "unknown option": (["run", "tip.sgir", "--frobnicate"], 2, "No such option"),
