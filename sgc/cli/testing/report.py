@@ -13,6 +13,7 @@ import click
 
 from sgc.cli.output.colours import bad, faint, good
 from sgc.cli.testing.cases import Outcome, Suite
+from sgc.errors import counted
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = {"passed": good("PASS"), "failed": bad("FAIL"), "error": bad("ERROR")}
@@ -57,8 +58,8 @@ class Report:
         errors = f", {self.count('error')} with errors" if self.count("error") else ""
         return (
             f"{self.suite.path}: {self.count('passed')} passed, {self.count('failed')} failed"
-            f"{errors}; {requests} requests, {tokens} tokens{money}, {self.seconds:.2f} s, "
-            f"seed {self.seed}"
+            f"{errors}; {counted(requests, 'request')}, {counted(tokens, 'token')}{money}, "
+            f"{self.seconds:.2f} s, seed {self.seed}"
         )
 
     def to_json(self) -> dict[str, Any]:
