@@ -177,6 +177,7 @@ SOURCES = {
     "characters": ("@sgc.function\ndef p(s, x):\n    [s, *x]\n", "prog.py:4: the characters of x, known only at run time"),
     "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
     "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
+    "reads stdin": ("@sgc.function\ndef p(s):\n    s += input() + sgc.gen('g')\n", "sgc: error: prog.py:4: input() while tracing"),
     "syntax": ("def p(:\n", "prog.py:2: not valid Python"),
     "no text": ("x = 1\0\n", "prog.py: not valid Python: source code string cannot contain null bytes"),
     "import": ("import no_such_module\n", "prog.py:2: importing the program failed"),

@@ -18,6 +18,7 @@ from typing import Any
 from sgc.core.garbage import fewer_collections
 from sgc.core.places import innermost_user_line, own_texts
 from sgc.core.session import replay_overlays
+from sgc.core.stops import TraceStop
 from sgc.errors import (
     ProgramError,
     ProgramRaised,
@@ -167,6 +168,8 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
     """A run's result or error: runs that fail alike (on an empty choice, say) agree."""
     try:
         return run(*arguments)
+    except TraceStop as stopped:  # of a builtin that a check does not run either
+        raise stopped.error from None
     except TraceError:
         raise
     except SgcError as error:
