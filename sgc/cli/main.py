@@ -199,8 +199,12 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
+class _Ended(SystemExit):
+    """Of a signal; a program that is traced may raise SystemExit itself."""
+
+
 def _end_by_signal(number: int, _: object) -> None:
-    sys.exit(128 + number)
+    raise _Ended(128 + number)
 
 
 def _say(line: str) -> None:

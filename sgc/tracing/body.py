@@ -65,6 +65,15 @@ def run_traced(
             where=innermost_user_line(error),
             hint="a recursion must end by a static argument, before Python's own limit",
         ) from error
+    except SystemExit as error:
+        if type(error) is not SystemExit:  # the command's own, of a signal
+            raise
+        raise TraceError(
+            f"the program calls exit({'' if error.code is None else repr(error.code)}) while being "
+            "traced; a compiled program cannot",
+            where=innermost_user_line(error),
+            hint="return from the program, or raise an error",
+        ) from error
     except Exception as error:
         if session.path is not None:
             _fail(session, error, message_of(error))

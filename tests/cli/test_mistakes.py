@@ -177,6 +177,7 @@ SOURCES = {
     "characters": ("@sgc.function\ndef p(s, x):\n    [s, *x]\n", "prog.py:4: the characters of x, known only at run time"),
     "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
     "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
+    "exits": ("@sgc.function\ndef p(s):\n    s += 'a' + sgc.gen('g')\n    if s['g'] == 'b':\n        exit()\n", "prog.py:6: the program calls exit() while being traced"),
     "reads stdin": ("@sgc.function\ndef p(s):\n    s += input() + sgc.gen('g')\n", "sgc: error: prog.py:4: input() while tracing"),
     "syntax": ("def p(:\n", "prog.py:2: not valid Python"),
     "no text": ("x = 1\0\n", "prog.py: not valid Python: source code string cannot contain null bytes"),
