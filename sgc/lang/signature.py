@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.core import shapes
-from sgc.errors import ArgumentError, UsageError, closest
+from sgc.errors import ArgumentError, UsageError, closest, counted
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
@@ -119,7 +119,7 @@ class Signature:
             given = {name: given[name] for name in positional if name in given}
             given[self.rest] = tuple(args[len(positional) :])
         elif len(args) > len(positional):
-            problems.append(f"takes {len(positional)} arguments, found {len(args)}")
+            problems.append(f"takes {counted(len(positional), 'argument')}, found {len(args)}")
         if self.options is not None:
             extra = {name: value for name, value in kwargs.items() if name not in self.names}
             kwargs = {name: value for name, value in kwargs.items() if name in self.names}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.core.places import here
+from sgc.core.places import here, placed
 from sgc.core.session import current_session
 from sgc.core.threads import in_thread
 from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError, closest
@@ -96,7 +96,9 @@ class Function(Definition, Batched):
         """
         session = current_session()
         if session is not None:
-            return call(self, session, self.bound(args, kwargs))
+            with placed():
+                arguments = self.bound(args, kwargs)
+            return call(self, session, arguments)
         refuse_own_thread(shared.loop)
         given = self._split(args, kwargs)
         if given.stream:

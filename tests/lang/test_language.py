@@ -267,6 +267,23 @@ def test_wrong_arguments_are_listed(scripted, args, kwargs, message):
         program.run(*args, backend=scripted(), **kwargs)
 
 
+def test_wrong_arguments_of_a_call_name_its_line(scripted):
+    @sgc.function
+    def inner(s, a):
+        s += a
+
+    @sgc.function
+    def outer(s):
+        s += "x"
+        inner(s, "y")
+
+    for run in (lambda: outer.run(backend=scripted()), outer.compile):
+        with pytest.raises(ArgumentError, match="takes 1 argument, found 2") as caught:
+            run()
+        line = outer.loc.line + 3
+        assert caught.value.where == f"test_language.py:{line}"
+
+
 def test_a_failing_backend_reaches_the_caller_with_the_users_line(scripted):
     def reply(prompt, sampling):
         raise RuntimeError("backend broke")
