@@ -119,6 +119,36 @@ def test_bad_input_is_one_clear_message(sgc_command, tip, case):
     assert (code, out) == (expected, "")
 
 
+OVER = {
+    "a timeline, the program": ["run", "prog.py:p", "--trace", "prog.py"],
+    "a log's timeline, the log": ["trace", "run.log", "-o", "run.log"],
+    "a replay's timeline, the log": ["replay", "run.log", "prog.py", "--trace", "run.log"],
+    "a report, the tests": ["test", "t.json", "--junit", "t.json"],
+    "results, the program": [
+        "run",
+        "prog.py:p",
+        "--rows",
+        "r.jsonl",
+        "--out",
+        "prog.py",
+        "--force",
+    ],
+}
+
+
+@pytest.mark.parametrize("case", OVER)
+def test_what_is_read_is_not_overwritten(sgc_command, on_fake, tmp_path, case):
+    prog = "@sgc.function\ndef p(s):\n    s += 'a' + sgc.gen('g', max_tokens=1)\n"
+    sgc_command("run", written(tmp_path, prog), *on_fake, "--log", "run.log")
+    (tmp_path / "t.json").write_text('{"program": "prog.py", "tests": [{"vars": {}}]}')
+    (tmp_path / "r.jsonl").write_text("{}\n")
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    command = [*OVER[case], *(on_fake if OVER[case][0] in ("run", "test") else ())]
+    code, _, err = sgc_command(*command)
+    assert (code, "would overwrite the input" in err) == (2, True), err
+    assert before == {e.name: e.read_bytes() for e in tmp_path.iterdir() if e.is_file()}
+
+
 def test_of_a_file_that_is_not_there_the_one_that_may_be_meant_is_told(sgc_command, tip, tmp_path):
     (tmp_path / "triage.py").touch()
     (tmp_path / "triage.jsonl").write_text('{"topic": "a"}\n{"topic": a}\n')

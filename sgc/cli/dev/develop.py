@@ -18,7 +18,7 @@ from sgc.cli.dev.runner import Asked, Runner, process
 from sgc.cli.dev.server import Pages
 from sgc.cli.dev.versions import Versions
 from sgc.cli.dev.watching import stamps
-from sgc.cli.programs.source import check_program
+from sgc.cli.programs.source import check_program, path_of
 from sgc.errors import NoSuchFile, SgcError, UsageError, closest_file
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
@@ -47,8 +47,7 @@ class DevAsked:
 def source_of(target: str) -> Path:
     """The file of PROG.py[:FUNCTION]; raises UsageError for one that is not there."""
     check_program(target)
-    path, _, function = target.partition(".py:")
-    source = Path(f"{path}.py" if function else path)
+    source = path_of(target)
     if source.suffix != ".py":
         raise UsageError(f"{source}: expected a .py file", hint="sgc dev PROG.py[:FUNCTION]")
     if not source.is_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,18 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.run.record import Request, RunResult
 
 
-def check_writable(path: Path, option: str) -> None:
-    """Raises UsageError, before the run, if a file cannot be written."""
+def refuse_input(path: Path, option: str, read: Iterable[Path]) -> None:
+    """Raises UsageError if what is written would overwrite a file that is read."""
+    for each in read:
+        if each.exists() and path.exists() and path.samefile(each):
+            raise UsageError(
+                f"{option} {path} would overwrite the input {each}", hint="name another file"
+            )
+
+
+def check_writable(path: Path, option: str, read: Iterable[Path] = ()) -> None:
+    """Raises UsageError, before the run, if a file cannot be written, or is one that is read."""
+    refuse_input(path, option, read)
     try:
         with path.open("a", encoding="utf-8"):
             pass

@@ -12,6 +12,7 @@ import click
 
 from sgc.cli.output.results import check_writable, show_text, summary, to_json
 from sgc.cli.programs.loading import load_program
+from sgc.cli.programs.source import path_of
 from sgc.errors import RunLogError, UsageError
 from sgc.programs.function import Function
 from sgc.programs.program import Program
@@ -35,7 +36,7 @@ def replay(
 ) -> None:
     """Runs rows of a log again, from the log alone, and prints their results."""
     if trace_file is not None:
-        check_writable(trace_file, "--trace")
+        check_writable(trace_file, "--trace", (log, path_of(program)))
     with RunLog.read(log) as found:
         loaded = load_program(program, interpret, level, check=False).program
         for key in _rows(found, row):
@@ -79,6 +80,6 @@ def trace(log: Path, output: Path | None) -> None:
     """Writes the timeline of the runs in a log, and prints where."""
     with RunLog.read(log) as found:
         target = output or Path(f"{log.stem}.trace.json")
-        check_writable(target, "-o")
+        check_writable(target, "-o", (log,))
         target.write_text(json.dumps(log_trace(found)), encoding="utf-8")
     click.echo(f"{target}: open it in Perfetto, or at chrome://tracing")

@@ -41,6 +41,12 @@ def is_source(target: str) -> bool:
     return target.endswith(".py") or ".py:" in target
 
 
+def path_of(target: str) -> Path:
+    """The file of `PROG.py[:FUNCTION]`, or of a compiled program."""
+    path, _, name = target.partition(".py:")
+    return Path(path + ".py" if name else target)
+
+
 def check_program(target: str) -> None:
     """Raises UsageError for a folder in place of a program, naming the programs in it, and for a
     name without its suffix."""
@@ -70,8 +76,7 @@ def load_source(source: Path) -> ModuleType:
 
 def load_function(target: str) -> Function:
     """The program named by `PROG.py[:FUNCTION]`; a UsageError lists the file's programs."""
-    path, _, name = target.partition(".py:")
-    source = Path(path + ".py" if name else target)
+    source, name = path_of(target), target.partition(".py:")[2]
     if source.suffix != ".py":
         raise UsageError(
             f"{target}: expected a .py file", hint="sgc compile PROG.py[:FUNCTION] -o OUT.sgir"

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from sgc.cli.columns import columns_of
+from sgc.cli.output.results import refuse_input
+from sgc.cli.programs.source import path_of
 from sgc.cli.running.job_options import JobAsked
 from sgc.cli.running.logs import check_place, open_log
 from sgc.errors import UsageError
@@ -84,7 +86,7 @@ def open_files(
                 raise UsageError(
                     f"--out {asked.out} is the log too", hint="give each a file of its own"
                 )
-            _refuse_input(asked.out, (*source.paths, Path(program)))
+            refuse_input(asked.out, "--out", (*source.paths, path_of(program)))
             out = held.enter_context(open_out(asked.out))
         name = "" if asked.out is None else str(asked.out.absolute())
         watch = OutWatch(out, name, _retried(asked, logs))
@@ -121,12 +123,3 @@ def _retried(asked: JobAsked, logs: LogAsked) -> Callable[[str], bool] | None:
     if logs.retry_effect or logs.skip_effect:
         return lambda error: error == "UnknownOutcome"
     return None
-
-
-def _refuse_input(out: Path, read: tuple[Path, ...]) -> None:
-    """Raises UsageError if the results would overwrite an input file."""
-    for path in read:
-        if path.exists() and out.exists() and out.samefile(path):
-            raise UsageError(
-                f"--out {out} would overwrite the input {path}", hint="name another file"
-            )

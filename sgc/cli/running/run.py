@@ -23,7 +23,7 @@ from sgc.cli.output.verbose import tell, timed, warn
 from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
-from sgc.cli.programs.source import load_tools
+from sgc.cli.programs.source import load_tools, path_of
 from sgc.cli.running.batching import batching, cancel_batches, check_batching
 from sgc.cli.running.job import JobRun
 from sgc.cli.running.job_files import LogAsked, job_source, open_files
@@ -159,7 +159,9 @@ def run_program(
             refuse_dead(loaded.name, loaded.graph)
         allowed = load_tools(tools)
         if trace_file is not None:
-            check_writable(trace_file, "--trace")
+            read = [path_of(each) for each in (program, source) if each is not None]
+            read += [each for each in (log, resume, record, replay) if each is not None]
+            check_writable(trace_file, "--trace", read)
         printer = (
             StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
         )

@@ -62,7 +62,7 @@ def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path
     functions = _functions(suites, asked.asserts)
     tools = load_tools(asked.tools)
     if asked.junit is not None:
-        check_writable(asked.junit, "--junit")
+        check_writable(asked.junit, "--junit", [each.path for each in suites])
     with ExitStack() as held:
         files = held.enter_context(Recordings(record, replay))
         seed = make_options({"seed": asked.run_options.get("seed", files.seed)}).seed
