@@ -45,7 +45,7 @@ def _tls_options(command: Any) -> Any:
 _SERVE_GROUPS = (
     Group.of("Model", "model adapter weights kv device max_context",
              "dtype served_model_name pooling attention tensor_parallel memory_fraction threads "
-             "deterministic lookup"),
+             "deterministic lookup jumps"),
     Group.of("Clients", "http host port listen token_file program",
              "tools max_programs tls_cert tls_key tool_format reasoning_format drain_s "
              "max_request_s"),
@@ -86,6 +86,8 @@ _SERVE_GROUPS = (
         "prefix that running requests share once.")
 @option("--lookup/--no-lookup", default=None, help="Guess next tokens: copy those that followed "
         "the last tokens earlier, and verify them in the next step. Without either: on CPUs.")
+@option("--jump-forward/--no-jump-forward", "jumps", default=True, help="Append text that a "
+        "constraint forces without asking the model.")
 @option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of the model's "
         "computation.")
 @option("--dtype", type=Choice(DTYPES), default="auto", show_default=True, help="Type of numbers.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
+from cli.conftest import ROOT
 
 from sgc.cli.help import GroupedCommand, Option
 from sgc.cli.main import SECTIONS, cli
@@ -98,3 +100,18 @@ def test_a_model_to_serve_is_named_once(sgc_command):
     assert (code, "name one" in err) == (2, True)
     code, _, err = sgc_command("serve", "fake", "--http", "1", "--port", "2")
     assert (code, "give one" in err) == (2, True)
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CALLED = re.compile(r"\bsgc (?P<name>[a-z]+)(?P<rest>[^`|#;&\n]*)")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z](?=\d|\s|$))")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_options_that_a_page_names_are_there(page: Path):
+    for call in CALLED.finditer(page.read_text(encoding="utf-8")):
+        command = COMMANDS.get(call["name"])
+        if command is not None and "--as-sglang" not in call["rest"]:
+            params = command.get_params(click.Context(command))
+            there = {n for param in params for n in (*param.opts, *param.secondary_opts)}
+            assert {*OPTION.findall(call["rest"])} <= there | {"--help"}, call[0]
