@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 from sgc.core.markers import has_marker
 from sgc.core.places import here
@@ -68,9 +68,18 @@ class ProgramState(Stream):
 
     # -- appending ----------------------------------------------------------------------
 
-    def __iadd__(self, other: Appendable) -> ProgramState:
+    def __iadd__(self, other: Appendable) -> ProgramState:  # type: ignore[misc]  # of `__add__`
         append(self, other)
         return self
+
+    def __add__(self, other: object) -> NoReturn:
+        raise UsageError(
+            "a state is appended to in place, and is no part of a sum",
+            where=here(),
+            hint="write s += …; s.text() is its text",
+        )
+
+    __radd__ = __add__
 
     def _role(self, role: str, expr: Appendable | None) -> Any:
         expr = words.given(expr)

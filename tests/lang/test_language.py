@@ -200,6 +200,8 @@ def test_reading_too_early_is_an_error_with_the_line(scripted):
     [
         (lambda s: s.__iadd__(5), "only text and expressions can be appended, found int 5"),
         (lambda s: s.__iadd__(None), "found NoneType None"),
+        (lambda s: s + "a", r"a state is appended to in place.*\n  write s \+= …"),
+        (lambda s: "a" + s, "a state is appended to in place"),
         (lambda s: s.fork(0), "from 1 to 100000"),
         (lambda s: s.fork("2"), "whole number"),
         (lambda s: s.fork(2).join("sideways"), "no mode 'sideways'"),
