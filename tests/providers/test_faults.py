@@ -318,3 +318,17 @@ def test_refusals_of_the_model_are_errors(serve, ask):
         error = row.run(number=1, backend=ask(server, model)).error()
         assert isinstance(error, ContentRefused)
     assert len(server.asks) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "no  model"}}, "no  model"),
+        ("", "(no message)"),
+        ("x" * 600, "x" * 500),
+        ("\n<!DOCTYPE HTML>\n<title>Error\n page</title>", "a page in HTML, 'Error page'"),
+        ("<html><body>", "a page in HTML"),
+    ],
+)  # fmt: skip
+def test_a_message_is_taken_from_what_a_provider_sends(body, message):
+    assert errors.message_of(body) == message

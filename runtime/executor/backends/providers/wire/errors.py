@@ -15,6 +15,8 @@ _CONTEXT_WORDS = (
 )  # fmt: skip
 _SECRET = re.compile(r"\bsk-[\w*.-]{6,}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+MAX_HTML = 10_000
 _LATER = frozenset({408, 409, 425, 429})
 # The headers of OpenAI and Anthropic that say when limits reset, used without a retry-after.
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
@@ -101,13 +103,18 @@ def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendErr
 
 
 def message_of(body: Any) -> str:
-    """The provider's message, from {"error": {"message": …}} or the like, up to 500 characters."""
+    """The provider's message, from {"error": {"message": …}} or the like, up to 500 characters; of
+    a page in HTML its title."""
     while isinstance(body, Mapping):
         inner = next((body[k] for k in ("error", "message", "detail") if body.get(k)), None)
         if inner is None:
             break
         body = inner
-    return str(body).strip()[:500] if body else "(no message)"
+    text = str(body).strip() if body else "(no message)"
+    if text[:20].lower().startswith(("<!doctype html", "<html")):  # of a proxy, or of no API
+        title = _TITLE.search(text[:MAX_HTML])
+        return "a page in HTML" + (f", {' '.join(title[1].split())[:100]!r}" if title else "")
+    return text[:500]
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
