@@ -61,8 +61,10 @@ def parse_address(text: str) -> Address:
             raise UsageError(f"{text!r}: a Unix socket's path must have 1 to 100 bytes")
         return Address(path=path)
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not port.isdecimal():
         raise UsageError(f"cannot listen on {text!r}: expected host:port or unix:/path")
+    if len(port) > 5 or int(port) > 65535:
+        raise UsageError(f"cannot listen on {text!r}: a port is from 0 to 65535")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 

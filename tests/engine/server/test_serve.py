@@ -253,8 +253,11 @@ def test_addresses() -> None:
     assert parse_address("127.0.0.1:80") == Address("127.0.0.1", 80)
     assert parse_address("[::1]:0") == Address("::1", 0)
     assert parse_address("unix:/a/b") == Address(path=Path("/a/b"))
-    for text in ("", "80", "host:", ":80", "host:99999", "unix:", "unix:/" + "x" * 120):
+    for text in ("", "80", "host:", ":80", "host:²", "unix:", "unix:/" + "x" * 120):
         with pytest.raises(UsageError):
+            parse_address(text)
+    for text in ("host:99999", "host:" + "9" * 5000):
+        with pytest.raises(UsageError, match="a port is from 0 to 65535"):
             parse_address(text)
 
 
