@@ -119,14 +119,17 @@ class RunLog:
         if found is not None and found.get("fingerprint") != fingerprint:
             logged = f"{found['kind']} {found.get('name') or ''}".rstrip()
             changed = self._changed.get(str(found.get("row")))
+            if changed:
+                raise NonDeterministicProgram(
+                    f"arguments of this row are not those of {self.path}: {changed}",
+                    where=where,
+                    hint=f"{_ANEW}, or pass the same arguments",
+                )
             raise NonDeterministicProgram(
                 f"the program comes to {what}, where its log has another request: {logged} at "
                 f"{found.get('line') or 'an unknown line'}",
                 where=where,
-                hint=f"arguments of this row are not those of the log: {changed}; {_ANEW}, "
-                "or pass the same arguments"
-                if changed
-                else "it depends on what changes from run to run (time, randomness, files, its own "
+                hint="it depends on what changes from run to run (time, randomness, files, its own "
                 f"text); {_ANEW}, or undo the change",
             )
         return found
@@ -230,8 +233,7 @@ class RunLog:
             )
         if (before.seed, before.options) != (now.seed, now.options):
             raise LogOptionsError(
-                f"{self.path} was written with seed={before.seed} {dict(before.options)}, and this "
-                f"run has seed={now.seed} {dict(now.options)}",
+                f"{self.path} was written with {_shown(before)}, and this run has {_shown(now)}",
                 hint="leave the options out: a resumed run takes those of its log",
             )
 
@@ -275,3 +277,9 @@ def _plain_or_none(arguments: Mapping[str, Any]) -> Any:
         return plain_copy(dict(arguments))
     except (TypeError, ValueError):
         return None
+
+
+def _shown(header: Header) -> str:
+    """The seed and options of a log."""
+    given = {"seed": header.seed, **header.options}
+    return ", ".join(f"{name}={value!r}" for name, value in given.items())

@@ -199,7 +199,7 @@ def test_other_arguments_of_a_row_are_told(path):
         agent.run("why", backend=Endpoint(Counting()), log=log, seed=1).sync()
     with RunLog.open(path) as log, pytest.raises(NonDeterministicProgram) as caught:
         agent.run("how", backend=Endpoint(Counting()), log=log).sync()
-    assert "arguments of this row are not those of the log: q;" in str(caught.value)
+    assert f"arguments of this row are not those of {path}: q\n" in str(caught.value)
 
 
 DAMAGES = [
