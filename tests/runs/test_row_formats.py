@@ -49,6 +49,8 @@ def test_cells_of_csv_are_read_as_their_parameters_types(tmp_path):
     assert [row.place for row in found] == [f"{path}:{line}" for line in (2, 3, 5, 6)]
     path.write_bytes(b"text,n\n\xff,1\n")
     assert arguments(path) == ["column text: expected UTF-8; save the file so"]
+    path.write_bytes(b"text\na,1\n")
+    assert arguments(path) == ["expected 1 cell, found 2"]
     path.write_bytes(b"a,a\n")
     with pytest.raises(UsageError, match="found 'a' twice"):
         read(path)

@@ -26,6 +26,10 @@ def test_rows_have_keys_arguments_and_lines(tmp_path: Path) -> None:
         (b"", "has no rows"),
         (b'{"x": 1}\n[1]\n', ":2: expected a JSON object, found list"),
         (b'{"x": 1}\n{"x"\n', ":2: expected a JSON object, found:"),
+        (
+            b'{"x": "a',
+            ":1: expected a JSON object, found: Unterminated string starting, at column 7",
+        ),
         (b'{"custom_id": "0"}\n{"custom_id": 0}\n', ":2: the key '0' is that of line 1 too"),
         (b'{"custom_id": null}\n', ":1: custom_id must be a text or a number"),
         (b'{"x": 1}\n\xff\n', ":2: expected UTF-8"),

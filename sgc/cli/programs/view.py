@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import webbrowser
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def _check_target(target: Path, output: Path | None) -> None:
         check_writable(target, "-o")
     elif not target.absolute().parent.is_dir():
         raise UsageError(f"-o {target}: there is no folder {target.parent}")
+    elif not os.access(target.absolute().parent, os.W_OK | os.X_OK):
+        raise UsageError(f"-o {target}: nothing can be written in the folder {target.parent}")
 
 
 def _add_source(made: PageMaker, thing: str, level: int, given: Given) -> None:

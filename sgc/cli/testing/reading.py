@@ -14,7 +14,7 @@ from typing import Any
 from sgc.cli.testing.cases import Assertion, Case, Suite
 from sgc.cli.testing.kinds import KINDS, UNOFFERED
 from sgc.cli.testing.yaml_file import MAX_BYTES, Located, load_yaml
-from sgc.errors import UsageError, closest, closest_file
+from sgc.errors import UsageError, closest, closest_file, counted
 from sgc.runs.rows.jsonl import told
 
 NAMES = ("tests.yaml", "tests.yml", "tests.json", "tests.jsonl", "tests.csv")
@@ -252,7 +252,9 @@ def _of_csv(path: Path) -> Iterator[Case]:
         for index, cells in enumerate(rows, 1):
             place = f"{path}:{rows.line_num}: test {index}"
             if len(cells) != len(columns):
-                raise UsageError(f"{place}: expected {len(columns)} cells, found {len(cells)}")
+                raise UsageError(
+                    f"{place}: expected {counted(len(columns), 'cell')}, found {len(cells)}"
+                )
             row = dict(zip(columns, cells, strict=True))
             given = {name: cell for name, cell in row.items() if not name.startswith("__")}
             asserts = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import UsageError, counted
 from sgc.ir.types import Kind, Type
 from sgc.runs.rows.records import KEY, MAX_ROW_BYTES, Columns, Raw
 
@@ -63,7 +63,7 @@ def _columns(path: Path, cells: list[str], meant: Columns) -> list[str]:
 
 def _row(line: int, columns: list[str], cells: list[str], types: Mapping[str, Type]) -> Raw:
     if len(cells) != len(columns):
-        return Raw(line, why=f"expected {len(columns)} cells, found {len(cells)}")
+        return Raw(line, why=f"expected {counted(len(columns), 'cell')}, found {len(cells)}")
     found: dict[str, Any] = {}
     for name, cell in zip(columns, cells, strict=True):
         if not cell.isascii():

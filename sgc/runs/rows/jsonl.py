@@ -37,7 +37,7 @@ def _parsed(number: int, line: bytes) -> Raw:
 def told(error: Exception) -> str:
     """What is wrong with a line that is not JSON; the file's reader adds the line's number."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, at column {error.colno}"
+        return f"{error.msg.removesuffix(' at')}, at column {error.colno}"
     return str(error)
 
 
