@@ -83,6 +83,11 @@ def test_a_list_argument_is_read_as_json(sgc_command, on_fake, tmp_path):
     code, _, err = sgc_command(*run, 'xs=["a"')
     assert code == 2
     assert "expected list[json] as JSON" in err
+    path = written(tmp_path, "@sgc.function\ndef p(s, ok: bool):\n    s += 'a'\n")
+    assert (
+        "--arg ok: expected true or false, found 'True'"
+        in sgc_command("run", path, "--arg", "ok=True")[2]
+    )
     code, _, err = sgc_command("compile", path, "--bind", 'xs=["a"')
     assert code == 2
 

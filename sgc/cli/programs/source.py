@@ -232,7 +232,8 @@ def parsed_value(text: str, type_: Type | None, what: str) -> Any:
         if type_.kind is Kind.JSON and not text.startswith(("[", "{", '"')):
             return text
         shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
-        raise UsageError(f"{what}: expected {type_} as JSON, found {shown!r}") from error
+        wanted = "true or false" if type_.kind is Kind.BOOL else f"{type_} as JSON"
+        raise UsageError(f"{what}: expected {wanted}, found {shown!r}") from error
 
 
 def parse_json_args(text: str | None) -> dict[str, Any]:
