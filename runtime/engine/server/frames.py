@@ -15,7 +15,6 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.server.message_check import Malformed
 from sgc.runtime.engine.server.outbox import Outbox
 
-
 _log = logging.getLogger("sgc.engine")
 
 

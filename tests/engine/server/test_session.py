@@ -20,9 +20,9 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server import session as module
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.accounts.quotas import Account, Quota
-from sgc.runtime.engine.server import session as module
 from sgc.runtime.engine.server.frames import served
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared

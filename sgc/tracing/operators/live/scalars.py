@@ -47,8 +47,9 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_shown(node: ast.AST) -> bool:
-    is_plain = isinstance(node, ast.FormattedValue) and node.conversion == -1
-    return is_plain and node.format_spec is None and isinstance(node.value, ast.Name)
+    if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
+        return False
+    return node.format_spec is None and isinstance(node.value, ast.Name)
 
 
 def _is_leaf(node: ast.AST) -> bool:

@@ -79,7 +79,7 @@ class _Changes:
 
     def of(self, python: Callable[..., Any]) -> Iterator[Key]:
         if isinstance(python, MethodType):
-            if _may_change_self(python.__func__):
+            if _may_change_self(python, type(python.__self__)):
                 yield id(python.__self__)
             python = python.__func__
         inner = getattr(python, "__wrapped__", None)
@@ -173,11 +173,9 @@ class _Outer:
         if value is _MISSING or isinstance(value, _FIXED) or called.attr in _PYTHONS:
             return False
         method = getattr(type(value), called.attr, None) or getattr(value, called.attr, None)
-        method = getattr(method, "__func__", method)
-        is_known = isinstance(called.value, ast.Name) and isinstance(method, FunctionType)
-        if is_known and is_users_own(method.__code__, method.__globals__):
-            return _may_change_self(method)
-        return not is_known and type(value).__module__ != "builtins" and _is_users(type(value))
+        if isinstance(called.value, ast.Name) and _users(method) is not None:
+            return _may_change_self(method, type(value))
+        return _is_users(type(value))
 
 
 def _is_users(kind: type) -> bool:
@@ -185,18 +183,32 @@ def _is_users(kind: type) -> bool:
     return isinstance(made, FunctionType) and is_users_own(made.__code__, made.__globals__)
 
 
-def _may_change_self(method: Any) -> bool:
-    source = source_of(method) if isinstance(method, FunctionType) else None
-    return source is None or may_change(source) or _calls_own(source)
+def _users(method: Any) -> FunctionType | None:
+    """The function of a method that is written in the user's code."""
+    found = getattr(method, "__func__", method)
+    is_users = isinstance(found, FunctionType) and is_users_own(found.__code__, found.__globals__)
+    return found if is_users else None
 
 
-def _calls_own(node: Function) -> bool:
-    """Whether a method calls another one of its object."""
-    return any(
-        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
-        and each.func.attr not in _PYTHONS and root_of(each.func) in parameters(node.args)
-        for each in ast.walk(node)
-    )  # fmt: skip
+def _may_change_self(method: Any, kind: type, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a method, or one of the same object that it calls, may change anything."""
+    function = _users(method)
+    source = None if function is None else source_of(function)
+    if source is None or may_change(source):
+        return True
+    own = _own_calls(source) - seen
+    seen |= own
+    return any(_may_change_self(getattr(kind, each, None), kind, seen) for each in own)
+
+
+def _own_calls(node: Function) -> set[str]:
+    """The methods of its object that a method calls."""
+    given = {each.arg for each in (*node.args.posonlyargs, *node.args.args)[:1]}
+    called = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return {
+        each.attr for each in called
+        if isinstance(each, ast.Attribute) and getattr(each.value, "id", "") in given
+    }  # fmt: skip
 
 
 def _set_by(code: CodeType) -> Iterator[str]:
