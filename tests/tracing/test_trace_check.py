@@ -34,6 +34,19 @@ def test_rounds_have_every_length_and_equal_arguments():
     assert all(each.replies for each in found)
 
 
+@sgc.function
+def no_number(s):
+    s += gen("a", max_tokens=3)
+    try:
+        return {"is": [float(s["a"])]}
+    except ValueError:
+        return {"is": [float("nan"), 1.0]}
+
+
+def test_what_is_no_number_is_alike_in_both():
+    check_trace(no_number, trace(no_number, is_full=True), {})
+
+
 def imports_a_word(s):
     s += "mine" + gen("a")
 

@@ -150,4 +150,17 @@ def _first_difference(a: Any, b: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    made = _comparable(value)
+    return list(made) if isinstance(made, tuple) else made
+
+
+def _comparable(value: Any) -> Any:
+    """A value in which what is no number equals itself."""
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(map(_comparable, value))
+    if isinstance(value, dict):
+        return {key: _comparable(each) for key, each in value.items()}
+    return _NAN if isinstance(value, float) and value != value else value
+
+
+_NAN = object()

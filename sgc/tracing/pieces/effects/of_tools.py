@@ -1,5 +1,5 @@
-"""The state of modules that a program reads and its tools change: a compiled program would go on with
-what it read while it was traced.
+"""The state of modules that a program reads and its tools change: a compiled program would go on
+with what it read while it was traced.
 
 What a tool changes is read from its source, and from that of the user's functions and methods that
 it calls. A tool without a source changes nothing that a program could read.
