@@ -20,6 +20,11 @@ SAME: list[Pair] = [
     ("the characters of x", "for c in text:",
      "it = iter(x)  # here\nreturn next(it, '')",
      "for c in x:\n    return c\nreturn ''"),
+    ("the program reads 'DB'", "let the tool return",
+     "DB = {}\n@sgc.tool\ndef save(t: str) -> str:\n    DB[t] = t + t\n    return t\n---\n"
+     "save(x)  # here\nreturn DB[x]",
+     "DB = {}\n@sgc.tool\ndef save(t: str) -> str:\n    DB[t] = t + t\n    return DB[t]\n---\n"
+     "return save(x)"),
     ("eval()", "@sgc.tool",
      "return str(eval(x))  # here",
      "@sgc.tool\ndef calculate(t: str) -> str:\n    return str(eval(t))\n---\nreturn calculate(x)"),
