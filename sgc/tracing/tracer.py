@@ -24,6 +24,7 @@ from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.paths.exploration import WORK_ALONE, WORK_LIVE, Budget, MustExplore, Report
+from sgc.tracing.pieces.effects.of_tools import OfTools
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
 from sgc.tracing.trace import WORK_KEPT, Trace
@@ -153,11 +154,13 @@ class _Tracing:
 
         def begun(wanted: Wanted, is_whole: bool = False) -> Trace:
             leaves, in_python = self.leaves and not is_whole, None if is_whole else self.in_python
-            return Trace(
+            made = Trace(
                 wanted, self.is_strict, callees, in_place, leaves, in_python, self.no_code_at
             )
+            made.sites.of_tools = of_tools
+            return made
 
-        callees = Callees(self.wanted.function, traced)
+        callees, of_tools = Callees(self.wanted.function, traced), OfTools()
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             # Nothing else keeps the traces: their objects are freed before the next collection.
             yield partial(begun, self.wanted)

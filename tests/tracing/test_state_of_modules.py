@@ -164,6 +164,23 @@ def test_what_a_tool_changes_is_no_constant(tool: Any, reads_first: bool) -> Non
         trace(program, is_full=True)
 
 
+@sgc.function
+def works(s, w: str):
+    s += w + sgc.gen("w", max_tokens=4)
+    saves(s["w"])
+
+
+@sgc.function
+def maps(s, xs: list[str]):
+    sgc.map(works, xs)
+    s += f"{read_db()}" + sgc.gen("w", max_tokens=4)
+
+
+def test_nor_what_a_mapped_program_has_changed() -> None:
+    with pytest.raises(TraceError, match=r"which the tool '.*' may change"):
+        trace(maps, is_full=True)
+
+
 @sgc.tool
 def searches(k: str) -> list[str]:
     """Reads, counts its calls, and changes what it has made."""
