@@ -13,7 +13,7 @@ import pytest
 from control_flow import agree
 
 import sgc
-from sgc.errors import TraceError
+from sgc.errors import DeoptReached, TraceError
 from sgc.tracing.tracer import trace
 
 DB: dict[str, int] = {"a": 5}
@@ -179,6 +179,26 @@ def maps(s, xs: list[str]):
 def test_nor_what_a_mapped_program_has_changed() -> None:
     with pytest.raises(TraceError, match=r"which the tool '.*' may change"):
         trace(maps, is_full=True)
+
+
+@sgc.function
+def by_either(s, q: str):
+    s += q + sgc.gen("w", max_tokens=4)
+    if s["w"] == "a":
+        saves(s["w"])
+    else:
+        by_helper(s["w"])
+    s += f"{read_db()}"
+    return read_db()
+
+
+@pytest.mark.parametrize("said", ["a", "b"])
+def test_each_of_two_tools_that_change_it_is_seen(scripted: Any, said: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = by_either.compile(partial=True)
+    with pytest.raises(DeoptReached, match="may change"):
+        program.run(q="x", backend=scripted(lambda *_: said), allow_tools=[saves, by_helper])
 
 
 @sgc.tool

@@ -35,7 +35,7 @@ class OfTools:
 
     read: dict[Key, str] = field(default_factory=dict)
     changed: dict[Key, str] = field(default_factory=dict)
-    _met: dict[int, object] = field(default_factory=dict)
+    _met: dict[int, tuple[object, frozenset[Key]]] = field(default_factory=dict)
 
     def reads(self, names: Mapping[str, Any], name: str) -> None:
         """Stops the trace if a tool that was called before changes a variable."""
@@ -48,12 +48,12 @@ class OfTools:
     def calls(self, tool: str, python: Callable[..., Any]) -> None:
         """Stops the trace if a tool changes a variable that the program reads."""
         if id(python) not in self._met:
-            self._met[id(python)] = python
-            for key in _Changes().of(python):
-                self.changed.setdefault(key, tool)
-        for key, by in self.changed.items():
-            if by == tool and key in self.read:
-                _refuse(tool, self.read[key])
+            self._met[id(python)] = python, frozenset(_Changes().of(python))
+        changed = self._met[id(python)][1]
+        self.changed.update(dict.fromkeys(changed, tool))
+        names = {self.read[key] for key in changed & self.read.keys()}
+        if names:
+            _refuse(tool, min(names))
 
 
 def _refuse(tool: str, name: str) -> None:
