@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import textwrap
-from collections.abc import Sequence
 
-REPLIES = ("", "a", "b", "ab", "a,b", "b,,a", "c,a,b")
+from random_blocks import ASK, REPLIES, block_of
+
+__all__ = ["REPLIES", "source_of"]
 
 HEAD = """
 from collections import Counter, defaultdict
@@ -232,7 +233,6 @@ s += ",".join(counts)
 return f"{len(box)} {len(xs)} {box.n_put} {a is b}"
 """
 
-ASK = 's += "q" + sgc.gen("g", stop="\\n")'
 SIMPLE = (
     "calls.append((a.n, ask(s['g'])))",
     "calls += [(each.n, ask(each.name)) for each in xs[:2]]",
@@ -423,30 +423,3 @@ def source_of(seed: int) -> str:
     rng = random.Random(f"objects {seed}")
     lines = [ASK, *block_of(rng, rng.randrange(4, 12), 2, SIMPLE, BLOCKS, LIVE, GROWS)]
     return HEAD + textwrap.indent("\n".join(lines) + TAIL, "    ")
-
-
-def block_of(
-    rng: random.Random,
-    n: int,
-    depth: int,
-    simple: Sequence[str],
-    blocks: Sequence[str],
-    live: tuple[str, ...],
-    grows: tuple[str, ...],
-    is_live: bool = False,
-) -> list[str]:
-    """Random statements, some in blocks. live: how loops end whose lists may grow; grows: what lets
-    them grow; is_live: whether it is inside such a loop."""
-    found: list[str] = []
-    for _ in range(n):
-        if depth and rng.random() < 0.25:
-            found.append(rng.choice(blocks))
-            within = is_live or found[-1].endswith(live)
-            n_inner = rng.randrange(1, 4)
-            inner = block_of(rng, n_inner, depth - 1, simple, blocks, live, grows, within)
-            found += textwrap.indent("\n".join(inner or ["pass"]), "    ").splitlines()
-        else:
-            made = rng.choice(simple)
-            if not (is_live and any(each in made for each in grows)):
-                found += made.splitlines()
-    return found

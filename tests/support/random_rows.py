@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import textwrap
 
-from random_objects import ASK, REPLIES, block_of
+from random_blocks import ASK, REPLIES, block_of
 
 __all__ = ["REPLIES", "source_of"]
 
