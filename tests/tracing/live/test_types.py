@@ -231,3 +231,20 @@ def test_a_value_of_the_run_is_no_stand_in_of_pythons() -> None:
 
     texts = [node.get("text") for node in trace(program).nodes() if node.op == "const"]
     assert [each.value for each in texts] == ["same"]
+
+
+@sgc.function
+def of_texts_alone(s, q: str, many: int):
+    s += q + sgc.gen("a", max_tokens=4)
+    said = s["a"]
+    shown = f"{many}. {said}"
+    if said == "yes":
+        s += "So " + shown + "!"
+    return shown
+
+
+def test_simple_texts_are_nodes_that_tell_what_they_are(monkeypatch):
+    monkeypatch.setattr(tracer, "_found", live_at_once)
+    graph = trace(of_texts_alone, is_full=True)
+    assert not any(node.op == "perform" for node in graph.nodes())
+    agree(of_texts_alone, ("yes", "no"), graph=graph, q="x", many=3)
