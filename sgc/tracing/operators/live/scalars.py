@@ -14,7 +14,7 @@ from sgc.tracing.values.abstract import AbstractNumber, AbstractText
 
 def is_traced(node: ast.AST, given: Mapping[str, Any]) -> bool:
     """Whether a piece is an f-string, a sum of texts, a comparison or another name of such values,
-    without calls and formats: `f"{n}. {text}"`, `x == "yes"`, `draft = s["draft"]`."""
+    without calls and formats: `f"{n}. {text}"`, `x == "yes"`, `draft = text`."""
     return all(map(_is_scalar, given.values())) and _is_simple(node)
 
 
