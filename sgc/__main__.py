@@ -1,5 +1,17 @@
-"""`python -m sgc` is the `sgc` command."""
+"""The `sgc` command, and `python -m sgc`."""
 
-from sgc.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Runs the command line. An interrupt while it is still being imported is no traceback."""
+    try:
+        from sgc.cli import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("sgc: interrupted\n")
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

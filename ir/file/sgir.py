@@ -180,7 +180,10 @@ def _not_a_program(data: bytes, source: str) -> LoadError:
     elif source.endswith(".py"):
         found, hint = "Python source", f"compile it first: sgc compile {source}"
     else:
-        found, hint = f"a file that begins with {data[:4]!r}", "is this the right file?"
+        found, hint = (
+            f"a file that begins with {data[:4]!r}",
+            "a program is PROG.py, or PROG.sgir of `sgc compile`",
+        )
     return _error(source, f"expected a .sgir file, found {found}", hint)
 
 

@@ -48,8 +48,8 @@ class ServerConfig(StepOptions):
     tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
     chat template says. served_model_name: what clients call the model; None is its own name.
     drain_s: how long running requests may go on after SIGTERM. max_request_s: how long one request
-    may take, its wait included; None is without a limit. tells: whether the server logs at the
-    start what it serves. access_log: whether to log a line for each request; None: only if lines
+    may take, its wait included; None is without a limit. tells: whether the server is a
+    command, which logs at the start what it serves. access_log: whether to log a line for each request; None: only if lines
     are JSON. otlp: where spans are sent; None: nowhere."""
 
     model: str | None = None

@@ -51,7 +51,8 @@ def run_server(config: ServerConfig, beside: Callable[[], Beside] | None = None)
             import traceback
 
             traceback.print_exc()
-        Log(config.log_format).tell("error", f"error: {error}", "error")
+        who = "sgc: " if config.tells and config.log_format == PLAIN else ""
+        Log(config.log_format).tell("error", f"{who}error: {error}", "error")
         return 2 if isinstance(error, UsageError) else 1
     finally:
         if config.exit_with_parent:

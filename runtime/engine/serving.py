@@ -173,9 +173,10 @@ def _about(config: ServerConfig, facts: EngineFacts, beside: Beside | None) -> s
     """The line that says what is served, and within which limits."""
     ready = facts.ready
     programs = "" if beside is None else f"\nprograms: {', '.join(beside.models)}"
+    longest = "" if ready.pool_tokens >= ready.max_context else ", the most of one request"
     return (
         f"{facts.model}: {ready.dtype} on {ready.device}, context {ready.max_context:,}, KV pool "
-        f"{ready.pool_tokens:,} tokens; at most {config.max_running:,} requests run and "
+        f"{ready.pool_tokens:,} tokens{longest}; at most {config.max_running:,} requests run and "
         f"{config.max_waiting:,} wait{programs}"
     )
 

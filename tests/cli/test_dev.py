@@ -16,6 +16,7 @@ from sgc.cli.dev.runner import Asked, Runner
 from sgc.cli.dev.server import Pages
 from sgc.cli.dev.versions import MAX_VERSIONS, Versions
 from sgc.cli.dev.watching import stamps
+from sgc.cli.programs.loading import Given
 from sgc.runs.endpoints import Runtime
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.site import application, serving
@@ -101,7 +102,7 @@ def test_edits_that_come_together_and_long_results(fake_engine: Runtime, tmp_pat
 def test_parameters_and_arguments(tmp_path: Path) -> None:
     source = tmp_path / "described_chain.py"
     source.write_text(PROGRAM)
-    found = described(str(source), "", ("topic=tea", "n=3"))
+    found = described(str(source), Given(None, {"topic": "tea", "n": "3"}))
     assert found["arguments"] == {"topic": "tea", "n": 3}
     told = [(each["name"], each["type"], each["is_required"]) for each in found["parameters"]]
     assert told == [("topic", "text", True), ("n", "int", False)]

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,50 @@ def test_arguments_are_read_as_their_types(sgc_command, on_fake, tmp_path):
 
 def test_an_argument_from_standard_input_is_read_once(sgc_command, on_fake, tmp_path, monkeypatch):
     path = written(tmp_path, "@sgc.function\ndef p(s, given):\n    s += '<' + given + '>' + sgc.gen('g', max_tokens=2)\n")  # fmt: skip
-    monkeypatch.setattr(sys, "stdin", io.StringIO("tea"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"tea")))
     code, out, err = sgc_command("run", path, *on_fake, "--arg", "given=@-")
     assert code == 0, err
     assert out.startswith("<tea>")
+
+
+def test_an_argument_may_be_a_pipe(sgc_command, on_fake, tmp_path):
+    path = written(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x\n")
+    os.mkfifo(tmp_path / "pipe")
+    for given, text in (
+        (("-a", "x=@pipe"), b"of a pipe\r\n"),
+        (("--args", "@pipe"), b'{"x": "y"}'),
+    ):
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[text])
+        writer.start()
+        code, out, err = sgc_command("run", path, *on_fake, *given)
+        writer.join()
+        assert (code, out) == (0, "of a pipe\n\n" if given[0] == "-a" else "y\n"), err
+
+
+def test_an_argument_that_is_not_utf_8(sgc_command, on_fake, tmp_path):
+    path = written(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x\n")
+    (tmp_path / "x.txt").write_bytes(b"a\xff")
+    code, _, err = sgc_command("run", path, *on_fake, "-a", "x=@x.txt")
+    assert (code, "--arg x: x.txt is not UTF-8 text" in err) == (1, True)
+    code, _, err = sgc_command("run", path, *on_fake, "-a", os.fsdecode(b"x=a\xff"))
+    assert (code, "--arg x: not UTF-8 text: 'a\\udcff'" in err) == (2, True)
+
+
+def test_a_run_that_fails_leaves_no_trace_file(sgc_command, tip, tmp_path):
+    asked = ("run", "tip.sgir", "--arg", "topic=tea", "--trace")
+    assert sgc_command(*asked, "t.json", "--engine", f"unix:{tmp_path}/none")[0] == 1
+    assert not (tmp_path / "t.json").exists()
+    code, _, err = sgc_command(*asked, "/dev/full", "--model", "fake")
+    assert (code, "--trace /dev/full: No space left on device" in err) == (1, True)
+
+
+def test_a_stream_that_ends_in_an_error_ends_its_line(sgc_command, on_fake, tmp_path):
+    text = "@sgc.function\ndef p(s):\n    s += 'so far'\n    raise ValueError('no')\n"
+    code, out, err = sgc_command(
+        "run", written(tmp_path, text), *on_fake, "--stream", "--interpret"
+    )
+    assert (code, out) == (1, "so far\n")
+    assert "ValueError: no" in err
 
 
 def test_a_list_argument_is_read_as_json(sgc_command, on_fake, tmp_path):

@@ -314,6 +314,8 @@ def test_the_log_of_a_job_is_replayed_and_shown(job, sgc_command):
     assert job()[0] == 0
     code, told, _ = sgc_command("replay", "j.log", "note.py", "--json")
     assert (code, len(told.splitlines())) == (0, N)
+    code, _, err = sgc_command("replay", "j.log", "note.py", "--trace", "t.json")
+    assert (code, f"--trace t.json is for one run, and j.log has {N} rows" in err) == (2, True)
     assert sgc_command("trace", "j.log", "-o", "t.json")[0] == 0
 
 

@@ -321,7 +321,7 @@ def test_a_server_that_cannot_serve_its_programs_ends_with_the_reason(files, tmp
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert found.returncode == 1
-    assert found.stderr.startswith("error: ")
+    assert found.stderr.startswith("sgc: error: ")
     assert "loud.py:10: the program calls the tool" in found.stderr
 
 

@@ -298,7 +298,7 @@ def _check_format(line: bytes, where: str, form: Form) -> None:
     if form.line.startswith(line):  # complete, or cut short by a crash
         return
     raise RunLogError(
-        f"{where}: expected {form.what} of format {form.version}, found {line[:40]!r}",
+        f"{where}: expected {form.what} of format {form.version}, found {line[:16]!r}",
         hint="name another file; the log of another version of sgc is read by that version only",
     )
 

@@ -37,10 +37,11 @@ def dev(
             options += [f"--{name.replace('_', '-')}", str(passed_on[name])]
     require(("aiohttp",), "the page of sgc dev", "engine")
     from sgc.cli.dev.develop import DevAsked, develop, source_of
+    from sgc.cli.programs.loading import Given
 
     source_of(target)
+    given = Given.read(json_args, single_args, None)
     if engine is None and model is None:
         click.echo(DEMO_NOTE, err=True)
-    asked = DevAsked(target, engine, model, json_args or "", single_args, tuple(options), seed,
-                     port, opens)  # fmt: skip
+    asked = DevAsked(target, engine, model, given, tuple(options), seed, port, opens)
     develop(asked, lambda line: click.echo(f"sgc: {line}", err=True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from sgc.cli.main import cli
@@ -17,17 +18,16 @@ from sgc.errors import SgcError
 FAILED = "error"
 
 
-def main(target: str, json_args: str, *pairs: str) -> None:
+def main(target: str, given: str) -> None:
     try:
-        found = described(target, json_args, pairs)
+        found = described(target, Given(**json.loads(Path(given).read_text(encoding="utf-8"))))
     except SgcError as error:
         found = {FAILED: str(error)}
     print(json.dumps(found, default=repr))
 
 
-def described(target: str, json_args: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+def described(target: str, given: Given) -> dict[str, Any]:
     function = load_function(target)
-    given = Given.read(json_args or None, pairs, None)
     types = signature_types(function)
     return {
         "name": function.name,

@@ -18,6 +18,7 @@ from sgc.cli.dev.runner import Asked, Runner, process
 from sgc.cli.dev.server import Pages
 from sgc.cli.dev.versions import Versions
 from sgc.cli.dev.watching import stamps
+from sgc.cli.programs.loading import Given
 from sgc.cli.programs.source import check_program, path_of
 from sgc.errors import NoSuchFile, SgcError, UsageError, closest_file
 from sgc.runtime.engine.http.connections import Connections
@@ -25,19 +26,21 @@ from sgc.runtime.engine.http.site import application, serving
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.server.listen import Address, Security
 
+GIVEN = "given.json"  # the command line's arguments
 LOOK_S = 0.3
 IMPORT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class DevAsked:
-    """The arguments of `sgc dev`; options: those that are passed on to `sgc run`."""
+    """The arguments of `sgc dev`; given: the program's, read once, as a file may be a pipe;
+    options: those that are passed on to `sgc run`.
+    """
 
     target: str
     engine: str | None
     model: str | None
-    json_args: str
-    single_args: tuple[str, ...]
+    given: Given
     options: tuple[str, ...]
     seed: int
     port: int
@@ -60,6 +63,8 @@ def develop(asked: DevAsked, tell: Callable[[str], None]) -> None:
     source = source_of(asked.target)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="sgc-dev-")))
+        given = {"json_args": asked.given.json_args, "single_args": asked.given.single_args}
+        (folder / GIVEN).write_text(json.dumps(given), encoding="utf-8")
         uri = asked.engine
         if uri is None:
             uri = held.enter_context(EmbeddedEngine(asked.model)).uri
@@ -104,9 +109,9 @@ async def _watch(
             seen = now
             if versions.all and FAILED not in versions.about:
                 await _run(runner, versions.all[-1].arguments, tell)
-                versions.about = await _described(asked)
+                versions.about = await _described(asked, versions.folder / GIVEN)
             else:
-                versions.about = await _described(asked)
+                versions.about = await _described(asked, versions.folder / GIVEN)
                 if _is_enough(versions.about):
                     before = versions.all[-1].arguments if versions.all else None
                     await _run(runner, before or versions.about["arguments"], tell)
@@ -129,9 +134,9 @@ def _is_enough(about: Mapping[str, Any]) -> bool:
     return FAILED not in about and all(name in about["arguments"] for name in needed)
 
 
-async def _described(asked: DevAsked) -> dict[str, Any]:
+async def _described(asked: DevAsked, given: Path) -> dict[str, Any]:
     """The program's parameters, and the command line's arguments; else `error`."""
-    command = [asked.target, asked.json_args, *asked.single_args]
+    command = [asked.target, str(given)]
     try:
         async with asyncio.timeout(IMPORT_S), process(command, "sgc.cli.dev.describe") as child:
             out, err = await child.communicate()

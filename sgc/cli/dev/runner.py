@@ -77,8 +77,10 @@ class Runner:
 
     async def _program(self, version: Version) -> tuple[int, bytes]:
         folder = self._versions.folder
+        arguments = self._versions.arguments(version.number)
+        arguments.write_text(json.dumps(version.arguments), encoding="utf-8")
         command = [
-            "run", self._asked.target, "--args", json.dumps(version.arguments),
+            "run", self._asked.target, "--args", f"@{arguments}",
             "--seed", str(self._asked.seed), "--cache-dir", str(folder / "cache"),
             "--log", str(self._versions.log(version.number)), "--json", "--stream", "-q",
             *self._asked.options,

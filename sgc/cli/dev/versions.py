@@ -41,7 +41,7 @@ class Version:
 class Versions:
     """The last versions, and a count of changes that readers wait for.
 
-    folder: where a version's log and page are, as `N.log` and `N.html`.
+    folder: where a version's arguments, log and page are, as `N.args.json`, `N.log`, `N.html`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,11 +56,14 @@ class Versions:
         made = Version(number, dict(arguments))
         self.all.append(made)
         for old in self.all[:-MAX_VERSIONS]:
-            for path in (self.log(old.number), self.page(old.number)):
-                path.unlink(missing_ok=True)
+            for path_of in (self.arguments, self.log, self.page):
+                path_of(old.number).unlink(missing_ok=True)
         del self.all[:-MAX_VERSIONS]
         self.change()
         return made
+
+    def arguments(self, number: int) -> Path:
+        return self.folder / f"{number}.args.json"
 
     def log(self, number: int) -> Path:
         return self.folder / f"{number}.log"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 
 from sgc.cli.output.colours import are_shown_on, generated, role
 from sgc.cli.output.dialogue import GENERATED, dialogue
-from sgc.errors import UsageError, counted
+from sgc.errors import SgcError, UsageError, counted
 from sgc.ir.graph import Node
 from sgc.runtime.executor.run.record import Request, RunResult
 
@@ -27,13 +28,25 @@ def refuse_input(path: Path, option: str, read: Iterable[Path]) -> None:
 
 
 def check_writable(path: Path, option: str, read: Iterable[Path] = ()) -> None:
-    """Raises UsageError, before the run, if a file cannot be written, or is one that is read."""
+    """Raises UsageError, before the run, if a file cannot be written, or is one that is read. A
+    file that is not there is not there afterwards either, as the run may fail."""
     refuse_input(path, option, read)
+    is_new = not path.exists()
     try:
         with path.open("a", encoding="utf-8"):
             pass
+        if is_new:
+            path.unlink()
     except OSError as error:
         raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
+def write_result(path: Path, option: str, text: str) -> None:
+    """Raises SgcError, which names the option, if the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SgcError(f"{option} {path}: {error.strerror}") from error
 
 
 class StreamPrinter:
@@ -82,6 +95,15 @@ class StreamPrinter:
             raise self._broken
         self._out.write("\n")
         self._out.flush()
+
+    def __enter__(self) -> StreamPrinter:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Ends the line of a run that failed or was interrupted, before its error is told."""
+        if kind is not None and self._last is not None and self._broken is None:
+            with suppress(OSError):
+                self.end()
 
 
 def show_text(result: RunResult) -> None:

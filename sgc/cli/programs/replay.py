@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from sgc.cli.output.results import check_writable, show_text, summary, to_json
+from sgc.cli.output.results import check_writable, show_text, summary, to_json, write_result
 from sgc.cli.programs.loading import load_program
 from sgc.cli.programs.source import path_of
-from sgc.errors import RunLogError, UsageError
+from sgc.errors import RunLogError, UsageError, counted
 from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
@@ -39,7 +39,13 @@ def replay(
         check_writable(trace_file, "--trace", (log, path_of(program)))
     with RunLog.read(log) as found:
         loaded = load_program(program, interpret, level, check=False).program
-        for key in _rows(found, row):
+        rows = _rows(found, row)
+        if trace_file is not None and len(rows) != 1:
+            raise UsageError(
+                f"--trace {trace_file} is for one run, and {log} has {counted(len(rows), 'row')}",
+                hint=f"--row ROW, or sgc trace {log}",
+            )
+        for key in rows:
             options = replace(make_options({"log": found}), row=key)
             arguments = _arguments(found, key, loaded)
             result = loaded.run_once(arguments, options, Endpoint(ReplayBackend(found)))
@@ -50,7 +56,7 @@ def replay(
             if not as_json and not quiet:
                 click.echo(summary(result), err=True)
             if trace_file is not None:
-                trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
+                write_result(trace_file, "--trace", json.dumps(chrome_trace(result)))
 
 
 def _rows(log: RunLog, row: str | None) -> list[str]:
@@ -81,5 +87,5 @@ def trace(log: Path, output: Path | None) -> None:
     with RunLog.read(log) as found:
         target = output or Path(f"{log.stem}.trace.json")
         check_writable(target, "-o", (log,))
-        target.write_text(json.dumps(log_trace(found)), encoding="utf-8")
+        write_result(target, "-o", json.dumps(log_trace(found)))
     click.echo(f"{target}: open it in Perfetto, or at chrome://tracing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -209,17 +210,17 @@ def parse_pairs(texts: Mapping[str, str], types: Mapping[str, Type], option: str
 
 def text_of(given: str, what: str) -> str:
     """A value: `@FILE` is a file's text, `@-` that of standard input; `@@` begins one with @."""
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:  # Python keeps other bytes as halves of surrogate pairs
+        raise UsageError(f"{what}: not UTF-8 text: {given!r}") from error
     if not given.startswith("@") or given.startswith("@@"):
         return given.removeprefix("@")
-    if given == "@-":
-        return sys.stdin.read()
     path = Path(given[1:])
-    if not path.is_file():
+    if given != "@-" and (path.is_dir() or not path.exists()):
         hint = f"@FILE is the text of a file; a text that begins with @ is written @@{given[1:]}"
         raise UsageError(f"{what}: there is no file {given[1:]!r}", hint=hint)
-    if path.stat().st_size > MAX_TEXT_BYTES:
-        raise UsageError(f"{what}: {path} has more than {MAX_TEXT_BYTES:,} bytes")
-    return _read_text(path)
+    return _read_text(given[1:], what)
 
 
 def parsed_value(text: str, type_: Type | None, what: str) -> Any:
@@ -243,7 +244,7 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
     where = "--args"
     if text.startswith("@"):
         where = text[1:]
-        text = sys.stdin.read() if where == "-" else _read_text(Path(where))
+        text = _read_text(where, where)
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -259,12 +260,21 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _read_text(path: Path) -> str:
+def _read_text(name: str, what: str) -> str:
+    """The text of a file, which may be a pipe, or of standard input, whose name is -."""
     try:
-        return path.read_text(encoding="utf-8")
+        if name == "-":
+            read = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                read = file.read(MAX_TEXT_BYTES + 1)
+        if len(read) > MAX_TEXT_BYTES:
+            raise UsageError(f"{what}: {name} has more than {MAX_TEXT_BYTES:,} bytes")
+        with io.TextIOWrapper(io.BytesIO(read), encoding="utf-8") as text:
+            return text.read()  # with any ends of lines
     except UnicodeDecodeError as error:
-        raise SgcError(f"{path}: not UTF-8 text: {error}") from error
+        raise SgcError(f"{what}: {name} is not UTF-8 text: {error}") from error
     except FileNotFoundError as error:
-        raise UsageError(f"{path}: {error.strerror}{closest_file(path)}") from error
+        raise UsageError(f"{name}: {error.strerror}{closest_file(Path(name))}") from error
     except OSError as error:
-        raise SgcError(f"{path}: {error.strerror}") from error
+        raise SgcError(f"{name}: {error.strerror}") from error

@@ -18,6 +18,7 @@ from sgc.cli.output.results import (
     show_text,
     summary,
     to_json,
+    write_result,
 )
 from sgc.cli.output.verbose import tell, timed, warn
 from sgc.cli.programs.arguments import check_texts, checked
@@ -165,6 +166,8 @@ def run_program(
         printer = (
             StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
         )
+        if printer is not None:
+            held.enter_context(printer)
         spent = 0.0
         if given.job is None:
             run_log = open_log(log, resume, retry_effect, skip_effect)
@@ -249,7 +252,7 @@ def run_program(
     elif printer is None:
         show_text(result)
     if trace_file is not None:
-        trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
+        write_result(trace_file, "--trace", json.dumps(chrome_trace(result)))
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
 
