@@ -35,6 +35,7 @@ class Flag(StrEnum):
     STOCHASTIC = "stochastic", "asks a model; deterministic only when greedy or seeded"
     APPENDS = "appends text", "takes a stream state and returns the next one"
     HOST = "host", "runs code of the host that the file only names"
+    SHOWS = "shows", "writes a text for people to see, in the program's order"
     LOGGED = "logged", "a log keeps its result, and counts the call"
     OUTPUT = "output", "makes something part of the program's result"
     HINT = "hint", "changes only when something is computed, and where it is kept"

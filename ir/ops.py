@@ -25,7 +25,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row is new or changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 14
+OP_TABLE_VERSION = 15
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -620,6 +620,19 @@ TABLE: tuple[OpSpec, ...] = (
         '%parts: json = host "agent:12:8" [%reply] keys=["t"] source="ET.fromstring(t).attrib"',
     ),
     OpSpec(
+        "show",
+        "Shows a text to people, in the program's order, as `print` and loggers do.",
+        (
+            FieldSpec("text", TEXTUAL, positional=True),
+            _static("to", Kind.TEXT, "stdout, stderr, log or warnings", default="stdout"),
+            _static("name", Kind.TEXT, "of the logger, or of the warning's class", default=""),
+            _static("level", Kind.INT, "of a line of a log", default=0),
+        ),
+        (),
+        _flags(Flag.HOST, Flag.SHOWS),
+        'show %line to="stderr"',
+    ),
+    OpSpec(
         "outcome",
         "Whether a tool's call, `host`, `evaluate` or `perform` succeeded; if not, the error's "
         "message, and the names of the error's class and of all its base classes.",
@@ -730,6 +743,7 @@ TABLE: tuple[OpSpec, ...] = (
             _static("error", Kind.TEXT, "the exception's class"),
             FieldSpec("message", TEXTUAL, default="", positional=True),
             FieldSpec("failed", ANY_OBJECT, default=None, doc="the tool's call that failed, if so"),
+            _static("base", Kind.TEXT, "the builtin class that it derives from", default=""),
         ),
         (),
         _ENDS,

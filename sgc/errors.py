@@ -163,18 +163,26 @@ class ProgramError(SgcError):
 class ProgramRaised(ProgramError):
     """A compiled program raised an exception of its own, which the message names.
 
-    If that is a builtin exception, this error derives from it: `except KeyError` catches it.
+    If that is a builtin exception, or derives from one, this error derives from it too:
+    `except ValueError` catches a `JSONDecodeError` and the program's own kinds of ValueError.
     """
 
 
 @cache
-def raised_as(name: str) -> type[ProgramRaised]:
-    """The error class for a compiled program that raises an exception of this name."""
-    found = getattr(builtins, name, None)
-    is_plain = isinstance(found, type) and issubclass(found, Exception)
-    if not is_plain or found.__basicsize__ != Exception.__basicsize__:  # type: ignore[union-attr]
+def raised_as(*names: str) -> type[ProgramRaised]:
+    """The error class for a compiled program that raises an exception. names: of its class and of
+    its bases, of which the first plain builtin exception counts."""
+    found = next(filter(_is_plain, (getattr(builtins, name, None) for name in names)), None)
+    if found is None:
         return ProgramRaised
-    return type(ProgramRaised.__name__, (ProgramRaised, found), {})  # type: ignore[arg-type]
+    return type(ProgramRaised.__name__, (ProgramRaised, found), {})
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether it is an exception that another class may derive from: OSError, UnicodeError and
+    others take arguments of their own."""
+    is_own = isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception
+    return is_own and kind.__basicsize__ == Exception.__basicsize__
 
 
 class TurnsExceeded(ProgramError):

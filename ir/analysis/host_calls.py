@@ -72,7 +72,9 @@ def _is_piece(node: Node) -> bool:
     return node.op in _PIECES
 
 
-_PIECES = ops_with(Flag.HOST) - ops_with(Flag.LOGGED)  # a set: every node of every run is checked
+_PIECES = (
+    ops_with(Flag.HOST) - ops_with(Flag.LOGGED) - ops_with(Flag.SHOWS)
+)  # a set: every node of every run is checked
 
 
 def _key(node: Node) -> tuple[str, str]:

@@ -48,9 +48,9 @@ class ServerConfig(StepOptions):
     tool_format, reasoning_format: how the model writes calls and marks reasoning; "auto" is as its
     chat template says. served_model_name: what clients call the model; None is its own name.
     drain_s: how long running requests may go on after SIGTERM. max_request_s: how long one request
-    may take, its wait included; None is without a limit. tells: whether the server is a
-    command, which logs at the start what it serves. access_log: whether to log a line for each request; None: only if lines
-    are JSON. otlp: where spans are sent; None: nowhere."""
+    may take, its wait included; None is without a limit. tells: whether the server is a command,
+    which logs at the start what it serves. access_log: whether to log a line for each request;
+    None: only if lines are JSON. otlp: where spans are sent; None: nowhere."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"

@@ -7,6 +7,7 @@ The interpreter's session is in `interpreter/session.py`, the tracer's in `traci
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +118,14 @@ class Session(Building):
         self.states: list[Stream] = []  # every stream, in order of creation
         self.calling: list[Stream] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # values that open `with` blocks need at their end
+        # Where the program prints, unless it redirects what is printed.
+        self._printed_on = {"stdout": sys.stdout, "stderr": sys.stderr}
         self.mapped_path = ""  # the path of a mapped call that is traced in place
+
+    def shown_on(self, file: Any) -> str | None:
+        """Which of the process's streams `print(file=file)` writes to; None for another file."""
+        target = sys.stdout if file is None else file
+        return next((name for name, each in self._printed_on.items() if each is target), None)
 
     # -- what differs between tracing and running ---------------------------------------
 

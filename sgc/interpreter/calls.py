@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from sgc.core.session import Stream
 from sgc.errors import ProgramError
 from sgc.interpreter.bodies import run_here
 from sgc.interpreter.maps import map_eagerly
@@ -80,12 +82,23 @@ def run_eager(
     on_text: OnText | None,
     canceller: Canceller,
 ) -> RunResult:
-    """Interprets a program to its end, on this thread. canceller: may stop the run."""
+    """Interprets a program to its end, on this thread; the result has what its Python returned, in
+    its own classes. canceller: may stop the run."""
     try:
         state = start_eager(function, arguments, backend, options, loop, on_text, canceller)
-        return finished(state)
+        result, returned = finished(state), state.ret_value
+        return result if _holds_stream(returned) else replace(result, ret_value=returned)
     finally:
         canceller.forget()
+
+
+def _holds_stream(value: Any) -> bool:
+    """Whether a stream is in a value that is returned, whose text stands for it in a result."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_stream, value))
+    return isinstance(value, Stream) or (
+        isinstance(value, dict) and any(map(_holds_stream, value.values()))
+    )
 
 
 def start_streaming(

@@ -206,7 +206,7 @@ def compile_function(
         def traced(bound: Mapping[str, Any], how: How) -> Traced:
             def checked(graph: Graph) -> None:
                 with failing(graph):
-                    check_trace(function, graph, bound, how.in_python)
+                    check_trace(function, graph, bound, how.in_python, is_strict)
 
             with met_tools() as met:
                 graph = trace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import difflib
+import functools
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -199,19 +200,23 @@ class Function(Definition, Batched):
         if self._jit is not None and not why:
             found, rest = self._jit.specialize(arguments, guards)
             program, why = found.program, found.reason
-        if program is not None and not left_of(program.graph):
-            context = contextvars.copy_context()
-
-            def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
-                return compiled.start(shares, rest, options, on_text, row, context)
-
-            return Row(start, program=program, arguments=rest)
-
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
 
         def interpret(chosen: RunOptions) -> RunResult:
             return run_eager(self, arguments, backend, chosen, shared, on_text, canceller)
+
+        if program is not None and not left_of(program.graph):
+            from sgc.programs.deopt import within_limits  # loads the compiler
+
+            context = contextvars.copy_context()
+            again = None if on_text is not None else functools.partial(interpret, given)
+
+            def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
+                run = compiled.start(shares, rest, options, on_text, row, context)
+                return run if again is None else within_limits(compiled, run, again)
+
+            return Row(start, program=program, arguments=rest)
 
         if program is not None and on_text is None:  # else on_text would get texts twice
             from sgc.programs.deopt import run_with_deopt  # loads the compiler

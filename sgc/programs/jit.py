@@ -21,6 +21,7 @@ from sgc.ir import types
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
+from sgc.programs.given_objects import problem_with
 from sgc.runtime.executor.interface.argument_shapes import lowered, misfit, parsed, shown
 from sgc.runtime.executor.interface.media import Media
 
@@ -32,6 +33,8 @@ MAX_PROGRAMS = 32  # compiled for one function; further signatures are interpret
 # Signatures with values that are compiled at once; later ones only when they are seen again: rows
 # that each have a list of their own would cost more to compile than to interpret.
 EAGER_VALUES = 4
+# Times in a row that what a signature reads had changed before it was called again.
+MAX_RETRACED = 8
 MAX_SEEN = 4096
 MAX_DATA = 4  # data arguments of a function; with more, fixing only one of them is not tried
 MAX_STATIC_CHARS = 1_000_000  # of the static arguments of one signature
@@ -71,6 +74,7 @@ class Jit:
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
         self._reasons: dict[str, Specialized] = {}
+        self._retraced: dict[tuple[object, ...], int] = {}  # in a row, as what is read had changed
         self._seen: set[int] = set()  # hashes of signatures seen once
         self._by_value: dict[tuple[object, ...], frozenset[str]] = {}  # data taken by its value
         self._needed: dict[tuple[object, ...], frozenset[str]] = {}  # numbers taken by their value
@@ -82,6 +86,8 @@ class Jit:
 
         guards: what `guards()` just returned, if many calls are made at once.
         """
+        if problem := problem_with(arguments, self._function.signature):
+            return self._unguarded(Specialized(_shown({}, arguments), None, problem)), {}
         reads = guards or self.guards()
         types, data = self._types_of(arguments)
         key = tuple((types | data).items())
@@ -178,7 +184,11 @@ class Jit:
         if key in self._found:
             before, found = self._found[key]
             if before == reads and not _has_changed(found):
+                self._retraced.pop(key, None)
                 return found
+            self._retraced[key] = self._retraced.get(key, 0) + 1
+            if self._retraced[key] > MAX_RETRACED:
+                why = "what it reads has changed from call to call"
         elif static and self._is_new(key):
             return Specialized(shown, None, "with these values it was called for the first time")
         elif len(self._found) >= MAX_PROGRAMS:
@@ -269,7 +279,7 @@ def _digest(static: Mapping[str, Any]) -> tuple[str | None, str]:
 
     texts = []
     for name, value in static.items():
-        text = plain(value)
+        text = plain(value, keeps_order=True)  # which a program may have gone over
         if text is None or len(text) > MAX_STATIC_CHARS:
             what = type(value).__name__
             return None, f"argument {name!r} is a {what}, whose value cannot be guarded"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sgc.programs.program import Program
 from sgc.runs.options import make_options
+from sgc.runtime.executor.interface.tools import Shown
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
@@ -19,8 +21,13 @@ OPTIONS = (
 
 
 def options_of(given: Mapping[str, Any]) -> RunOptions:
-    """Reads the options from a client's fields; raises UsageError for a value out of range."""
-    return make_options({name: given[name] for name in OPTIONS if given.get(name) is not None})
+    """Reads the options from a client's fields; raises UsageError for a value out of range. What
+    a client's run prints or logs is not the server's to show."""
+    found = make_options({name: given[name] for name in OPTIONS if given.get(name) is not None})
+    return replace(found, on_show=_nowhere)
+
+
+def _nowhere(_: Shown) -> None: ...
 
 
 def description(name: str, program: Program) -> Json:

@@ -43,14 +43,24 @@ def fail(session: Failing, error: Exception, message: str, loc: Loc | None) -> N
     _refuse_own(error, loc)
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     with session.located(loc):
-        of = {"failed": session.operand(told["value"])} if told else {}
+        of: dict[str, Operand] = {"failed": session.operand(told["value"])} if told else {}
         name = type(error).__name__
         if told:
             failed = of["failed"]
             is_tool = isinstance(failed, Ref) and session.made[failed.name][0] == "tool"
             name = "ToolError" if is_tool else "Exception"
+        elif base := _base_of(type(error)):
+            of["base"] = Lit(base)
         session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True
+
+
+def _base_of(kind: type[Exception]) -> str:
+    """The builtin class that an exception's class derives from; empty for a builtin class."""
+    bases = [each for each in kind.__mro__ if each.__module__ == "builtins"]
+    plain = [each for each in bases if each.__basicsize__ == Exception.__basicsize__]
+    found = plain[0]
+    return "" if found in (kind, Exception) else found.__name__
 
 
 # Folders where an error is the tracer's own, unless its line has a `raise` or a comment that the

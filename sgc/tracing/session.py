@@ -68,10 +68,9 @@ class TraceSession(Deciding):
         program: str,
         parameters: Iterable[str] = (),
         is_strict: bool = False,
-        is_silent: bool = False,
         sites: Sites | None = None,
     ) -> None:
-        super().__init__(program, parameters, is_silent, sites or Sites())
+        super().__init__(program, parameters, sites or Sites())
         self.n_collections = n_collections()
         self.is_strict = is_strict  # stops at acts that a compiled run leaves out, as printing
         self.nodes: list[Node] = []

@@ -127,9 +127,9 @@ class Trace:
         assert self._unguessed is not None
         self.sites, self._may_guess = self._unguessed, False
 
-    def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
+    def straight(self, style: Style = Style.SHORT) -> Graph:
         """The graph of a short program without decisions; raises MustExplore for other programs."""
-        session, given = self._session(is_silent, style)
+        session, given = self._session(style)
         try:
             self._run(session, given)
         finally:
@@ -183,7 +183,7 @@ class Trace:
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style
     ) -> Graph:
-        first, _ = self._session(is_silent=True)
+        first, _ = self._session()
 
         def once(path: Path, mark: Mark) -> bool:
             shared = dict(first.callers), dict(first.retyped), set(first.images)
@@ -199,7 +199,7 @@ class Trace:
 
         def run(path: Path) -> None:
             begin_young()
-            session, given = self._session(is_silent=True, style=style)
+            session, given = self._session(style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers
             session.retyped, session.images = first.retyped, first.images
@@ -294,11 +294,9 @@ class Trace:
         test = item.segments[-1].end
         return (test.loc if isinstance(test, Branch) else None) or self.function.loc
 
-    def _session(
-        self, is_silent: bool, style: Style = Style.SHORT
-    ) -> tuple[TraceSession, dict[str, Any]]:
+    def _session(self, style: Style = Style.SHORT) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
-        session = TraceSession(self.function.name, names, self._is_strict, is_silent, self.sites)
+        session = TraceSession(self.function.name, names, self._is_strict, self.sites)
         session.style = style
         session.note_own(self._own_texts)
         session.note(self._bound)

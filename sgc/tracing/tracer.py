@@ -250,7 +250,7 @@ def _traced_once(trace: Trace, budget: Budget, is_full: bool, report: Report) ->
         if trace.is_leaving:
             raise MustExplore
         graph = trace.straight()
-        again = trace.straight(is_silent=True, style=Style.LONG)
+        again = trace.straight(style=Style.LONG)
     except MustExplore:
         graph = _verified(trace, budget, is_full, report)
         is_merging = not report.unmerged

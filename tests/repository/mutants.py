@@ -236,8 +236,7 @@ TRACING = (
         "sgc/tracing/tracer.py",
         "tests/tracing/values/test_abstract_text.py:agree or other_markers",
         ("    if graph != again:\n", "    if False:\n"),
-        ("again = trace.straight(is_silent=True, style=Style.LONG)",
-         "again = trace.straight(is_silent=True)"),
+        ("again = trace.straight(style=Style.LONG)", "again = trace.straight()"),
     ),
     *_of(
         "sgc/tracing/checking/check.py",

@@ -60,7 +60,7 @@ class Generator(Expressions):
             for name in ("count", "add_word", "add_key", "alias"):
                 del kinds[name]
         if place.is_called:
-            del kinds["call"], kinds["mapped"]
+            del kinds["call"], kinds["mapped"], kinds["shows"]
         if place.outer in ARMS:
             kinds |= {"give": 1, "throw": 1}
         if place.outer in ARMS and place.is_loop:
@@ -168,6 +168,10 @@ class Generator(Expressions):
         name = self.name(place)
         line = f'{place.stream}["{name}"] = {self.value(place)}'
         return Statement("set_var", [line]), replace(place, sure=(*place.sure, name))
+
+    def shows(self, place: Place) -> tuple[Statement, Place]:
+        sep = self.rng.choice(["", ', sep="/"', ', end=""'])
+        return self._simple("shows", place, f"print({self.text(place)}, {self.value(place)}{sep})")
 
     def ask_set(self, place: Place) -> tuple[Statement, Place]:
         s, name = place.stream, self.rng.choice((*place.maybe, *place.sure))
@@ -406,6 +410,7 @@ SIMPLE = {
     "gen": 6, "select": 3, "const": 2, "append": 6, "keep": 3, "count": 1, "add_word": 2,
     "add_key": 1, "alias": 1, "set_var": 1, "ask_set": 1, "read_maybe": 1, "tool": 2, "helper": 2,
     "call": 3, "mapped": 1, "number": 1, "look_up": 1, "table": 1, "data": 1,
+    "shows": 2,
 }  # fmt: skip
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import linecache
 import sys
 import traceback
@@ -9,6 +10,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,8 +222,9 @@ def _traced(module: types.ModuleType, tally: Tally) -> Graph | str:
         else:
             tally.n_untraced[error.message] += 1
         return ""
-    except (UnknownVariable, UsageError) as error:
-        # It reads a variable that no path sets, or a handled error has left a role open.
+    except (TurnsExceeded, UnknownVariable, UsageError) as error:
+        # It reads a variable that no path sets, a handled error has left a role open, or a loop
+        # whose turns are known has too many.
         tally.n_untraced[type(error).__name__] += 1
         return ""
     except Exception as error:
@@ -352,18 +355,36 @@ def interpreted(module: types.ModuleType, case: Case) -> Run:
 
 def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
     module.LOG.clear()
-    asked = Counter[str]()
-    options = case.options(module)
+    asked, printed = Counter[str](), Printed(module.LOG)
+    options = replace(case.options(module), on_show=lambda shown: printed.write(shown.text))
 
     def run() -> Any:
         try:
-            return program.run_once(case.arguments, options, case.endpoint(asked))
+            with redirect_stdout(printed):  # where an interpreted run prints
+                return program.run_once(case.arguments, options, case.endpoint(asked))
         except ProgramError as error:
             raise Refused(error.message) if "--interpret" in error.hint else error from None
 
     found = outcome(run)
+    printed.end()
     log = sorted(module.LOG) if module.IS_MAPPED else list(module.LOG)
     return Run(found, log, asked, is_mapped=module.IS_MAPPED)
+
+
+class Printed(io.StringIO):
+    """Adds what is printed to a program's log, line by line: Python prints a line in parts."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__()
+        self._log, self._rest = log, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        self._log += lines
+        return len(text)
+
+    def end(self) -> None:
+        self._log.append(self._rest)
 
 
 def agree(wanted: Run, found: Run) -> bool:

@@ -23,7 +23,7 @@ from sgc.ir.graph import (
     make_node,
 )
 from sgc.ir.limits import MAX_WIDTH
-from sgc.ir.op_specs import REQUIRED, FieldSpec, Flag, OpSpec
+from sgc.ir.op_specs import ANY_VALUE, REQUIRED, FieldSpec, Flag, OpSpec
 from sgc.ir.ops import OPS, TABLE
 from sgc.ir.rules.node import EFFECTS, n_gathered
 from sgc.ir.text.parser import parse
@@ -264,8 +264,9 @@ class _Maker:
         return Ref(self.rng.choice(list(self.paths)))
 
     def item(self, row: FieldSpec, depth: int = 0) -> Operand:
-        fitting = [value for value in self.values if value.type.kind in row.kinds]
-        literals = sorted(row.kinds - {Kind.CHOICE, Kind.MEDIA})
+        kinds = row.kinds & ANY_VALUE if depth else row.kinds
+        fitting = [value for value in self.values if value.type.kind in kinds]
+        literals = sorted(kinds - {Kind.CHOICE, Kind.MEDIA})
         if fitting and not row.static and (not literals or self.rng.random() < 0.6):
             return Ref(self.rng.choice(fitting).name)
         kind = self.rng.choice(literals)

@@ -6,7 +6,7 @@ import pytest
 from tests_support import run_both
 
 import sgc
-from sgc.errors import SgcError, SgcWarning, TraceError, UsageError
+from sgc.errors import SgcError, TraceError, UsageError
 from sgc.tracing.tracer import trace
 
 
@@ -163,19 +163,6 @@ def stop_number(s, x):
 def test_is_refused(body):
     with pytest.raises(SgcError):
         sgc.function(body).compile()
-
-
-def test_what_a_body_prints_is_printed_once(capsys):
-    @sgc.function
-    def program(s, x):
-        print("hello", x)
-        print("plain")
-        s += x
-
-    with pytest.warns(SgcWarning, match="does not print what is known only at run time") as told:
-        program.compile()
-    assert len(told) == 1
-    assert capsys.readouterr().out == "plain\n"
 
 
 def test_noncharacters_in_a_program_are_text(scripted):

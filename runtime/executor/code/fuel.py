@@ -51,7 +51,7 @@ class Run:
                  "patterns", "unchanged")  # fmt: skip
 
     def __init__(self) -> None:
-        self.left = MAX_STEPS
+        self.left = steps_of_a_run()
         self.is_live = False
         self.depth = 0
         self.classes: dict[str, Any] = {}
@@ -87,11 +87,39 @@ class Run:
             raise LimitExceeded(f"calls are nested more than {MAX_CALLS} deep")
 
 
+class Allowance:
+    """Fewer steps for each run of code on one thread, while it is in use. used: by all runs so
+    far."""
+
+    def __init__(self, each: int) -> None:
+        self.each = each
+        self.used = 0
+
+    def __enter__(self) -> Allowance:
+        here.allowance = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        here.allowance = None
+
+
 class _Here(threading.local):
     run: Run | None = None
+    allowance: Allowance | None = None
 
 
 here = _Here()
+
+
+def steps_of_a_run() -> int:
+    """The steps that a run of code may take on this thread."""
+    return MAX_STEPS if here.allowance is None else here.allowance.each
+
+
+def note_steps(n: int) -> None:
+    """Notes that a run of code has taken n steps."""
+    if here.allowance is not None:
+        here.allowance.used += n
 
 
 def current() -> Run:

@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.ir.code import Code, parse_code
-from sgc.runtime.executor.code.fuel import MAX_STEPS, NotAllowed, Run, here
+from sgc.runtime.executor.code.fuel import (
+    MAX_STEPS,
+    NotAllowed,
+    Run,
+    here,
+    note_steps,
+    steps_of_a_run,
+)
 from sgc.runtime.executor.code.held import Changed, check_unchanged
 from sgc.runtime.executor.code.mutation import may_change
 from sgc.runtime.executor.code.room import room
@@ -44,7 +51,7 @@ class Memory:
         """Calls the last function of some code. Raises what the code raises, LimitExceeded,
         NotAllowed, or CodeError."""
         program, run = _program(source), self.run
-        given = run.left = min(MAX_STEPS, self.left)
+        given = run.left = min(steps_of_a_run(), self.left)
         run.named, run.unchanged, run.is_live = program.classes, [], True
         outer, here.run = here.run, run
         try:
@@ -67,6 +74,7 @@ class Memory:
             raise LimitExceeded("a graph's code nests too deeply, or needs too much") from error
         finally:
             self.left -= given - run.left
+            note_steps(given - run.left)
             run.depth, run.handled = 0, []
             here.run = outer
 

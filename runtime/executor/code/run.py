@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from sgc.ir.code import Code, parse_code
 from sgc.runtime.executor.code.along import Along, copied_along
-from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
+from sgc.runtime.executor.code.fuel import NotAllowed, Run, here, note_steps
 from sgc.runtime.executor.code.held import check_unchanged, unchanged
 from sgc.runtime.executor.code.library import library_value
 from sgc.runtime.executor.code.library.caching import cached
@@ -59,6 +59,7 @@ def run_code(
     """
     program = _program(source)
     run = Run()
+    given_steps = run.left
     run.named = program.classes
     kept: set[int] = set()
     outer, here.run = here.run, run
@@ -83,6 +84,7 @@ def run_code(
             raise
         raise LimitExceeded("a graph's code nests too deeply, or needs too much") from error
     finally:
+        note_steps(given_steps - run.left)
         run.left = -1
         here.run = outer
         for each in run.kept:

@@ -22,6 +22,9 @@ HINT = (
 )
 
 
+_BUILTIN = "builtins:"
+
+
 def class_name(kind: type) -> str:
     """Returns `module:name`; for a file that is run by its path, the module is its stem."""
     module = kind.__module__
@@ -93,7 +96,8 @@ class Failed:
         if not self.tool:
             args = () if self.cause is None else self.cause.args
             why = args[0] if len(args) == 1 and isinstance(args[0], str) else self.why
-            return raised_as(self.kind)(f"{self.kind}: {why}", where=self.where)
+            bases = (name.removeprefix(_BUILTIN) for name in self.classes)
+            return raised_as(self.kind, *bases)(f"{self.kind}: {why}", where=self.where)
         if isinstance(self.cause, ToolError):
             return self.cause
         found = ToolError(

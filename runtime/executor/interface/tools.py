@@ -1,7 +1,11 @@
-"""Tools as a caller passes them to a run: the Python function of each name that is allowed."""
+"""The host's side of a run: the tools that a caller allows, and what a program shows to people."""
 
 from __future__ import annotations
 
+import builtins
+import logging
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,3 +43,46 @@ class AllowedTools:
 
     def find(self, node: Node) -> ToolImpl | None:
         return self.by_name.get(node.text("name"))
+
+
+_met = dict[str, dict[Any, int]]()  # the warnings shown of each file, which come once
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """to: `stdout`, `stderr`, `log` or `warnings`. name: of the logger, empty for the functions of
+    `logging` itself, or of the warning's class. level: of a line of a log. file, line: where the
+    program shows it.
+    """
+
+    text: str
+    to: str
+    name: str = ""
+    level: int = 0
+    file: str = ""
+    line: int = 0
+
+    def write(self) -> None:
+        """Shows it as Python would."""
+        if self.to == "log":
+            self._log()
+        elif self.to == "warnings":
+            kind = warning_class(self.name) or UserWarning
+            warnings.warn_explicit(self.text, kind, self.file, self.line, "__main__",
+                                   _met.setdefault(self.file, {}))  # fmt: skip
+        elif (stream := getattr(sys, self.to)) is not None:  # None: the process has no terminal
+            stream.write(self.text)
+
+    def _log(self) -> None:
+        logger = logging.getLogger(self.name or None)
+        if not self.name and not logger.handlers:
+            logging.basicConfig()  # as `logging.info` and the like do
+        if logger.isEnabledFor(self.level):
+            place = self.file, self.line
+            logger.handle(logger.makeRecord(logger.name, self.level, *place, self.text, (), None))
+
+
+def warning_class(name: str) -> type[Warning] | None:
+    """One of Python's own classes of warnings, by its name."""
+    kind = getattr(builtins, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Warning) else None

@@ -1,4 +1,4 @@
-"""Calls of the host's code at run time: the handlers of `tool`, `host` and `outcome`."""
+"""Calls of the host's code at run time: handlers of `tool`, `host`, `show` and `outcome`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.tools.pieces import call_piece
+from sgc.runtime.executor.tools.shown import show_text
 
 
 async def call_tool(run: Run, node: Node) -> tuple[Any]:
@@ -18,6 +19,12 @@ async def call_tool(run: Run, node: Node) -> tuple[Any]:
 async def run_piece(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `host`."""
     return (await call_piece(run, node),)
+
+
+async def show(run: Run, node: Node) -> tuple[()]:
+    """The handler of the op `show`."""
+    await show_text(run, node)
+    return ()
 
 
 def outcome(run: Run, node: Node) -> tuple[Any, ...]:

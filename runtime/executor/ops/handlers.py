@@ -26,7 +26,7 @@ from sgc.runtime.executor.functions.own_texts import (
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
 from sgc.runtime.executor.interface.records import refuse_leaving
-from sgc.runtime.executor.ops.calling import call_tool, outcome, run_piece
+from sgc.runtime.executor.ops.calling import call_tool, outcome, run_piece, show
 from sgc.runtime.executor.ops.evaluation import evaluate
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.ops.futures import future
@@ -312,5 +312,6 @@ ASKING: dict[str, AskingHandler] = {
     "video": _video,
     "tool": call_tool,
     "host": run_piece,
+    "show": show,
     "map": run_map,
 }

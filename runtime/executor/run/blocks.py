@@ -318,7 +318,7 @@ async def _decided(run: Walked, last: Node) -> str:
     name = last.text("error")
     if name in _OF_LANGUAGE:
         raise _OF_LANGUAGE[name](message, where=str(last.loc or ""))
-    raise raised_as(name)(f"{name}: {message}", where=str(last.loc or ""))
+    raise raised_as(name, last.text("base"))(f"{name}: {message}", where=str(last.loc or ""))
 
 
 def _default(last: Node, value: Any) -> str:

@@ -13,7 +13,7 @@ from sgc.errors import UsageError
 from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling
 from sgc.runtime.executor.interface.log import Log
 from sgc.runtime.executor.interface.seeds import draw_seed
-from sgc.runtime.executor.interface.tools import ToolSource
+from sgc.runtime.executor.interface.tools import Shown, ToolSource
 
 DEFAULT_MAX_TOKENS = 128
 
@@ -61,7 +61,8 @@ class RunOptions:
     join that takes the first children waits for all, and takes them in order. is_seed_drawn: the
     seed was drawn at random and not set by the user, so no other run has it. early_tools: pure
     tools may be called before it is known whether the program calls them. adapter: of the engine,
-    by its name, for all requests; empty: the model itself.
+    by its name, for all requests; empty: the model itself. on_show: takes what the program prints,
+    logs and warns of; None: it is shown as Python would.
     """
 
     seed: int = 0
@@ -91,6 +92,7 @@ class RunOptions:
     is_seed_drawn: bool = False
     early_tools: bool = False
     adapter: str = ""
+    on_show: Callable[[Shown], object] | None = None
 
     def __post_init__(self) -> None:
         for name in _CHECKED:
@@ -109,7 +111,8 @@ class RunOptions:
         return {name: value for name, value in kept.items() if name not in _NO_REQUEST}
 
 
-_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log", "is_seed_drawn", "early_tools"})
+_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log", "is_seed_drawn", "early_tools",
+                         "on_show"})  # fmt: skip
 _CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
 _PLAIN = tuple(
     field.name

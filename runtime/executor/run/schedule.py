@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from sgc.ir.analysis.live_order import is_ordered, reads_futures
 from sgc.ir.graph import Node, Ref
+from sgc.ir.op_specs import Flag
+from sgc.ir.ops import ops_with
 from sgc.runtime.executor.functions.once import made_once
 from sgc.runtime.executor.run.cuts import awaited
 from sgc.runtime.executor.run.stream_order import StreamOrder
 from sgc.runtime.executor.run.values import Values
 
 # Ops whose place in the order of the program matters.
-NOTED = frozenset({"publish", "tool", "stream", "fork", "open_fork", "child", "map"})
+NOTED = ops_with(Flag.HOST) | {"publish", "stream", "fork", "open_fork", "child", "map"}
 
 
 @dataclass(frozen=True, slots=True)

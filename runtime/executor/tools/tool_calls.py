@@ -212,7 +212,8 @@ class Tools:
         tool = self.resolve(node)
 
         def call() -> Any:
-            return tool.call(*args, **kwargs)
+            # What a tool sets in its context is not for its thread's next calls.
+            return contextvars.Context().run(tool.call, *args, **kwargs)
 
         made = call_on_loop if tool.is_async else call_on_thread
         return await made(call, timeout_s)

@@ -260,6 +260,9 @@ class PlainNodes:
         why = f"{where}: what {shown_piece(node)} gives may be of any length"
         return Made((Bound(math.inf, why=why),))
 
+    def on_show(self, node: Node) -> Made:
+        return Made(())
+
     def on_unset(self, node: Node) -> Made:
         is_stream = [str(result.type) == "stream" for result in node.results]
         return Made(tuple(Stream() if each else Bound() for each in is_stream))

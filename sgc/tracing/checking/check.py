@@ -31,10 +31,11 @@ from sgc.ir.graph import Graph
 from sgc.ir.op_specs import Flag
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.code.fuel import Allowance
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.interface.failures import forget_frames
-from sgc.runtime.executor.interface.tools import ToolImpl
+from sgc.runtime.executor.interface.tools import Shown, ToolImpl
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.run.loop import (
     Loop,
@@ -46,7 +47,13 @@ from sgc.runtime.executor.run.loop import (
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.tracing.body import copied
-from sgc.tracing.checking.comparing import compare, compare_asked
+from sgc.tracing.checking.capturing import capturing, shown_to
+from sgc.tracing.checking.comparing import (
+    compare,
+    compare_asked,
+    compare_classes,
+    compare_shown,
+)
 from sgc.tracing.checking.deadline import Deadline, Overdue
 from sgc.tracing.checking.rounds import Draw, has_long, rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
@@ -68,7 +75,12 @@ N_ROUNDS, N_MORE = 24, 12  # before the trials of unreached arms, and after them
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
 MAX_ASKED_IN_ALL = 4000  # requests of all runs
-MAX_RUN_S = 10.0  # of one run, which may never end without making a request
+# Steps of a graph's code: of one piece, beyond which a run is not compared, as Python might take
+# for ever; and of all runs.
+MAX_STEPS, MAX_STEPS_IN_ALL = 1_000_000, 20_000_000
+# Of one run, which may never end without making a request; a program that is compiled when it is
+# called is rather interpreted.
+MAX_RUN_S, MAX_STRICT_RUN_S = 10.0, 2.0
 MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
 
@@ -77,12 +89,20 @@ def check_trace(
     graph: Graph,
     bound: Mapping[str, Any],
     in_python: PiecesInPython | None = None,
+    is_strict: bool = False,
 ) -> None:
     """Raises TraceError at the first line where graph and interpreter differ. in_python: the pieces
-    that run in Python, which the check replaces by scripted results."""
+    that run in Python, which the check replaces by scripted results. is_strict: the program is
+    compiled as it is called."""
     refuse_own_thread(shared.loop)
-    with fewer_collections(NEW_OBJECTS), _loop() as loop, Deadline(MAX_RUN_S) as deadline:
-        _check(function, graph, bound, in_python, loop, deadline)
+    seconds = MAX_STRICT_RUN_S if is_strict else MAX_RUN_S
+    with (
+        fewer_collections(NEW_OBJECTS),
+        _loop() as loop,
+        Deadline(seconds) as deadline,
+        capturing(),
+    ):
+        _check(function, graph, bound, in_python, loop, deadline, is_strict)
 
 
 @contextmanager
@@ -105,25 +125,29 @@ def _check(
     in_python: PiecesInPython | None,
     loop: Loop,
     deadline: Deadline,
+    is_strict: bool,
 ) -> None:
     n_asked, given, is_one_by_one = 0, Arguments(graph), _asks_one_by_one(graph)
     is_slow = False  # compiled, on long texts
+    is_compared = False
     own = _own_texts(function)
-    search = Search(graph, given, own)
+    search, steps = Search(graph, given, own), Allowance(MAX_STEPS)
     for number, trial in enumerate(_trials(graph, given, own, search)):
-        if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
+        is_much = n_asked > MAX_ASKED_IN_ALL or steps.used > MAX_STEPS_IN_ALL
+        if number >= MIN_ROUNDS and is_much:
             return
         arguments, walk = trial.arguments, Walk()
         if is_slow and has_long(arguments.values()):
             continue
-        backends = _Recorded(trial, walk.asked), _Recorded(trial)
+        backends, n_before = (_Recorded(trial, walk.asked), _Recorded(trial)), steps.used
         compiled: RunResult | SgcError | None = None
         try:
-            with deadline.run():
+            with deadline.run(), steps:
                 compiled = _attempt(_run_compiled, graph, backends[0], arguments, loop, walk)
             n_asked += backends[0].asked.total()
             is_new = search.note(trial, walk)
-            if not (is_new or trial.is_round or _fails(compiled)):
+            is_spent = isinstance(compiled, LimitExceeded) and steps.used - n_before >= MAX_STEPS
+            if not (is_new or trial.is_round or _fails(compiled)) or (is_spent and is_compared):
                 continue
             with deadline.run():
                 interpreted = _attempt(
@@ -134,15 +158,22 @@ def _check(
             if compiled is None and has_long(arguments.values()):
                 is_slow = True
                 continue
-            raise _endless(function, arguments, overdue) from None
+            raise _endless(function, arguments, overdue, deadline.seconds) from None
         n_asked += backends[1].asked.total()
-        is_too_long = isinstance(compiled, LimitExceeded) and has_long(arguments.values())
+        is_limited = isinstance(compiled, LimitExceeded)
+        is_too_long = is_limited and (is_spent or has_long(arguments.values()))
         are_ended = isinstance(compiled, _Ended) and isinstance(interpreted, _Ended)
         if (are_ended and is_one_by_one) or is_too_long:
             assert isinstance(compiled, SgcError)
             compare_asked(function, compiled, *(each.asked for each in backends))
         else:
             compare(function, compiled, interpreted)
+            is_compared = True
+            if not (isinstance(compiled, SgcError) or isinstance(interpreted, SgcError)):
+                ours, theirs = (each.shown for each in backends)
+                compare_shown(function, ours, theirs, is_in_order=not graph.called)
+                if is_strict:
+                    compare_classes(function, compiled.ret_value, backends[1].returned)
 
 
 def _trials(graph: Graph, given: Arguments, own: Sequence[str], search: Search) -> Iterator[Trial]:
@@ -187,10 +218,12 @@ def _own_texts(function: Definition) -> Sequence[str]:
     return tuple(found)
 
 
-def _endless(function: Definition, arguments: Mapping[str, Any], overdue: Overdue) -> TraceError:
+def _endless(
+    function: Definition, arguments: Mapping[str, Any], overdue: Overdue, seconds: float
+) -> TraceError:
     shown = ", ".join(f"{name}={value!r:.40}" for name, value in arguments.items())
     return TraceError(
-        f"{function.name} did not end within {MAX_RUN_S:g} s when it was tried with "
+        f"{function.name} did not end within {seconds:g} s when it was tried with "
         f"{shown or 'no arguments'}",
         where=innermost_user_line(overdue) or str(function.loc),
         hint="give its loops a bound that does not depend on arguments or replies, raise an error "
@@ -212,13 +245,16 @@ class _Recorded(ScriptedBackend):
     """A scripted backend whose replies depend on the end of the prompt only, so that a request
     costs the same for any prompt.
 
-    asked: how often each request was made.
+    asked: how often each request was made. shown: what the program showed, and where. returned:
+    what its Python has returned, if it is interpreted.
     """
 
     def __init__(self, trial: Trial, noted: list[tuple[int, str]] | None = None) -> None:
         super().__init__(self._reply_to, self._preferred)
         self.trial, self._noted = trial, noted
         self.asked: Counter[str] = Counter()
+        self.shown: list[Shown] = []
+        self.returned: Any = None
 
     def _reply_to(self, prompt: Prompt, sampling: Sampling) -> str:
         draw, n_chars = self._drawn(prompt, sampling.max_tokens)
@@ -261,7 +297,7 @@ def _run_compiled(
         ToolImpl(name, node.text("source"), scripted.piece(name, node.results[0].type))
         for name, node in pieces.items()
     ]
-    options = _options(backend.trial)
+    options = _options(backend)
     return loop.run(run_graph(graph, backend, arguments, options, tools=tools, on_block=walk.note))
 
 
@@ -269,12 +305,13 @@ def _tools(trial: Trial) -> ScriptedTools:
     return ScriptedTools(trial.first, trial.tools, trial.keys)
 
 
-def _options(trial: Trial) -> RunOptions:
+def _options(backend: _Recorded) -> RunOptions:
     """Options for both runs. Every tool is scripted, as a check must not call the program's own.
     Joins are ordered, as timing differs between the two runs.
     """
-    seed = trial.first.number
-    return RunOptions(seed=seed, allow_tools=_tools(trial), ordered_joins=True)
+    seed, tools = backend.trial.first.number, _tools(backend.trial)
+    return RunOptions(seed=seed, allow_tools=tools, ordered_joins=True,
+                      on_show=backend.shown.append)  # fmt: skip
 
 
 def _run_interpreted(
@@ -291,13 +328,16 @@ def _run_interpreted(
     given = function.signature.bind((), {**bound, **arguments})
     given = {name: copied(value) for name, value in given.items()}
     # The body is only checked: it runs on copies of the data that it reads, and prints nothing.
-    overlays = Overlays(True, is_converting=False, sites=Sites(in_python=in_python))
+    overlays = Overlays(is_converting=False, sites=Sites(in_python=in_python))
     replaying, pieces = (
         replay_overlays.set(overlays),
         scripting.set(_scripted(backend.trial, in_python)),
     )
     try:
-        return finished(start_eager(function, given, backend, _options(backend.trial), loop))
+        with shown_to(backend.shown.append):
+            state = start_eager(function, given, backend, _options(backend), loop)
+        backend.returned = state.ret_value
+        return finished(state)
     except SgcError:
         raise
     except Exception as error:

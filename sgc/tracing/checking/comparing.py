@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import zip_longest
 from typing import Any
 
+from sgc.core.session import Stream
 from sgc.core.stops import INTERPRET
 from sgc.errors import (
     DeoptReached,
@@ -19,6 +21,7 @@ from sgc.errors import (
     UsageError,
 )
 from sgc.lang.definition import Definition
+from sgc.runtime.executor.interface.tools import Shown
 from sgc.runtime.executor.run.record import Request, RunResult
 
 
@@ -87,6 +90,53 @@ def _compare_calls(function: Definition, compiled: RunResult, interpreted: RunRe
                 f"{call.name}({call.arguments})" if call else "none" for call in (ours, theirs)
             ]
             raise _differs(function, "a tool's call", ", ".join(shown))
+
+
+def compare_shown(
+    function: Definition, compiled: list[Shown], interpreted: list[Shown], is_in_order: bool
+) -> None:
+    """Compares what two runs show. is_in_order: else calls of a map show it in any order."""
+    ours, theirs = _told(compiled), _told(interpreted)
+    for to in sorted(ours.keys() | theirs.keys()):
+        left, right = ours[to], theirs[to]
+        if left != right and (is_in_order or sorted(left) != sorted(right)):
+            shown = ", ".join(repr("".join(each))[:200] for each in (left, right))
+            raise _differs(function, f"what is shown ({to})", shown)
+
+
+def _told(shown: list[Shown]) -> dict[str, list[str]]:
+    """What is shown, by where to: lines of the log and of what is printed, and warnings. Python
+    prints a line in parts, and leaves out lines of the log below its level."""
+    found = defaultdict[str, list[str]](list)
+    for each in shown:
+        if each.to in ("stdout", "stderr"):
+            found[each.to].append(each.text)
+        elif each.to == "warnings" or logging.getLogger(each.name or None).isEnabledFor(each.level):
+            found[each.to].append(f"{each.name or 'root'} {each.level} {each.text}\n")
+    for to in ("stdout", "stderr"):
+        found[to] = "".join(found[to]).splitlines(keepends=True)
+    return found
+
+
+def compare_classes(function: Definition, compiled: Any, interpreted: Any) -> None:
+    """Compares the classes of what two runs return, and of what is in it. A graph has Python's own
+    classes of data alone. The program's stream may be returned: its text is a program's result."""
+    if isinstance(interpreted, Stream):
+        return
+    kinds = type(compiled), type(interpreted)
+    if kinds[0] is not kinds[1]:
+        ours, theirs = (kind.__name__ for kind in kinds)
+        raise TraceError(
+            f"{function.name} returns a {theirs}, which is a {ours} when it is compiled",
+            where=str(function.loc),
+            hint=f"return a {ours}; or " + INTERPRET,
+        )
+    if isinstance(compiled, (list, tuple)):
+        for ours, theirs in zip(compiled, interpreted, strict=True):
+            compare_classes(function, ours, theirs)
+    elif isinstance(compiled, dict):
+        compare_classes(function, [*compiled, *compiled.values()],
+                        [*interpreted, *interpreted.values()])  # fmt: skip
 
 
 def _failed(outcome: RunResult | SgcError) -> str:

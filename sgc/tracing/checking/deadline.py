@@ -25,7 +25,7 @@ class Deadline:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._ident = seconds, threading.get_ident()
+        self.seconds, self._ident = seconds, threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._ident)
         self._lock, self._is_closed = threading.Lock(), threading.Event()
         self._ends_at: tuple[float, float] | None = None  # of the current run
@@ -43,7 +43,7 @@ class Deadline:
     def run(self) -> Iterator[None]:
         """Watches one of several successive runs."""
         own, clock = time.clock_gettime(self._clock), time.monotonic()
-        self._ends_at = own + self._seconds, clock + WAITING * self._seconds
+        self._ends_at = own + self.seconds, clock + WAITING * self.seconds
         try:
             yield
         finally:
@@ -51,7 +51,7 @@ class Deadline:
                 self._ends_at = None
 
     def _watched(self) -> None:
-        while not self._is_closed.wait(min(_LOOKS_EACH_S, self._seconds)):
+        while not self._is_closed.wait(min(_LOOKS_EACH_S, self.seconds)):
             with self._lock:
                 if self._ends_at is not None and self._is_over(*self._ends_at):
                     self._ends_at = None

@@ -10,7 +10,6 @@ from string import ascii_lowercase
 from types import FunctionType, GeneratorType
 from typing import Any
 
-from sgc.core.places import user_loc
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
@@ -23,6 +22,7 @@ from sgc.tracing.operators.reading import guarded
 from sgc.tracing.operators.texts import as_ascii, text
 from sgc.tracing.overlays.endless import numbered, zipped
 from sgc.tracing.overlays.running import ambient, opened, running
+from sgc.tracing.overlays.showing import printing
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -39,23 +39,6 @@ from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 from sgc.tracing.values.live.abstract_live import AbstractLive, LiveItems
 from sgc.tracing.values.open_fork import OpenFork
-from sgc.tracing.watch.ambient import note_print
-
-
-def print_nothing(*args: Any, **kwargs: Any) -> None:
-    """Prints nothing: the first run has printed what a repeated or replayed run would print."""
-
-
-def _print(*args: Any, **kwargs: Any) -> None:
-    """Prints plain values; warns that a compiled run does not print abstract values, which cannot
-    be shown."""
-    session = current_session()
-    if session is not None and getattr(session, "is_strict", False):
-        stop("the program prints; a compiled program would not")
-    if not any(map(is_abstract, args)):
-        print(*args, **kwargs)
-    else:
-        note_print(str(user_loc()))
 
 
 def _len(value: Any) -> Any:
@@ -329,7 +312,7 @@ BUILTINS: dict[str, Any] = {
     "min": _extreme("min", "smallest"),
     "open": opened,
     "ord": _ord,
-    "print": _print,
+    "print": printing,
     "range": range_of,
     "round": _operating("round"),
     "sorted": _sorted,
@@ -352,4 +335,3 @@ def _type(value: Any, *args: Any, **kwargs: Any) -> Any:
 KNOWING.update({getattr(builtins, name): value for name, value in BUILTINS.items()})
 KNOWING[type] = _type
 KNOWING[list] = _list
-del KNOWING[print]  # a module's overlay silences it

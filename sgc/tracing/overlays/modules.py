@@ -6,8 +6,10 @@ The functions of `json` and `re` record their work on abstract values; other mod
 from __future__ import annotations
 
 import json
+import logging
 import re
 import types as pytypes
+import warnings
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -18,8 +20,11 @@ from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.overlays.drawing import Drawing, generator
 from sgc.tracing.overlays.json import JSON_FUNCTIONS
 from sgc.tracing.overlays.regex import RE_FUNCTIONS, SeeingPattern
+from sgc.tracing.overlays.showing import SHOWING, ShowingLogger
 from sgc.tracing.pieces.text.library import READERS
 from sgc.tracing.values.abstract import is_abstract
+
+_SEEN = (json, logging, re, warnings)
 
 
 class SeeingModule:
@@ -35,10 +40,14 @@ class SeeingModule:
 def seeing(value: Any) -> Any:
     """The stand-in for a module, function or pattern; any other value unchanged."""
     if isinstance(value, pytypes.ModuleType):
-        known = value in (json, re) or value.__name__ in READERS
+        known = value in _SEEN or value.__name__ in READERS
         return SeeingModule(value) if known else value
     if type(value) is re.Pattern:
         return SeeingPattern(value)
+    if isinstance(value, logging.Logger):
+        return ShowingLogger(value)
+    if isinstance(value, (pytypes.FunctionType, pytypes.BuiltinFunctionType)) and value in SHOWING:
+        return SHOWING[value]
     if isinstance(value, pytypes.FunctionType):
         return _function(value)
     return value

@@ -26,7 +26,7 @@ from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.kinds.sets import copied_data, has_lost
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
-from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
+from sgc.tracing.overlays.builtins import BUILTINS
 from sgc.tracing.overlays.iterators import held_back
 from sgc.tracing.overlays.modules import seeing
 from sgc.tracing.pieces.made import Sites
@@ -44,18 +44,15 @@ MAX_COPIED_CHARS = 1_000_000  # of data that is copied, so that changes are foun
 class Overlays:
     """The overlays of one trace: one for each module whose functions it runs.
 
-    is_silent: the program's output is not printed. is_converting: functions run converted; the
-    trace check runs them as they are written, so that it finds errors of the conversion.
+    is_converting: functions run converted; the trace check runs them as they are written, so that
+    it finds errors of the conversion.
     """
 
-    def __init__(
-        self, is_silent: bool = False, is_converting: bool = True, sites: Sites | None = None
-    ) -> None:
+    def __init__(self, is_converting: bool = True, sites: Sites | None = None) -> None:
         self._sites = sites or Sites()
         self._by_globals: dict[int, _Overlay] = {}
         self._watched = Watched(self._sites.outside)
         self._is_converting = is_converting
-        self._is_silent = is_silent
         ambient = current_ambient()
         self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
 
@@ -65,7 +62,7 @@ class Overlays:
         key = id(function.__globals__)
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
-                function.__globals__, self._is_silent, self._is_converting, self._ambient,
+                function.__globals__, self._is_converting, self._ambient,
                 self._sites, self._watched,
             )  # fmt: skip
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function, is_counted)
@@ -147,7 +144,6 @@ class _Overlay:
     def __init__(
         self,
         original: dict[str, Any],
-        is_silent: bool,
         is_converting: bool,
         ambient: AmbientOverlay | None,
         sites: Sites,
@@ -165,10 +161,9 @@ class _Overlay:
         self._copied: dict[int, Any] = {}
         self._watched = watched
         self._globals.update(original)
-        silent = {"print": print_nothing} if is_silent else {}
         held = {"__import__": ambient.imported} if ambient is not None else {}
         self._globals[_IS_OVERLAY] = True
-        self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | silent | held
+        self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | held
         self._met: list[types.FunctionType] = []  # rebuilt functions whose globals are not yet
         for name, value in original.items():
             if (guarded := self._seeing(value)) is not value and not self._is_ours(value):

@@ -39,10 +39,8 @@ class Deciding(Calling):
 
     facts: Facts
 
-    def __init__(
-        self, program: str, parameters: Iterable[str], is_silent: bool, sites: Sites
-    ) -> None:
-        super().__init__(program, parameters, is_silent, sites)
+    def __init__(self, program: str, parameters: Iterable[str], sites: Sites) -> None:
+        super().__init__(program, parameters, sites)
         self._tests: dict[str, Fact] = {}
 
     @unhooked

@@ -24,11 +24,11 @@ class Outside(LateNames):
 
     in_place: InPlace | None
 
-    def __init__(self, program: str, is_silent: bool, sites: Sites) -> None:
+    def __init__(self, program: str, sites: Sites) -> None:
         super().__init__(program)
         self.sites = sites
         self._outside = OutsideTexts()
-        self._overlays = Overlays(is_silent, sites=sites)
+        self._overlays = Overlays(sites=sites)
 
     @unhooked
     def refuse_changes(self) -> None:

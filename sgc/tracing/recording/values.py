@@ -41,10 +41,8 @@ class Values(Outside):
     style: the form of the markers.
     """
 
-    def __init__(
-        self, program: str, parameters: Iterable[str], is_silent: bool, sites: Sites
-    ) -> None:
-        super().__init__(program, is_silent, sites)
+    def __init__(self, program: str, parameters: Iterable[str], sites: Sites) -> None:
+        super().__init__(program, sites)
         self.style = Style.SHORT
         self._parameters = frozenset(parameters)
         self._symbols: list[Symbol] = []

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from sgc.core.places import here
 from sgc.core.session import current_session
-from sgc.core.stops import INTERPRET, raise_stop
+from sgc.core.stops import raise_stop
 from sgc.errors import SgcWarning, TraceError
 from sgc.ir.graph import Guard
 
@@ -81,7 +81,6 @@ def _is_unicode(name: str) -> bool:
 
 
 _current: ContextVar[Ambient | None] = ContextVar("sgc_ambient", default=None)
-_printed: ContextVar[dict[str, None] | None] = ContextVar("sgc_printed", default=None)
 
 
 def current_ambient() -> Ambient | None:
@@ -89,35 +88,9 @@ def current_ambient() -> Ambient | None:
     return _current.get()
 
 
-def note_print(where: str) -> None:
-    """Notes that a line prints a value known only at run time, which a compiled program leaves
-    out."""
-    if (found := _printed.get()) is not None:
-        found[where] = None
-
-
 @contextmanager
 def ambient_allowed(is_allowed: bool) -> Iterator[None]:
-    """Inside, traces and checks of one program may read their surroundings, if allowed. Warns of
-    lines whose prints a compiled program leaves out."""
-    printed: dict[str, None] = {}
-    token = _printed.set(printed)
-    try:
-        with _reads(is_allowed):
-            yield
-    finally:
-        _printed.reset(token)
-    for where in printed:
-        warnings.warn(
-            f"{where}: a compiled program does not print what is known only at run time; return "
-            "it, or " + INTERPRET,
-            SgcWarning,
-            stacklevel=2,
-        )
-
-
-@contextmanager
-def _reads(is_allowed: bool) -> Iterator[None]:
+    """Inside, traces and checks of one program may read their surroundings, if allowed."""
     if not is_allowed:
         yield
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import linecache
@@ -74,16 +75,17 @@ def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
     while queue:
         name, value = queue.pop(0)
         python = value.python if is_program(value) or is_tool(value) else value
-        if id(python) in seen:
-            continue
+        is_new = id(python) not in seen
         seen.add(id(python))
-        if is_tool(value):  # its reads are not the program's: every run calls the tool
+        if (text := plain(python)) is not None:  # equal values may be one object
+            yield "source", name, digest(text)
+        elif not is_new:
+            continue
+        elif is_tool(value):  # its reads are not the program's: every run calls the tool
             yield "tool", name, digest(f"{value.signature} {value.effect}\n{_source(python)}")
         elif isinstance(python, types.FunctionType):
             yield "source", name, digest(_source(python))
             queue.extend(_read_names(python))
-        elif (text := plain(python)) is not None:
-            yield "source", name, digest(text)
 
 
 def _source(python: types.FunctionType) -> str:
@@ -102,13 +104,17 @@ def _source_of_code(code: types.CodeType, names: dict[str, Any]) -> str:
     return "".join(inspect.getblock(lines)) if lines else code_text(code)
 
 
+@functools.lru_cache(maxsize=MAX_KEPT)
 def code_text(code: types.CodeType) -> str:
-    """The instructions, names and constants of a function, as a text."""
+    """The instructions, names, parameters and constants of a function, as a text."""
     constants = [
         code_text(constant) if isinstance(constant, types.CodeType) else repr(constant)
         for constant in code.co_consts
     ]
-    return "\n".join([code.co_code.hex(), *code.co_names, *constants])
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    handlers = code.co_exceptiontable.hex()
+    return "\n".join([code.co_code.hex(), handlers, f"{counts} {names}", *constants])
 
 
 def _read_names(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -157,30 +163,35 @@ def names_of(code: types.CodeType) -> set[str]:
 MAX_DEPTH = 100  # of nested data
 
 
-def plain(value: Any) -> str | None:
+def plain(value: Any, keeps_order: bool = False) -> str | None:
     """Plain data as a text, equal only for equal values; None if the value is not plain data.
 
     Types are distinguished (a tuple from a list, `1` from `True`), and the order of a dict is kept.
+    keeps_order: whether that of a set is too, which two equal sets need not share.
     """
     try:
-        return _plain(value, MAX_DEPTH)
+        return _plain(value, MAX_DEPTH, keeps_order)
     except TypeError:
         return None
 
 
-def _plain(value: Any, depth: int) -> str:
+def _plain(value: Any, depth: int, keeps_order: bool) -> str:
     kind = type(value)
     if value is None or kind in (bool, int, float, str, bytes):
         return f"{kind.__name__}:{value!r}"
     if depth > 0 and is_namespace(value):
-        return f"{kind.__name__}:{_plain(vars(value), depth - 1)}"
+        return f"{kind.__name__}:{_plain(vars(value), depth - 1, keeps_order)}"
     if depth == 0 or kind not in (list, tuple, dict, set, frozenset):
         raise TypeError
     if kind is dict:
-        pairs = (f"{_plain(k, depth - 1)}={_plain(v, depth - 1)}" for k, v in value.items())
+        pairs = (
+            f"{_plain(k, depth - 1, keeps_order)}={_plain(v, depth - 1, keeps_order)}"
+            for k, v in value.items()
+        )
         return "dict{" + ",".join(pairs) + "}"
-    items = (_plain(item, depth - 1) for item in value)
-    ordered = sorted(items) if kind in (set, frozenset) else items
+    items = (_plain(item, depth - 1, keeps_order) for item in value)
+    is_sorted = kind in (set, frozenset) and not keeps_order
+    ordered = sorted(items) if is_sorted else items
     return f"{kind.__name__}[{','.join(ordered)}]"
 
 

@@ -100,8 +100,7 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if not is_ours:
                 _see_method(frame, arg, receiver)
         elif arg.__name__ in _WRITES and isinstance(receiver, io.IOBase):
-            is_allowed = is_printed_to(receiver) or isinstance(receiver, _IN_MEMORY)
-            if (_is_strict() or not is_allowed) and is_of_program(frame):
+            if _is_outside(receiver) and is_of_program(frame):
                 refuse_act("writes to a file or the terminal")
         elif not is_ours or (names is _GUARDING and frame.f_code is GUARDED):
             if not carries(arg) and takes_abstract(frame):
@@ -143,13 +142,11 @@ _INSTEAD = {
 }
 
 
-def is_printed_to(file: Any) -> bool:
-    """Whether `print` or warnings write to a file."""
-    return any(file is each for each in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
-
-
-def _is_strict() -> bool:
-    return bool(getattr(current_session(), "is_strict", False))
+def _is_outside(file: Any) -> bool:
+    """Whether what is written to a file is seen outside of the run."""
+    session = current_session()
+    is_shown = session is not None and session.shown_on(file) is not None
+    return is_shown or not isinstance(file, _IN_MEMORY)
 
 
 def _reads(frame: types.FrameType, function: Any, receiver: Any) -> str | None:

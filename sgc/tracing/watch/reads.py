@@ -1,116 +1,291 @@
 """Fingerprints of what a program's Python reads, which the jit compares from call to call.
 
-A fingerprint covers all functions that the program reaches and the data that they read. A read of
-something that cannot be digested (an object that may change) is a reason not to compile. Explicit
-compiling uses no fingerprints: there the user decides when to compile.
+A fingerprint covers all functions that the program reaches and the data that they read: globals,
+closures, defaults, the members of classes and of the modules that they name. It has a part for each
+name, so that a name which means another of two equal values is a change. A read of something that
+cannot be digested (an object that may change) is a reason not to compile. Explicit compiling uses
+no fingerprints: there the user decides when to compile.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-import dis
+import datetime
+import decimal
 import enum
+import fractions
 import functools
+import importlib.util
+import inspect
+import logging
 import os
 import re
 import sys
 import types
-from collections import deque
-from collections.abc import Iterator
-from typing import Any
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from sgc.tracing.watch.guards import code_text, digest, is_program, is_tool, plain
+from sgc.tracing.watch.names import Names, names_in
 
 MAX_VALUES = 10_000  # in one fingerprint
+MAX_OF_LIBRARY = 100  # items of a library's data
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
-# Types whose values never change; of other types, only plain data is digested.
-_IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike)
+# Types whose values never change, and whose texts tell them.
+_IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike,
+              datetime.date, datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal,
+              fractions.Fraction, uuid.UUID, types.GenericAlias, types.UnionType,
+              inspect.Signature)  # fmt: skip
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_SCALARS = (str, int, float, bool, bytes, type(None))
+# What classes of C and slots are made of: it has no state.
+_MACHINERY = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+              types.MethodDescriptorType, types.ClassMethodDescriptorType,
+              type(vars(collections.namedtuple("_One", "one"))["one"]))  # fmt: skip
+# Classes without state of their own, from which a user's class may derive.
+_STATELESS = ("abc.ABC", "builtins.object", "typing.Generic", "typing.Protocol")
+_CACHED = type(functools.lru_cache(len))
 # The placeholder in the `__init__` of a dataclass for a default that is made for each object.
 _NO_DEFAULT = getattr(dataclasses, "_HAS_DEFAULT_FACTORY", object())
+
+Named = tuple[str, Any]
+
+
+class _Seen(NamedTuple):
+    """A value's part of the fingerprint. The value is held, as its id must not be another's."""
+
+    told: str
+    value: Any
+
+
+class _Holder(NamedTuple):
+    """A module or class, whose members are visited if a function uses their names."""
+
+    name: str
+    members: Mapping[str, Any]
+    visited: set[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Same:
+    """Stands for an object of a library, which is taken to be as it was while it is the same."""
+
+    kind: str
+    id: int
+
+
+class Unseen(Exception):
+    """Changes of a value would not be seen."""
 
 
 def reads_of(function: Any) -> tuple[tuple[str, ...], str]:
     """The fingerprint of a program, and why it is not reliable; the reason is empty if it is."""
-    found: list[str] = []
-    seen: set[int] = set()
-    taken = [kind for each in function.signature.parameters for kind in each.classes]
-    queue: deque[tuple[str, Any]] = deque([(function.name, function)])
-    queue += [(kind.__name__, kind) for kind in taken]
-    while queue:
-        name, value = queue.popleft()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if len(seen) > MAX_VALUES:
-            return (), f"it reads more than {MAX_VALUES} values"
-        told, further = _look(name, value)
-        if told is None:
-            return (), f"it reads {name!r}, a {type(value).__name__}, whose changes are not seen"
-        found.append(f"{name}={told}")
-        queue.extend(further)
-    return tuple(found), ""
+    try:
+        return _Walk(function).found(), ""
+    except Unseen as error:
+        return (), str(error)
 
 
-def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
-    """A value's part of the fingerprint, None if it has none; and the values to visit next."""
-    if is_program(value):
+class _Walk:
+    """Visits values breadth first, from the program's function and the classes it takes."""
+
+    def __init__(self, function: Any) -> None:
+        self._found: list[str] = []
+        self._seen: dict[int, _Seen] = {}
+        self._used: set[str] = set()
+        self._is_dynamic = False
+        self._holders: list[_Holder] = []
+        taken = [kind for each in function.signature.parameters for kind in each.classes]
+        self._queue = collections.deque[Named]([(function.name, function)])
+        self._queue += [(kind.__name__, kind) for kind in taken]
+
+    def found(self) -> tuple[str, ...]:
+        while self._queue:
+            while self._queue:
+                self._visit(*self._queue.popleft())
+            for holder in [*self._holders]:
+                self._queue.extend(self._members_of(holder))
+        return tuple(self._found)
+
+    def _visit(self, name: str, value: Any) -> None:
+        if (seen := self._seen.get(id(value))) is None:
+            if len(self._seen) >= MAX_VALUES:
+                raise Unseen(f"it reads more than {MAX_VALUES} values")
+            told = self._look(name, value)
+            self._seen[id(value)] = _Seen(told or f"#{len(self._seen)}", value)
+        else:
+            told = seen.told
+        self._found.append(f"{name}={told}")
+
+    def _members_of(self, holder: _Holder) -> Iterator[Named]:
+        """The members whose names are used and that were not visited before."""
+        wanted = self._used & holder.members.keys()
+        if self._is_dynamic:
+            wanted |= {name for name in holder.members if not _is_machinery(name)}
+        for name in sorted(wanted - holder.visited):
+            holder.visited.add(name)
+            yield f"{holder.name}.{name}", holder.members[name]
+
+    def _look(self, name: str, value: Any) -> str:
+        """A value's part of the fingerprint; what else it leads to is visited later. Raises
+        Unseen."""
+        if (text := plain(value, keeps_order=True)) is not None:
+            return digest(text)
+        if is_program(value):
+            return self._program(name, value)
+        if is_tool(value):
+            # A tool's reads are not the program's: every run calls the tool. The compiled program
+            # calls this object, so another tool with the same text is another value.
+            told = f"{id(value)} {value!r} {value.timeout_s} {value.on_error}"
+            return digest(told + code_text(value.python.__code__))
+        if isinstance(value, types.FunctionType):
+            return self._function(name, value)
+        if isinstance(value, types.ModuleType):
+            if _is_users(value):  # of others, the names are visited that a function uses
+                self._holders.append(_Holder(name, vars(value), set()))
+            return f"module {value.__name__}"
+        if isinstance(value, type):
+            return self._class(name, value)
+        if isinstance(value, enum.Enum):
+            of_program = {k: v for k, v in vars(value).items() if not _is_machinery(k)}
+            self._queue += [(f"{name}.{k}", v) for k, v in of_program.items()]
+            self._queue += [(f"{name}.value", value.value), (f"{name}.class", type(value))]
+            return f"{type(value).__qualname__}.{value.name}"
+        if isinstance(value, logging.Logger):  # which a program calls when it runs
+            return f"logger {value.name}"
+        if (
+            value is _NO_DEFAULT
+            or isinstance(value, _IMMUTABLE)
+            or type(value).__module__.startswith(("sgc.", "typing"))
+        ):
+            return digest(repr(value))
+        return self._wrapped(name, value)
+
+    def _program(self, name: str, value: Any) -> str:
         bound = plain(dict(value.bind_arguments))
-        told = None if bound is None else digest(f"{bound} heal={value.heal}")
-        return told, [] if told is None else [(name, value.python)]
-    if is_tool(value):
-        # A tool's reads are not the program's: every run calls the tool. The compiled program calls
-        # this object, so another tool with the same text is another value.
-        told = f"{id(value)} {value!r} {value.timeout_s} {value.on_error}"
-        return digest(told + code_text(value.python.__code__)), []
-    if isinstance(value, types.FunctionType):
-        return _look_at_function(name, value)
-    if isinstance(value, types.ModuleType):
-        return "module", []  # `_names_read` visits the names that are read of a user's module
-    if isinstance(value, type):
-        is_ours = _is_users(sys.modules.get(value.__module__))
-        return "class", list(_members(name, value)) if is_ours else []
-    if isinstance(value, types.BuiltinFunctionType):
-        # A method of a class, such as the `tuple.__new__` of a named tuple, has no state either.
-        is_free = value.__self__ is None or isinstance(value.__self__, (types.ModuleType, type))
-        return ("builtin", []) if is_free else (None, [])
-    if isinstance(value, enum.Enum):
-        return digest(f"{type(value).__qualname__}.{value.name}"), []
-    if (
-        value is _NO_DEFAULT
-        or isinstance(value, _IMMUTABLE)
-        or type(value).__module__.startswith(("sgc.", "typing"))
-    ):
-        return digest(repr(value)), []
-    text = plain(value)
-    return (None if text is None else digest(text)), []
+        if bound is None:
+            raise _unseen(name, value)
+        self._queue.append((name, value.python))
+        return digest(f"{bound} heal={value.heal}")
+
+    def _function(self, name: str, python: types.FunctionType) -> str:
+        # By its names, as `functools.wraps` gives it the module of the function that it wraps.
+        module = sys.modules.get(python.__globals__.get("__name__", ""))
+        if module is not None and not _is_users(module):
+            is_closure = f" {id(python)}" if python.__closure__ else ""
+            return f"library {python.__module__}.{python.__qualname__}{is_closure}"
+        further = [(f"{name}.default", each) for each in python.__defaults__ or ()]
+        further += [(f"{name}.{key}", each) for key, each in (python.__kwdefaults__ or {}).items()]
+        further += [(f"{name}.{key}", each) for key, each in vars(python).items()]
+        self._queue += further
+        names = names_in(python.__code__)
+        self._used |= names.used
+        self._is_dynamic = self._is_dynamic or names.is_dynamic
+        self._queue += _names_read(python, names)
+        about = (python.__name__, python.__qualname__, python.__doc__)
+        annotated = [(key, each if isinstance(each, str) else id(each))
+                     for key, each in python.__annotations__.items()]  # fmt: skip
+        return digest(f"{code_text(python.__code__)} {about} {annotated}")
+
+    def _class(self, name: str, kind: type) -> str:
+        if not _is_users(_module_of(kind)):
+            return f"class {kind.__module__}.{kind.__qualname__}"
+        self._queue += [(f"{name}.{base.__name__}", base) for base in kind.__mro__[1:]]
+        self._queue.append((f"{name}.metaclass", type(kind)))
+        members = dict(vars(kind))
+        if issubclass(kind, enum.Enum):
+            members |= kind.__members__
+            self._queue += [(f"{name}.{key}", each) for key, each in kind.__members__.items()]
+        self._holders.append(_Holder(name, members, set()))
+        # Methods may be called without their name, as `__init__` and validators are.
+        called = [(f"{name}.{key}", each) for key, each in members.items() if _is_code(each)]
+        self._queue += called
+        return f"class {kind.__qualname__} {id(kind)}"
+
+    def _wrapped(self, name: str, value: Any) -> str:
+        """What is made of other values: containers, descriptors, partials, methods, objects."""
+        kind = type(value)
+        if kind in _CONTAINERS:
+            items = [*value.items()] if kind is dict else [*value]
+            self._queue += [(f"{name}[{n}]", each) for n, each in enumerate(items)]
+            return f"{kind.__name__} of {len(items)}"
+        if isinstance(value, types.BuiltinFunctionType):
+            # A method of a class, such as `tuple.__new__` of a named tuple, has no state either.
+            if not isinstance(value.__self__, (types.ModuleType, type, type(None))):
+                self._queue.append((f"{name}.self", value.__self__))
+            return f"builtin {value.__module__}.{value.__qualname__}"
+        if isinstance(value, _MACHINERY):
+            return f"{kind.__name__} {getattr(value, '__qualname__', '')}"
+        if (parts := _parts(value)) is None:
+            raise _unseen(name, value)
+        self._queue += [(f"{name}.{key}", part) for key, part in parts]
+        return kind.__qualname__
 
 
-def _look_at_function(
-    name: str, python: types.FunctionType
-) -> tuple[str | None, list[tuple[str, Any]]]:
-    module = sys.modules.get(python.__module__ or "")
-    if module is not None and not _is_users(module):
-        return "library", []
-    defaults = plain((python.__defaults__, python.__kwdefaults__))
-    further = [(f"{name}.default", each) for each in python.__defaults__ or ()]
-    further += [(f"{name}.{key}", each) for key, each in (python.__kwdefaults__ or {}).items()]
-    further += [(f"{name}.{key}", each) for key, each in vars(python).items()]
-    further += _names_read(python)
-    return digest(code_text(python.__code__) + (defaults or "")), further
+def _unseen(name: str, value: Any) -> Unseen:
+    return Unseen(f"it reads {name!r}, a {type(value).__name__}, whose changes are not seen")
 
 
-def _names_read(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """The globals and closure values that a function reads, and the names it uses of modules."""
-    read, named = _names(python.__code__)
-    for name in read:
-        if name in python.__globals__:
-            value = python.__globals__[name]
-            yield name, value
-            if isinstance(value, types.ModuleType) and _is_users(value):
-                inside = vars(value)
-                yield from ((f"{name}.{n}", inside[n]) for n in named if n in inside)
+def _parts(value: Any) -> list[Named] | None:
+    """What a value is made of, if nothing else is in it; else None."""
+    kind = type(value)
+    if isinstance(value, (staticmethod, classmethod, types.MethodType)):
+        owner = [] if not isinstance(value, types.MethodType) else [("self", value.__self__)]
+        return [("function", value.__func__), *owner]
+    if kind is property:
+        return [("get", value.fget), ("set", value.fset), ("delete", value.fdel)]
+    if kind is functools.cached_property:
+        return [("get", value.func)]
+    if kind in (functools.partial, functools.partialmethod):
+        return [("function", value.func), ("args", value.args), ("keywords", value.keywords)]
+    if kind is _CACHED:
+        return [("function", value.__wrapped__)]
+    if kind is object:  # stands for nothing
+        return [("self", _Same("object", id(value)))]
+    if isinstance(value, tuple) and hasattr(kind, "_fields") and _is_users(_module_of(kind)):
+        return [("class", kind), *((f"{n}", each) for n, each in enumerate(value))]
+    if _is_users(_module_of(kind)) and all(map(_is_stateless, kind.__mro__)):
+        return [("class", kind), *_attributes(value)]
+    return None
+
+
+def _is_code(member: Any) -> bool:
+    """Whether a member of a class is a method, a property or the like."""
+    inner = getattr(member, "__func__", getattr(member, "wrapped", member))  # of pydantic's
+    return isinstance(inner, (types.FunctionType, property)) or type(inner) in (
+        functools.cached_property, functools.partialmethod, _CACHED
+    )  # fmt: skip
+
+
+def _is_stateless(kind: type) -> bool:
+    """Whether objects have nothing of a class but attributes."""
+    is_users = _is_users(_module_of(kind))
+    return is_users or f"{kind.__module__}.{kind.__qualname__}" in _STATELESS
+
+
+def _attributes(value: Any) -> Iterator[Named]:
+    yield from getattr(value, "__dict__", {}).items()
+    for kind in type(value).__mro__:
+        for name, member in vars(kind).items():
+            if isinstance(member, types.MemberDescriptorType):
+                with_it = member.__get__(value) if hasattr(value, name) else None
+                yield name, with_it
+
+
+def _names_read(python: types.FunctionType, names: Names) -> Iterable[Named]:
+    """The globals, closure values and imported modules that a function reads, and the names that it
+    uses of modules that are not the user's."""
+    inside = python.__globals__
+    for name in sorted(names.read & inside.keys()):
+        yield from _with_names(name, inside[name], names)
+    for module, level in sorted(names.imports):
+        for name in _whole(module, level, inside):
+            if name in sys.modules:
+                yield from _with_names(name, sys.modules[name], names)
     for name, cell in zip(python.__code__.co_freevars, python.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -118,29 +293,40 @@ def _names_read(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-@functools.lru_cache(maxsize=4096)
-def _names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names read as globals, and all names used, in a function and functions nested in it."""
-    read, named = set(), set(code.co_names)
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            read.add(str(instruction.argval))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner_read, inner_named = _names(constant)
-            read.update(inner_read)
-            named.update(inner_named)
-    return tuple(sorted(read)), tuple(sorted(named))
+def _with_names(name: str, value: Any, names: Names) -> Iterator[Named]:
+    yield name, value
+    if isinstance(value, types.ModuleType) and not _is_users(value):
+        members = vars(value)
+        for each in sorted(names.used & members.keys()):
+            yield f"{name}.{each}", _member_of_library(members[each])
 
 
-def _members(name: str, class_: type) -> Iterator[tuple[str, Any]]:
-    """A class's functions and plain attributes."""
-    for key, value in vars(class_).items():
-        inner = getattr(value, "__func__", value)  # of a static or class method
-        if isinstance(inner, types.FunctionType) or (
-            not key.startswith("_") and plain(inner) is not None
-        ):
-            yield f"{name}.{key}", inner
+def _member_of_library(value: Any) -> Any:
+    """What is digested of it. Tests put functions of their own in place of a library's."""
+    is_small = type(value) in _CONTAINERS and len(value) <= MAX_OF_LIBRARY
+    if isinstance(value, (types.FunctionType, types.ModuleType, type)):
+        return value
+    if plain(value) is not None if is_small else type(value) in _SCALARS:
+        return value
+    return _Same(type(value).__qualname__, id(value))
+
+
+def _whole(module: str, level: int, inside: dict[str, Any]) -> list[str]:
+    """The names of a module that is imported, and of those that it lies in."""
+    if level:
+        package = inside.get("__package__") or ""
+        module = importlib.util.resolve_name("." * level + module, package) if package else module
+    parts = module.split(".")
+    return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _module_of(kind: type) -> types.ModuleType | None:
+    return sys.modules.get(kind.__module__)
+
+
+def _is_machinery(name: str) -> bool:
+    """Whether Python or a library has put a member into a class."""
+    return name == "_abc_impl" or (name.startswith("_") and name.endswith("_"))
 
 
 def _is_users(module: types.ModuleType | None) -> bool:

@@ -18,6 +18,8 @@ from os import PathLike
 from typing import Any, Protocol
 
 from sgc.core.places import is_of_users, is_users_own
+from sgc.lang.definition import Definition
+from sgc.lang.tools import Tool
 from sgc.tracing.snapshots.objects import names_of
 from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
 from sgc.tracing.watch.guards import plain
@@ -176,7 +178,7 @@ _NOT_WATCHED = frozenset({"sgc", "sglang", "logging", "typing", "types", "abc", 
 def _is_librarys(value: Any) -> bool:
     """Whether a value is an object, with attributes, of a library's class that may change."""
     kind = type(value)
-    if kind is types.SimpleNamespace:
+    if kind is types.SimpleNamespace or isinstance(value, (Definition, Tool)):
         return True
     if kind.__module__.partition(".")[0] in _NOT_WATCHED:
         return False  # an abstract value does not show its attributes

@@ -19,6 +19,7 @@ def every_word(s, photo, question, limit: int):
     forks = s.fork(2)
     forks += lambda i: f"part {i}: " + sgc.gen("part", ebnf='root ::= "a"')
     forks.join("concate_and_append", kv="approximate")
+    print("facts:", s["facts"])
     longest = sorted(s["facts"].split(), key=len)
     s[f"up_to_{limit}"] = question
     return longest[-1:]

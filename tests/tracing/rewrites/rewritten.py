@@ -14,6 +14,19 @@ SAME: list[Pair] = [
     ("hash()", "@sgc.tool",
      "return hash(x)  # here",
      "@sgc.tool\ndef hashed(t: str) -> int:\n    return hash(t)\n---\nreturn hashed(x)"),
+    ("a line of a log with a traceback", "logger.error(",
+     "import logging\nLOG = logging.getLogger('rewritten')\n---\n"
+     "try:\n    int(x)\nexcept ValueError as error:\n    LOG.exception('no')  # here\nreturn n",
+     "import logging\nLOG = logging.getLogger('rewritten')\n---\n"
+     "try:\n    int(x)\nexcept ValueError as error:\n    LOG.error('no: %s', error)\nreturn n"),
+    ("a warning of the class", "one of Python's own",
+     "import warnings\nclass Odd(UserWarning): pass\n---\nwarnings.warn(x, Odd)  # here\nreturn n",
+     "import warnings\n---\nwarnings.warn(x, UserWarning)\nreturn n"),
+    ("whose level is known only at run time", "log it in a branch for each level",
+     "import logging\n---\nlogging.log(10 if x else 20, 'a')\nlogging.log(n, 'a')  # here\n"
+     "return n",
+     "import logging\n---\nlogging.log(10 if x else 20, 'a')\n"
+     "if n == 10:\n    logging.log(10, 'a')\nelse:\n    logging.log(20, 'a')\nreturn n"),
     ("ascii()", "{ascii(x)}",
      "return f'{x!a}'  # here",
      "return f'{ascii(x)}'"),

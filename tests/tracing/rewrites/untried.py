@@ -81,7 +81,6 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("overlays/builtins.py", "iter() of a value known only at run time"),
         ("overlays/builtins.py", "ord() of a value that is not a text"),
         ("overlays/builtins.py", "sorted() of a value known only at run time"),
-        ("overlays/builtins.py", "the program prints; a compiled program would not"),
         (
             "overlays/json.py",
             "json.dumps() of a dict whose keys are not all texts of the program's own",

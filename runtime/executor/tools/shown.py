@@ -1,0 +1,28 @@
+"""Shows what a program prints, logs and warns of: the op `show`."""
+
+from __future__ import annotations
+
+from sgc.ir.graph import Node
+from sgc.runtime.executor.interface.tools import Shown
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.tools.tool_calls import Caller
+
+
+async def show_text(run: Caller, node: Node) -> None:
+    """Shows the text of a node when it is its turn."""
+    place = run.tools.order.begin(node)
+
+    async def write() -> None:
+        file, line = ("", 0) if node.loc is None else (node.loc.file, node.loc.line)
+        told = node.text("to"), node.text("name"), run.field(node, "level")
+        show(Shown(str(run.field(node, "text")), *told, file, line), run.context.options)
+
+    await run.tools.in_turn(run, node, place, write)
+
+
+def show(shown: Shown, options: RunOptions) -> None:
+    """Gives it to who takes it in this run, else shows it as Python would."""
+    if options.on_show is not None:
+        options.on_show(shown)
+    else:
+        shown.write()
