@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import web
+from providers.clocks import JumpingClock
 
 import sgc
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 from sgc.runtime.executor.run.options import RunOptions
 
 
@@ -23,6 +25,11 @@ def test_several_texts_are_one_request_where_the_api_can(serve, ask, model, n_re
     told = n_requests * (len("x") // 4 + 1)
     assert result.stats.prompt_tokens == told  # counted once a request
     assert result.stats.requests == 3
+
+
+@sgc.function
+def three_tokens(s):
+    s += "x" + sgc.gen("a", max_tokens=3)
 
 
 @sgc.function
@@ -82,6 +89,43 @@ def test_streamed_and_whole_replies_are_the_same(serve, ask, model):
     assert len(pieces) > 3
     usage = [state.get_meta_info("a")["completion_tokens"] for state in (streamed, whole)]
     assert usage[0] == usage[1]
+
+
+APIS = ["gpt-4o", "claude-haiku-4-5", "gpt-3.5-turbo-instruct"]
+
+
+@pytest.mark.parametrize("model", APIS)
+def test_halves_of_a_surrogate_pair_are_one_character(serve, ask, model):
+    """The server escapes each half, and streams them in two pieces of three characters."""
+    server = serve(reply=lambda ask: "xy\ud83d\ude00b")
+    whole = three_tokens.run(backend=ask(server, model))
+    streamed = three_tokens.run(backend=ask(server, model), stream=True)
+    assert list(streamed.text_iter("a")) == ["xy", "😀b"]
+    assert whole["a"] == streamed["a"] == "xy😀b"
+
+
+@pytest.mark.parametrize("said", ["xy\ud83d", "xy\ud83dabc", "a\ude00b"])
+@pytest.mark.parametrize("stream", ["auto", "always"])
+@pytest.mark.parametrize("model", APIS)
+def test_half_of_a_surrogate_pair_is_no_text(serve, ask, model, stream, said):
+    options = {"stream": stream} if stream == "always" else None
+    endpoint = ask(serve(reply=lambda ask: said), model, options=options)
+    endpoint.backend.limits.clock = JumpingClock()
+    error = three_tokens.run(backend=endpoint).error()
+    assert isinstance(error, MalformedReply)
+    assert "half of a surrogate pair" in error.message
+
+
+def test_half_of_a_surrogate_pair_in_a_structured_reply_is_asked_again(serve, ask):
+    said = [r'{"value": "\ud83d"}', '{"value": "😀"}']
+    server = serve(reply=lambda ask: said[ask.number])
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("a", regex=".", max_tokens=8)
+
+    assert program.run(backend=ask(server, "gpt-4o"))["a"] == "😀"
+    assert len(server.asks) == 2
 
 
 def test_children_of_a_fork_have_the_messages_before_it(serve, ask):

@@ -16,6 +16,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     marks_of,
 )
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
+from sgc.runtime.executor.backends.providers.wire.texts import Pieces, joined
 from sgc.runtime.executor.interface.backend import FinishReason
 from sgc.runtime.executor.interface.media import Media, frames_of
 
@@ -130,7 +131,7 @@ def reply_of(message: Mapping[str, Any]) -> Reply:
 
 
 def reply_with(text: str, end: Mapping[str, Any]) -> Reply:
-    reason = end.get("stop_reason")
+    text, reason = joined(text), end.get("stop_reason")
     if reason == "refusal":
         raise ContentRefused(f"the model refused: {str(end.get('stop_details') or '')[:200]}")
     if reason == "model_context_window_exceeded":
@@ -138,7 +139,7 @@ def reply_with(text: str, end: Mapping[str, Any]) -> Reply:
     if not isinstance(reason, str) or reason not in _ENDS:
         raise MalformedReply(f"the reply ended with {str(reason)[:80]!r}")
     matched = end.get("stop_sequence")
-    return Reply(text, _ENDS[reason], matched if isinstance(matched, str) else None)
+    return Reply(text, _ENDS[reason], joined(matched) if isinstance(matched, str) else None)
 
 
 def spent_of(usage: Mapping[str, Any] | None) -> Spent:
@@ -162,7 +163,7 @@ class Stream:
     """Reads a streamed reply, event by event; raises MalformedReply for an invalid stream."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
+        self._text = Pieces()
         self._usage: dict[str, Any] = {}
         self._end: Mapping[str, Any] | None = None
         self._open: int | None = None
@@ -205,13 +206,12 @@ class Stream:
         text = delta.get("text")
         if not isinstance(text, str):
             raise MalformedReply("a piece of text without text")
-        self._texts.append(text)
-        return text
+        return self._text.add(text)
 
     def result(self) -> tuple[Reply, Spent]:
         if not self._is_over or self._end is None:
             raise MalformedReply("the stream ended before the reply did")
-        return reply_with("".join(self._texts), self._end), spent_of(self._usage)
+        return reply_with(self._text.whole(), self._end), spent_of(self._usage)
 
 
 def _given(usage: Any) -> Json:

@@ -18,6 +18,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     marks_of,
 )
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
+from sgc.runtime.executor.backends.providers.wire.texts import Pieces, joined
 from sgc.runtime.executor.interface.backend import FinishReason, Logprob, Logprobs
 from sgc.runtime.executor.interface.media import Media, frames_of
 
@@ -133,8 +134,9 @@ def reply_with(text: Any, finish: Any, choice: Mapping[str, Any]) -> Reply:
         raise MalformedReply(f"the reply ended with {str(finish)[:80]!r}, not with stop or length")
     matched = choice.get("stop_reason", choice.get("matched_stop"))
     is_length = _ENDS[finish] is FinishReason.LENGTH
+    matched = joined(matched) if isinstance(matched, str) else matched
     return Reply(
-        text,
+        joined(text),
         _ENDS[finish],
         matched if isinstance(matched, (str, int)) and not is_length else None,
         logprobs_of(choice.get("logprobs")),
@@ -192,7 +194,7 @@ class Stream:
     """Reads a streamed reply of either API, chunk by chunk; raises MalformedReply if invalid."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
+        self._text = Pieces()
         self._finish: Any = None
         self._last: Mapping[str, Any] = {}
         self._rows: list[Any] = []
@@ -230,14 +232,13 @@ class Stream:
             self._finish, self._last = choice["finish_reason"], choice
         rows = mapping(choice.get("logprobs")).get("content")
         self._rows += rows or []
-        self._texts.append(text or "")
-        return text or ""
+        return self._text.add(text or "")
 
     def result(self) -> tuple[Reply, Spent]:
         if self._finish is None:
             raise MalformedReply("the stream ended before the reply did")
         last = {**self._last, "logprobs": {"content": self._rows} if self._rows else None}
-        return reply_with("".join(self._texts), self._finish, last), spent_of(self._usage)
+        return reply_with(self._text.whole(), self._finish, last), spent_of(self._usage)
 
 
 def check_choices(choices: Any, n: int) -> list[Mapping[str, Any]]:

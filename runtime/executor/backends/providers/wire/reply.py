@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sgc.errors import BackendError
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.providers.wire.texts import joined
 from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logprobs, Usage
 
@@ -67,8 +69,8 @@ def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
     stop = lowered.local_stop
     if lowered.shape is not None:
         try:
-            text = lowered.shape.text_of(reply.text)
-        except ValueError:
+            text = joined(lowered.shape.text_of(reply.text))
+        except (ValueError, RecursionError, MalformedReply):
             stop = ()  # cut off or not of the shape: the later check reports it
     text = without_cut(text, lowered.cut)
     matched, finish_reason = reply.matched, reply.finish_reason
