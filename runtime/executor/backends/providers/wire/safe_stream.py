@@ -17,36 +17,47 @@ class SafeStream:
     def __init__(self, on_delta: Callable[[str], None], lowered: Lowered) -> None:
         self._on_delta = on_delta
         self._lowered = lowered
-        self._raw = ""
-        self._shown = ""
+        self._shown: list[str] = []
+        self.begin_anew()
 
     @property
     def has_shown(self) -> bool:
         return bool(self._shown)
 
-    def add(self, piece: str) -> None:
-        self._raw += piece
-        if self._lowered.cut.startswith(self._raw):
-            return  # it may still repeat the whole cut
-        text = without_cut(self._raw, self._lowered.cut)
-        stop = self._lowered.local_stop
-        found = first_stop(text, stop)
-        if found is not None:
-            text = text[: found[0]]
-        else:
-            text = text[: len(text) - n_pending_stop_chars(text, stop)]
-        self._show(text)
-
     def begin_anew(self) -> None:
         """Restarts for a retry; nothing was shown yet."""
         assert not self._shown
-        self._raw = ""
+        self._has_begun = self._is_over = False
+        self._held = ""
+
+    def add(self, piece: str) -> None:
+        # No stop begins in shown text, so each piece is searched with what is held back alone.
+        text = self._held + piece
+        if not self._has_begun and self._may_repeat(text):
+            self._held = text
+        elif not self._is_over:
+            self._add(text if self._has_begun else without_cut(text, self._lowered.cut))
+
+    def _add(self, text: str) -> None:
+        self._has_begun = True
+        stop = self._lowered.local_stop
+        found = first_stop(text, stop)
+        end = len(text) - n_pending_stop_chars(text, stop) if found is None else found[0]
+        self._is_over = found is not None
+        self._held = text[end:]
+        self._show(text[:end])
+
+    def _may_repeat(self, text: str) -> bool:
+        """Whether more text may repeat a longer end of the cut."""
+        cut = self._lowered.cut
+        return any(cut.startswith(text, at) for at in range(len(cut) - len(text)))
 
     def finish(self, text: str) -> None:
-        self._show(text)
+        shown = "".join(self._shown)
+        assert text.startswith(shown), "shown text is never taken back"
+        self._show(text[len(shown) :])
 
-    def _show(self, text: str) -> None:
-        assert text.startswith(self._shown), "shown text is never taken back"
-        delta, self._shown = text[len(self._shown) :], text
+    def _show(self, delta: str) -> None:
         if delta:
+            self._shown.append(delta)
             self._on_delta(delta)
