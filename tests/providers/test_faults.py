@@ -295,11 +295,25 @@ def test_waiting_is_bounded():
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": "1000000"}, 1e6),
+        ({"retry-after": "1" + "0" * 400}, 1e6),
+        ({"retry-after-ms": "86400000000000"}, 1e6),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 1e6),
+        ({"retry-after": "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"}, None),
+        ({"x-ratelimit-reset-requests": "9" * 400 + "d"}, 1e6),
         ({}, None),
     ],
 )
 def test_waits_are_read_from_headers(headers, seconds):
     assert errors.retry_after_s(headers) == seconds
+
+
+def test_who_is_told_to_wait_for_weeks_is_not_asked_again_at_once(serve, ask):
+    server = serve(fault=lambda ask: Fault("status", 429, {"retry-after": "2592000"}))
+    endpoint = ask(server, "gpt-4o")
+    clock = endpoint.backend.limits.clock = JumpingClock()
+    assert isinstance(row.run(number=1, backend=endpoint).error(), RateLimited)
+    assert (len(server.asks), clock.sleeps) == (1, [])
 
 
 def test_refusals_of_the_model_are_errors(serve, ask):

@@ -17,6 +17,7 @@ _SECRET = re.compile(r"\bsk-[\w*.-]{6,}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 MAX_HTML = 10_000
+LONGEST_TOLD_S = 1e6
 _LATER = frozenset({408, 409, 425, 429})
 # The headers of OpenAI and Anthropic that say when limits reset, used without a retry-after.
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
@@ -140,6 +141,12 @@ def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float
 
     with_limits: without a retry-after, wait until the first rate limit resets.
     """
+    told_s = _told_s(headers, with_limits)
+    # A longer wait is a wait all the same: nobody is asked again at once.
+    return None if told_s is None else min(told_s, LONGEST_TOLD_S)
+
+
+def _told_s(headers: Mapping[str, str], with_limits: bool) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -157,11 +164,8 @@ def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float
 
 
 def _number(text: str | None) -> float | None:
-    try:
-        found = float(text or "")
-    except ValueError:
-        return None
-    return found if 0 <= found < 1e6 else None
+    """A number in digits; one of too many digits is infinite."""
+    return float(text) if text and re.fullmatch(r"\s*[0-9]+(\.[0-9]*)?\s*", text) else None
 
 
 def _until_date(text: str, now: str | None) -> float | None:
@@ -176,7 +180,7 @@ def _date(text: str) -> datetime | None:
     """Parses any of HTTP's three date forms, one of which has no time zone; all are in UTC."""
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
