@@ -192,6 +192,26 @@ def test_usage_is_kept_and_summed(serve, ask):
     assert result.get_meta_info("a")["cache_written_tokens"] == 60
 
 
+CONTRADICTORY = [
+    ("gpt-4o", {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details":
+     {"cached_tokens": 500, "cache_write_tokens": 100}}, (600, 500, 100, 2)),
+    ("gpt-4o", {"prompt_tokens": 5, "completion_tokens": 2, "completion_tokens_details":
+     {"reasoning_tokens": 9}}, (5, 0, 5, 9)),
+    ("claude-haiku-4-5", {"input_tokens": 10, "cache_read_input_tokens": 30, "output_tokens": 2,
+     "cache_creation": {"ephemeral_1h_input_tokens": 20}}, (60, 30, 30, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "usage", "counts"), CONTRADICTORY)
+def test_a_sum_is_no_less_than_its_parts(serve, ask, model, usage, counts):
+    """Some servers leave cached tokens or the reasoning out of their sums."""
+    stats = _stable.run_once({}, RunOptions(), ask(serve(usage=usage), model)).stats
+    told = (stats.prompt_tokens, stats.cached_tokens, stats.computed_tokens)
+    assert (*told, stats.completion_tokens) == counts
+    assert stats.hit_rate <= 1
+    assert stats.cost_usd > 0
+
+
 @sgc.function
 def _stable(s):
     s += "x" + sgc.gen("a", max_tokens=16)

@@ -147,12 +147,12 @@ def spent_of(usage: Mapping[str, Any] | None) -> Spent:
     if not usage or not isinstance(usage, Mapping):
         return Spent(is_known=False)
     cached = count(usage, "cache_read_input_tokens")
-    written = count(usage, "cache_creation_input_tokens")
     for_an_hour = count(mapping(usage.get("cache_creation")), "ephemeral_1h_input_tokens")
+    written = max(count(usage, "cache_creation_input_tokens"), for_an_hour)
     return Spent(
         prompt=count(usage, "input_tokens") + cached + written,
         cached=cached,
-        written_5m=max(written - for_an_hour, 0),
+        written_5m=written - for_an_hour,
         written_1h=for_an_hour,
         output=count(usage, "output_tokens"),
         reasoning=count(mapping(usage.get("output_tokens_details")), "thinking_tokens"),

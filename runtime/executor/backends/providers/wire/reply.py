@@ -16,7 +16,8 @@ from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logp
 class Spent:
     """Tokens as a provider counts them. prompt: includes cached and written ones.
 
-    output: includes reasoning; is_known: whether the reply had the counts.
+    output: includes reasoning; is_known: whether the reply had the counts. A sum that is less than
+    its parts (some servers leave them out of it) is taken as their sum.
     """
 
     prompt: int = 0
@@ -27,11 +28,16 @@ class Spent:
     reasoning: int = 0
     is_known: bool = True
 
+    def __post_init__(self) -> None:
+        parts = self.cached + self.written_5m + self.written_1h
+        object.__setattr__(self, "prompt", max(self.prompt, parts))
+        object.__setattr__(self, "output", max(self.output, self.reasoning))
+
     def usage(self, cost_usd: float | None) -> Usage:
         return Usage(
             prompt_tokens=self.prompt,
             cached_tokens=self.cached,
-            computed_tokens=max(self.prompt - self.cached, 0),
+            computed_tokens=self.prompt - self.cached,
             completion_tokens=self.output,
             cache_written_tokens=self.written_5m + self.written_1h,
             reasoning_tokens=self.reasoning,

@@ -1,4 +1,4 @@
-"""A provider's text as Unicode: halves of surrogate pairs are joined, and a lone half is refused."""
+"""A provider's text as Unicode: halves of surrogate pairs are joined, a lone one is refused."""
 
 from __future__ import annotations
 
