@@ -12,6 +12,8 @@ import sgc
 from sgc.errors import BudgetExceeded, UsageError
 from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
 from sgc.runtime.executor.backends.providers.models.prices import prices_of, read_prices
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.backends.providers.wire.fields import count
 from sgc.runtime.executor.backends.providers.wire.limits import (
     Bucket,
     Budget,
@@ -190,6 +192,12 @@ def test_usage_is_kept_and_summed(serve, ask):
     cost = (10 * 5 + 30 * 0.5 + 40 * 6.25 + 20 * 10 + 7 * 25) / 1e6
     assert stats.cost_usd == pytest.approx(cost)
     assert result.get_meta_info("a")["cache_written_tokens"] == 60
+
+
+@pytest.mark.parametrize("value", [True, -1, 10**12, 1.5, "5"])
+def test_what_counts_nothing_is_no_count(value):
+    with pytest.raises(MalformedReply, match="counts n as"):
+        count({"n": value}, "n")
 
 
 CONTRADICTORY = [
