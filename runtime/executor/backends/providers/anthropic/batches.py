@@ -21,8 +21,9 @@ from sgc.runtime.executor.backends.providers.batches.contract import (
 from sgc.runtime.executor.backends.providers.batches.lines import id_of, split_lines
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.addresses import is_vendors
-from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply, printable
 from sgc.runtime.executor.backends.providers.wire.fields import mapping
+from sgc.runtime.executor.backends.providers.wire.sdk import an_object
 
 MAX_LISTED = 10_000
 CLOCKS_APART_S = 3600.0
@@ -58,7 +59,7 @@ class AnthropicBatches:
     async def start(self, key: Key, file: str, entries: Sequence[Entry]) -> str:
         with self._api.typed_errors(""):
             requests = [json.loads(entry.line) for entry in entries]
-            return str((await self._batches.create(requests=requests)).id)
+            return str(an_object(await self._batches.create(requests=requests)).id)
 
     async def find(self, key: Key, ids: Collection[str], known: Collection[str]) -> list[str]:
         """This API takes no names for batches. So: those of that time with as many requests; their
@@ -80,11 +81,11 @@ class AnthropicBatches:
 
     async def look(self, batch: str) -> Status:
         with self._api.typed_errors(""):
-            found = await self._batches.retrieve(batch)
+            found = an_object(await self._batches.retrieve(batch))
             counts = _counts(found.request_counts)
             n_done = sum(counts.values()) - counts.get("processing", 0)
             urls = (str(found.results_url),) if found.results_url else ()
-            word = str(found.processing_status)
+            word = printable(str(found.processing_status)[:40])
             is_cancelled = found.cancel_initiated_at is not None
             rest = End.CANCELLED if is_cancelled else None
             return Status(word, word == "ended", n_done, rest, results=urls)

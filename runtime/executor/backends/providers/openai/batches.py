@@ -18,8 +18,9 @@ from sgc.runtime.executor.backends.providers.batches.contract import (
 from sgc.runtime.executor.backends.providers.batches.lines import id_of, split_lines
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
-from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply, printable
 from sgc.runtime.executor.backends.providers.wire.fields import mapping
+from sgc.runtime.executor.backends.providers.wire.sdk import an_object
 
 MAX_LISTED = 10_000  # batches that are looked through for one of ours
 CLOCKS_APART_S = 86_400.0  # at most, the provider's and ours
@@ -51,7 +52,7 @@ class OpenAIBatches:
         with self._api.typed_errors(""):
             file = (f"{key.name}.jsonl", content, "application/jsonl")
             found = await self._client.files.create(file=file, purpose="batch")
-            return str(found.id)
+            return str(an_object(found).id)
 
     async def start(self, key: Key, file: str, entries: Sequence[Entry]) -> str:
         with self._api.typed_errors(""):
@@ -61,7 +62,7 @@ class OpenAIBatches:
                 completion_window="24h",
                 metadata={"sgc_job": key.job, "sgc_batch": str(key.number)},
             )
-            return str(found.id)
+            return str(an_object(found).id)
 
     async def find(self, key: Key, ids: Collection[str], known: Collection[str]) -> list[str]:
         wanted, n_seen = (key.job, str(key.number)), 0
@@ -100,7 +101,7 @@ class OpenAIBatches:
     async def look(self, batch: str) -> Status:
         with self._api.typed_errors(""):
             found = await self._client.batches.retrieve(batch)
-            return _status(found.model_dump(warnings=False))
+            return _status(an_object(found).model_dump(warnings=False))
 
     async def lines(self, batch: str, status: Status) -> AsyncIterator[bytes]:
         for file in status.results:
@@ -133,7 +134,7 @@ class OpenAIBatches:
 
 
 def _status(found: Json) -> Status:
-    word = str(found.get("status"))
+    word = printable(str(found.get("status"))[:40])
     counts = mapping(found.get("request_counts"))
     n_done = sum(n for name in ("completed", "failed") if isinstance(n := counts.get(name), int))
     files = tuple(str(f) for f in (found.get("output_file_id"), found.get("error_file_id")) if f)
@@ -154,4 +155,4 @@ def _status(found: Json) -> Status:
 
 
 def _said(error: Any) -> str:
-    return str(error.get("message") or error.get("code") or "no message")[:500]
+    return printable(str(error.get("message") or error.get("code") or "no message")[:500])

@@ -7,7 +7,11 @@ from typing import Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.models.models import Facts
-from sgc.runtime.executor.backends.providers.wire.errors import ContentRefused, MalformedReply
+from sgc.runtime.executor.backends.providers.wire.errors import (
+    ContentRefused,
+    MalformedReply,
+    printable,
+)
 from sgc.runtime.executor.backends.providers.wire.fields import count, mapping, put
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.messages import (
@@ -164,30 +168,35 @@ def logprobs_of(given: Any) -> Logprobs | None:
         if "content" in given:
             return _chat_logprobs(given["content"] or [])
         return _text_logprobs(given)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise MalformedReply(f"the server sent odd logprobs: {str(given)[:80]}") from error
 
 
 def _chat_logprobs(rows: Iterable[Mapping[str, Any]]) -> Logprobs:
     rows = list(rows)
     tops = [
-        tuple((each["logprob"], NO_TOKEN, each["token"]) for each in row["top_logprobs"])
+        tuple((_value(each["logprob"]), NO_TOKEN, each["token"]) for each in row["top_logprobs"])
         if row.get("top_logprobs")
         else None
         for row in rows
     ]
-    output = tuple((row["logprob"], NO_TOKEN, row["token"]) for row in rows)
+    output = tuple((_value(row["logprob"]), NO_TOKEN, row["token"]) for row in rows)
     return Logprobs(output=output, output_top=tuple(tops) if any(tops) else ())
 
 
 def _text_logprobs(given: Mapping[str, Any]) -> Logprobs:
     pairs = zip(given["token_logprobs"], given["tokens"], strict=True)
-    output: tuple[Logprob, ...] = tuple((value, NO_TOKEN, token) for value, token in pairs)
+    output: tuple[Logprob, ...] = tuple((_value(value), NO_TOKEN, token) for value, token in pairs)
     tops = tuple(
-        None if not row else tuple((value, NO_TOKEN, token) for token, value in row.items())
+        None if not row else tuple((_value(value), NO_TOKEN, token) for token, value in row.items())
         for row in given.get("top_logprobs") or ()
     )
     return Logprobs(output=output, output_top=tops)
+
+
+def _value(logprob: Any) -> float | None:
+    """A log-probability; the first token of a prompt has none."""
+    return None if logprob is None else float(logprob)
 
 
 class Stream:
@@ -257,6 +266,6 @@ def model_of(models: Any, wanted: str) -> tuple[str, str]:
     if len(by_name) != 1:
         raise BackendError(
             f"the server has {len(by_name)} models, and none is named",
-            hint=f"add #MODEL to the address; it has: {', '.join(by_name) or 'none'}",
+            hint=f"add #MODEL to the address; it has: {printable(', '.join(by_name)) or 'none'}",
         )
     return next(iter(by_name.items()))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from unicodedata import category
 
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded
 
@@ -16,7 +17,9 @@ _CONTEXT_WORDS = (
 _SECRET = re.compile(r"\bsk-[\w*.-]{6,}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 MAX_HTML = 10_000
+ADDRESS = "is the address right? most end in /v1"
 LONGEST_TOLD_S = 1e6
 _LATER = frozenset({408, 409, 425, 429})
 # The headers of OpenAI and Anthropic that say when limits reset, used without a retry-after.
@@ -43,6 +46,12 @@ class MalformedReply(BackendError):
     retry_after_s: float | None = None
 
 
+class WrongServer(MalformedReply):
+    """What answers is no server of this API, or not for such requests: it is not asked again."""
+
+    retryable = False
+
+
 class ContentRefused(BackendError):
     """The model, or a filter of the provider's, refused to reply."""
 
@@ -66,8 +75,7 @@ def status_error(
     """The error for an HTTP status, with the provider's own message."""
     message = message_of(body)
     error = _status_error(status, body, message, provider, model)
-    error.message = redacted(error.message, secrets)
-    error.args = (error.message,)
+    redact(error, secrets)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
         # All replies have rate-limit headers; only a 429 is about them.
         error.retry_after_s = retry_after_s(headers, with_limits=status == 429)
@@ -79,7 +87,7 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     if status in (401, 403):
         return KeyRefused(said, hint="check the API key, and what it may be used for")
     if status in (404, 410):
-        hint = f"is there a model {model!r}?" if model else "is the address right? most end in /v1"
+        hint = f"is there a model {model!r}?" if model else ADDRESS
         return NotFound(said, hint=hint)
     if status == 429 and "insufficient_quota" in (_told(body, "code"), _told(body, "type")):
         return BackendError(said, hint="the account has no money left for it")
@@ -112,17 +120,38 @@ def message_of(body: Any) -> str:
             break
         body = inner
     text = str(body).strip() if body else "(no message)"
-    if text[:20].lower().startswith(("<!doctype html", "<html")):  # of a proxy, or of no API
-        title = _TITLE.search(text[:MAX_HTML])
-        return "a page in HTML" + (f", {' '.join(title[1].split())[:100]!r}" if title else "")
-    return text[:500]
+    return page_of(text) or text[:500]
+
+
+def page_of(text: str) -> str:
+    """What to say of a page in HTML, of a proxy or of no API; "" if the text is none."""
+    text = text.lstrip()
+    if not text[:20].lower().startswith(("<!doctype html", "<html")):
+        return ""
+    title = _TITLE.search(text[:MAX_HTML])
+    return "a page in HTML" + (f", {' '.join(title[1].split())[:100]!r}" if title else "")
+
+
+def redact(error: BackendError, secrets: Iterable[str]) -> None:
+    """Makes an error's message one that may be shown."""
+    error.message = redacted(error.message, secrets)
+    error.args = (error.message,)
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets and anything that looks like a key."""
+    """What a provider says, as it may be shown: without keys, unprintable characters escaped."""
     for secret in secrets:
         text = text.replace(secret, "***")
-    return _SECRET.sub("***", text)
+    return printable(_SECRET.sub("***", text))
+
+
+def printable(text: str) -> str:
+    """The text with its control characters escaped, and those that change the order of others: a
+    provider's words must not look like a terminal's commands or another line of a log."""
+    return "".join(
+        each.encode("unicode_escape").decode() if category(each) in _UNPRINTABLE else each
+        for each in text
+    )
 
 
 def _told(body: Any, name: str) -> str:

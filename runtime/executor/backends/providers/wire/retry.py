@@ -84,12 +84,16 @@ class Attempts:
             return await retrying(
                 RETRIES,
                 one_try,
-                goes_on=lambda error, wait_s: patience.allows(wait_s) and may_retry(),
+                goes_on=lambda error, wait_s: (
+                    error.retryable and patience.allows(wait_s) and may_retry()
+                ),
                 draw=lambda n_failed: _drawn(seed, number, n_failed),
                 sleep=self._limits.clock.sleep,
             )
         except RETRIES.errors as error:
-            error.hint = error.hint or f"given up after {n_tries} tries"
+            error.hint = (
+                error.hint or f"given up after {n_tries} {'try' if n_tries == 1 else 'tries'}"
+            )
             raise
 
     async def _try(

@@ -17,8 +17,12 @@ import httpx2
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.errors import (
+    ADDRESS,
     MalformedReply,
     ProviderUnavailable,
+    WrongServer,
+    page_of,
+    redact,
     redacted,
     status_error,
     stream_error,
@@ -89,8 +93,8 @@ class SdkApi(ABC):
             reply = await self._create(body, facts)
             if is_streamed:
                 return await self._read(reply, on_text)
-            found = reply.model_dump(warnings=False)
-        replies: Replies = self.wire.replies_of(found, lowered.n)
+            found = an_object(reply).model_dump(warnings=False)
+            replies: Replies = self.wire.replies_of(found, lowered.n)
         return replies
 
     @abstractmethod
@@ -99,17 +103,40 @@ class SdkApi(ABC):
 
     async def _read(self, stream: Any, on_text: OnDelta | None) -> Replies:
         found = self.wire.Stream()
+        has_events = False
         async with stream:
             async for event in stream:
-                text = found.add(event.model_dump(warnings=False))
+                has_events = True
+                text = found.add(an_object(event).model_dump(warnings=False))
                 if text and on_text is not None:
                     on_text(text)
+        if not has_events:
+            _check_streams(stream.response.headers.get("content-type", ""))
         reply, spent = found.result()
         return Replies((reply,), spent)
 
     @contextmanager
     def typed_errors(self, model: str) -> Iterator[None]:
-        """Raises errors of the SDK as ours."""
+        """Raises errors of the SDK, and what goes wrong on the way to a reply, as ours, with
+        messages that may be shown."""
+        try:
+            with self._sdk_errors(model):
+                yield
+        except BackendError as error:
+            redact(error, self._secrets)
+            raise
+        except UnicodeEncodeError as error:
+            found = error.object[error.start]
+            raise BackendError(
+                f"the request holds {found!r}, which {error.encoding} cannot encode",
+                hint='of half a surrogate pair: decode bytes with errors="replace"',
+            ) from None
+        except (ValueError, OverflowError, RecursionError) as error:
+            why = redacted(str(error), self._secrets)
+            raise MalformedReply(f"the server's reply cannot be read ({why})") from None
+
+    @contextmanager
+    def _sdk_errors(self, model: str) -> Iterator[None]:
         try:
             yield
         except self.failure as error:
@@ -123,6 +150,8 @@ class SdkApi(ABC):
 
     def _error(self, error: Any, model: str) -> BackendError:
         package = self.package
+        if isinstance(error.__cause__, BackendError):  # of our client, which the SDK wraps
+            return error.__cause__
         if isinstance(error, package.APIStatusError) and error.status_code != 200:
             headers = error.response.headers
             return status_error(error.status_code, error.body, headers, NAME, self._secrets, model)
@@ -131,13 +160,35 @@ class SdkApi(ABC):
                 "the provider took too long to reply", hint="--request-timeout gives it longer"
             )
         if isinstance(error, package.APIConnectionError):
-            why = redacted(str(error.__cause__ or error), self._secrets)
             return ProviderUnavailable(
-                f"no connection to {where(self._client.base_url)} ({why})",
+                f"no connection to {where(self._client.base_url)} ({error.__cause__ or error})",
                 hint="is a server running there, and is the address right?",
             )
         if isinstance(error, package.APIResponseValidationError):
             return MalformedReply("the server's reply is not of its shape")
         if isinstance(error, package.APIError):  # an event of a stream
             return stream_error(error.body or error.message, NAME, self._secrets)
-        return BackendError(redacted(str(error), self._secrets))
+        return BackendError(str(error))
+
+
+def an_object(reply: Any) -> Any:
+    """The SDK's object of a reply; raises MalformedReply for what is none, such as a page."""
+    if hasattr(reply, "model_dump"):
+        return reply
+    page = page_of(reply) if isinstance(reply, str) else ""
+    if page:
+        raise WrongServer(f"the server sent {page}, and no reply", hint=ADDRESS)
+    raise MalformedReply(f"the server sent no object but {str(reply)[:80]!r}")
+
+
+def _check_streams(kind: str) -> None:
+    """Raises MalformedReply if what had no events is of another kind than a stream."""
+    kind = kind.partition(";")[0].strip().lower()
+    if kind == "text/html":
+        raise WrongServer("the server sent a page in HTML, and no stream", hint=ADDRESS)
+    if kind == "application/json":
+        # Perhaps a whole reply, perhaps a failure that passes.
+        raise MalformedReply(
+            f"the server was asked for a stream of events, and sent {kind}",
+            hint="if it cannot stream, run without a stream",
+        )
