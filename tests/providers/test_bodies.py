@@ -227,6 +227,20 @@ def test_an_error_in_a_stream_cannot_write_to_the_terminal(fails, model):
     assert_shown(error)
 
 
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_readers_error_is_not_the_servers(serve, ask, model, kind):
+    def read(node, path, text):
+        if text != "x":
+            raise kind("the reader's own")
+
+    server = serve()
+    error = program.run(backend=ask(server, model), on_text=read).error()
+    assert "the reader's own" in str(error)
+    assert "the server's reply" not in str(error)
+    assert len(server.asks) == 1
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_prompt_with_half_a_surrogate_pair_is_the_users_mistake(serve, ask, model):
     @sgc.function

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -91,29 +91,33 @@ class SdkApi(ABC):
         body = self._sdk.with_body(self.wire.body_of(lowered, facts, is_streamed), facts)
         with self.typed_errors(facts.model):
             reply = await self._create(body, facts)
-            if is_streamed:
-                return await self._read(reply, on_text)
-            found = an_object(reply).model_dump(warnings=False)
-            replies: Replies = self.wire.replies_of(found, lowered.n)
-        return replies
+            if not is_streamed:
+                found = an_object(reply).model_dump(warnings=False)
+                replies: Replies = self.wire.replies_of(found, lowered.n)
+                return replies
+        stream = self.wire.Stream()
+        async with aclosing(self._texts(reply, stream, facts.model)) as texts:
+            async for text in texts:
+                if text and on_text is not None:
+                    on_text(text)  # outside of typed_errors: its errors are not the server's
+        with self.typed_errors(facts.model):
+            whole, spent = stream.result()
+        return Replies((whole,), spent)
 
     @abstractmethod
     async def _create(self, body: dict[str, Any], facts: Facts) -> Any:
         """Sends a body: fields that the SDK knows as arguments, all others in extra_body."""
 
-    async def _read(self, stream: Any, on_text: OnDelta | None) -> Replies:
-        found = self.wire.Stream()
+    async def _texts(self, reply: Any, stream: Any, model: str) -> AsyncGenerator[str, None]:
+        """The texts of a streamed reply's events, which `stream` reads."""
         has_events = False
-        async with stream:
-            async for event in stream:
-                has_events = True
-                text = found.add(an_object(event).model_dump(warnings=False))
-                if text and on_text is not None:
-                    on_text(text)
-        if not has_events:
-            _check_streams(stream.response.headers.get("content-type", ""))
-        reply, spent = found.result()
-        return Replies((reply,), spent)
+        with self.typed_errors(model):
+            async with reply:
+                async for event in reply:
+                    has_events = True
+                    yield stream.add(an_object(event).model_dump(warnings=False))
+            if not has_events:
+                _check_streams(reply.response.headers.get("content-type", ""))
 
     @contextmanager
     def typed_errors(self, model: str) -> Iterator[None]:
