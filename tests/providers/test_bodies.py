@@ -17,6 +17,10 @@ from providers.provider_server import Fault, _completion_events, _message_events
 
 import sgc
 from sgc.errors import BackendError
+from sgc.runtime.executor.backends.providers.batches.contract import Key
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
+from sgc.runtime.executor.backends.providers.openai.batches import OpenAIBatches
 from sgc.runtime.executor.backends.providers.wire.errors import (
     MalformedReply,
     ProviderUnavailable,
@@ -24,6 +28,7 @@ from sgc.runtime.executor.backends.providers.wire.errors import (
 )
 from sgc.runtime.executor.backends.providers.wire.http import _Bounded
 from sgc.runtime.executor.backends.providers.wire.retry import RETRIES
+from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings
 
 MODELS = ["gpt-4o", "claude-haiku-4-5"]
 STREAM = "text/event-stream"
@@ -252,3 +257,20 @@ def test_a_prompt_with_half_a_surrogate_pair_is_the_users_mistake(serve, ask, mo
     assert type(error) is BackendError
     assert r"the request holds '\ud83d'" in error.message
     assert server.asks == []
+
+
+PAGE = httpx2.MockTransport(lambda asked: httpx2.Response(200, html="<html><title>Hi</title>"))
+
+
+@pytest.mark.parametrize("call", ["upload", "start", "look"])
+def test_a_page_is_no_batch(call):
+    async def run():
+        sdk = SdkSettings(client={"http_client": httpx2.AsyncClient(transport=PAGE)})
+        api = OpenAIApi("http://127.0.0.1/v1", KEY, 60, 1, is_own=False, sdk=sdk)
+        batches = OpenAIBatches(api, facts_for("openai", "gpt-4o", Choices()))
+        key = Key("job", 1, 0.0, 1)
+        given = {"upload": (key, []), "start": (key, "file", []), "look": ("batch",)}
+        await getattr(batches, call)(*given[call])
+
+    with pytest.raises(WrongServer, match="a page in HTML, 'Hi', and no reply"):
+        asyncio.run(run())

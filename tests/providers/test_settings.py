@@ -163,5 +163,8 @@ def test_secrets_in_headers_are_struck_out(serve, ask, model):
     error = program.run(backend=endpoint).error()
     assert secret not in str(error)
     assert "odd header ***" in str(error)
+    long = Fault("status", 400, body={"error": {"message": "x" * 494 + secret}})
+    server.fault = lambda each: long
+    assert str(program.run(backend=endpoint).error()).endswith("x***")  # no half of it
     _, sdk = sort_settings("openai", {"default_headers": {"Helicone-Auth": secret}})
     assert secret not in repr(sdk) + sdk.scope + json.dumps(repr(endpoint.backend))

@@ -73,9 +73,8 @@ def status_error(
     model: str,
 ) -> BackendError:
     """The error for an HTTP status, with the provider's own message."""
-    message = message_of(body)
+    message = message_of(body, secrets)
     error = _status_error(status, body, message, provider, model)
-    redact(error, secrets)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
         # All replies have rate-limit headers; only a 429 is about them.
         error.retry_after_s = retry_after_s(headers, with_limits=status == 429)
@@ -102,7 +101,7 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
 
 def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
     """The error for an event of a stream, by its type, as the HTTP status was 200."""
-    message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
+    message = f"{provider} ended the stream: {message_of(body, secrets)}"
     kind = _told(body, "type")
     if kind in ("rate_limit_error", "rate_limit_exceeded"):
         return RateLimited(message)
@@ -111,16 +110,17 @@ def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendErr
     return ProviderUnavailable(message)
 
 
-def message_of(body: Any) -> str:
+def message_of(body: Any, secrets: Iterable[str] = ()) -> str:
     """The provider's message, from {"error": {"message": …}} or the like, up to 500 characters; of
-    a page in HTML its title."""
+    a page in HTML its title. It may be shown."""
     while isinstance(body, Mapping):
         inner = next((body[k] for k in ("error", "message", "detail") if body.get(k)), None)
         if inner is None:
             break
         body = inner
     text = str(body).strip() if body else "(no message)"
-    return page_of(text) or text[:500]
+    # Cut off after the keys are removed: half of a key would no longer be seen to be one.
+    return redacted(page_of(text) or text[:MAX_HTML], secrets)[:500]
 
 
 def page_of(text: str) -> str:
