@@ -72,7 +72,7 @@ class TraceSession(Deciding):
     ) -> None:
         super().__init__(program, parameters, sites or Sites())
         self.n_collections = n_collections()
-        self.is_strict = is_strict  # stops at acts that a compiled run leaves out, as printing
+        self.is_strict = is_strict  # stops where a call reads what a file would keep
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
         self.images: set[str] = set()  # values used as images

@@ -52,8 +52,9 @@ def trace(
     """The graph of a program, with `bound` arguments fixed to Python values.
 
     types_of: types of arguments that are better known than by the signature; schemas: schemas of
-    arguments. is_strict: a program that prints is not traced. is_full: paths beyond the budget are
-    an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
+    arguments. is_strict: the program is compiled as it is called, and images' files are read at
+    each call. is_full: paths beyond the budget are an error, and not left to the interpreter.
+    report: is filled in with the outcome of exploring.
     leaves: the interpreter also continues after a line that cannot be traced. in_python: is filled
     in with the pieces of the program that run in Python; if None, no piece does. no_code_at: lines
     of which nothing becomes code. checked: compares the graph with the program; if runs of the

@@ -241,8 +241,9 @@ TRACING = (
     *_of(
         "sgc/tracing/checking/check.py",
         "tests/tracing/test_trace_check.py tests/tracing/values/test_abstract_text.py",
-        ("(are_ended and is_one_by_one) or is_too_long:", "(are_ended and is_one_by_one):"),
-        ("(are_ended and is_one_by_one) or is_too_long:", "is_too_long:"),
+        ("(are_ended and self._is_one_by_one) or is_too_long:",
+         "(are_ended and self._is_one_by_one):"),
+        ("(are_ended and self._is_one_by_one) or is_too_long:", "is_too_long:"),
     ),
     *_of(
         "sgc/tracing/checking/comparing.py",

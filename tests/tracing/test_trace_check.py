@@ -18,7 +18,7 @@ from sgc.ir.graph import Graph, Lit, Node, Value
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.code import fuel
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.tracing.checking import check
+from sgc.tracing.checking import check, pair
 from sgc.tracing.checking.check import check_trace
 from sgc.tracing.checking.deadline import Deadline, Overdue
 from sgc.tracing.checking.rounds import LENGTHS, Draw, rounds
@@ -69,7 +69,7 @@ def bounded(n: int, last: str = "stop", said: str = "a") -> sgc.Function:
 
 @pytest.fixture
 def few_requests(monkeypatch):
-    monkeypatch.setattr(check, "MAX_ASKED", 30)
+    monkeypatch.setattr(pair, "MAX_ASKED", 30)
     monkeypatch.setattr(check, "MAX_ASKED_IN_ALL", 200)
 
 
@@ -128,7 +128,7 @@ def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):
 
 def long(said: str) -> sgc.Function:
     def program(s, q):
-        for _ in range(check.MAX_ASKED + 100):
+        for _ in range(pair.MAX_ASKED + 100):
             s += said + sgc.gen("g", max_tokens=2)
 
     return sgc.function(program)
