@@ -164,6 +164,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         _leave_closed_pipe()
     except Exception as error:
+        if isinstance(error.__cause__, BrokenPipeError):  # of what the program prints
+            _leave_closed_pipe()
         _report(error, bool(context.get(DEBUG)))
     sys.exit(0)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sgc.errors import SgcWarning
-from sgc.ir.graph import Graph, Lit
+from sgc.ir.graph import Graph
 from sgc.ir.op_specs import Flag
 from sgc.passes.changing.reorder_fields import find_table, reorder_fields
 from sgc.passes.pipeline import run_pass
@@ -90,4 +90,5 @@ def plan_batch(rows: Sequence[Row], max_tokens: int) -> BatchPlan:
 
 def has_effects(graph: Graph) -> bool:
     """Whether a program calls a tool that has effects, so that its rows keep their order."""
-    return any(n.get("effect") == Lit("effect") for n in graph.all_nodes() if Flag.HOST in n.flags)
+    tools = (node for node in graph.all_nodes() if Flag.LOGGED in node.flags)
+    return any(node.text("effect") == "effect" for node in tools)

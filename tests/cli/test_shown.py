@@ -113,3 +113,19 @@ ask sgc run x.py --max-c
         cwd=tmp_path, env=environment,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["run", "json", "--max-cost --max-concurrency"], done.stderr
+
+
+def test_what_a_program_prints_is_no_result(sgc_command, on_fake, tmp_path):
+    text = (
+        "@sgc.function\ndef p(s, x):\n    s += x + sgc.gen('g', max_tokens=2)\n    print('of', x)\n"
+    )
+    path = written(tmp_path, text)
+    (tmp_path / "rows.jsonl").write_text('{"x": "a"}\n{"x": "b"}\n')
+    for how in ([], ["--interpret"]):
+        code, out, err = sgc_command("run", path, "-a", "x=a", *on_fake, "-q", *how)
+        assert (code, out.partition("\n")[0]) == (0, "of a"), err
+        code, out, err = sgc_command("run", path, "-a", "x=a", *on_fake, "-q", "--json", *how)
+        assert (json.loads(out)["program"], err) == ("p", "of a\n")
+        _, out, err = sgc_command("run", path, "--rows", "rows.jsonl", *on_fake, "-q", *how)
+        assert sorted(json.loads(line)["inputs"]["x"] for line in out.splitlines()) == ["a", "b"]
+        assert sorted(err.split()) == ["a", "b", "of", "of"]

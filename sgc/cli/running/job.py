@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -62,6 +62,7 @@ class JobRun:
     logs: LogAsked
     max_concurrency: int | None = None
     quiet: bool = False
+    stdout: Stdout = field(default_factory=Stdout)
 
     def begin(self) -> Begun:
         """Reads up to the first row that is not done, and reports how many are done."""
@@ -128,7 +129,7 @@ class JobRun:
         windows = Windows(begun.rows, made, how, backend, options.max_tokens)
         return Job(
             JobParts(
-                windows, how, backend, self.files.out or Stdout(), self.files.log, begun.tally,
+                windows, how, backend, self.files.out or self.stdout, self.files.log, begun.tally,
                 progress.update, self._note, self.asked.ordered,
             )
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -55,10 +56,13 @@ class JobFiles:
 
 
 class Stdout:
-    """Results on stdout, as JSON lines."""
+    """Results on stdout, as JSON lines. What programs print goes elsewhere meanwhile."""
+
+    def __init__(self) -> None:
+        self._file = sys.stdout
 
     def write(self, record: Record) -> None:
-        click.echo(dumped(record))
+        click.echo(dumped(record), file=self._file)
 
 
 def job_source(asked: JobAsked, logs: LogAsked, held: ExitStack) -> RowSource:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +179,8 @@ def run_program(
             files = held.enter_context(open_files(job, logs, given.job.source, program))
             run_log, spent = files.log, files.watch.spent
             this_run = JobRun(found, given.job, files, job, logs, max_concurrency, quiet)
+        if as_json or given.job is not None:  # a program's own lines are no results
+            held.enter_context(redirect_stdout(sys.stderr))
         keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
         if given.job is None:
             arguments = _arguments(found, given, run_log)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -68,6 +69,7 @@ def run_tests(asked: TestsAsked, model: Asked, record: Path | None, replay: Path
         seed = make_options({"seed": asked.run_options.get("seed", files.seed)}).seed
         given = {**asked.run_options, "seed": seed, "allow_tools": tools or None}
         run = _Run(asked, functions, {k: v for k, v in given.items() if v is not None})
+        held.enter_context(redirect_stdout(sys.stderr))  # what programs print is no report
         ready = [run.ready(suite) for suite in suites]
         with timed("engine is ready"):
             endpoint = held.enter_context(files.endpoint(model.open, seed))
