@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from sgc.runtime.engine.guides import json_schemas
+from sgc.runtime.engine.guides.constants import texts_of
 from sgc.runtime.engine.guides.python_regex import PatternError, literal, translate
 
 MAX_REGEX_CHARS = 8 * 1024
@@ -67,10 +68,16 @@ def _of_regex(text: str) -> Grammar:
 
 
 def _of_schema(text: str) -> Grammar:
-    try:
-        return Grammar(json.dumps({"json_schema": json_schemas.prepared(text)}))
-    except json_schemas.SchemaError as error:
-        raise ConstraintError(f"the JSON schema {error}") from error
+    schema = _checked(json_schemas.read, text)
+    texts = texts_of(schema)
+    if texts:
+        return _of_texts(texts)
+    return Grammar(json.dumps({"json_schema": _checked(json_schemas.prepared, schema)}))
+
+
+def _of_texts(texts: Sequence[str]) -> Grammar:
+    pattern = "|".join(map(literal, texts))
+    return Grammar(_lark(f"start: /{pattern}/"), min(map(len, texts)))
 
 
 def _of_grammar(text: str) -> Grammar:
@@ -120,9 +127,17 @@ def _apart(text: str) -> tuple[list[str], list[dict[str, Any]]]:
             most = json_schemas.MAX_PATTERN_CHARS
             raise ConstraintError(f"the grammar's schemas have over {most} characters of patterns")
         own.append(text[at : found.end()])
-        schemas.append(json.loads(_of_schema(text[found.end() : end]).body)["json_schema"])
+        schemas.append(_checked(json_schemas.prepared, schema))
         at = end
     return [*own, text[at:]], schemas
+
+
+def _checked(step: Callable[[Any], Any], given: Any) -> Any:
+    """What a step of reading a schema makes of it; raises ConstraintError."""
+    try:
+        return step(given)
+    except json_schemas.SchemaError as error:
+        raise ConstraintError(f"the JSON schema {error}") from error
 
 
 _MAKERS = {

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgc.runtime.engine.guides.constants import inexact
 from sgc.runtime.engine.guides.python_regex import PatternError, search
 
 MAX_DEPTH = 64
@@ -43,12 +44,16 @@ class SchemaError(ValueError):
     """Why nothing can be generated under a schema."""
 
 
-def prepared(text: str) -> dict[str, Any]:
-    """The schema for the library; raises SchemaError."""
+def read(text: str) -> Any:
+    """The schema in a text; raises SchemaError."""
     try:
-        schema = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"is not valid JSON: {error}") from error
+
+
+def prepared(schema: Any) -> dict[str, Any]:
+    """The schema for the library, which changes the given one; raises SchemaError."""
     if schema is False:
         raise SchemaError("is false, which allows nothing")
     if schema is True:
@@ -103,9 +108,20 @@ def _check(part: Mapping[str, Any]) -> None:
     multiple = _number(part.get("multipleOf"))
     if multiple is not None and not MULTIPLES[0] <= multiple <= MULTIPLES[1]:
         raise SchemaError(f"has multipleOf {multiple}; from {MULTIPLES[0]:g} to {MULTIPLES[1]:g}")
+    number = inexact(part)
+    if number is not None:
+        raise SchemaError(
+            f"has {_shown(number)} among its constants, which within a schema cannot be written "
+            "exactly: numbers are doubles there; make it a text"
+        )
     patterned = part.get("patternProperties")
     if isinstance(patterned, dict) and len(patterned) > MAX_PATTERN_PROPERTIES:
         raise SchemaError(f"has an object of over {MAX_PATTERN_PROPERTIES} patternProperties")
+
+
+def _shown(number: int | float) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"a number of {len(text)} digits"
 
 
 def _number(value: Any) -> float | None:

@@ -239,7 +239,7 @@ def test_white_space_may_be_asked_for() -> None:
 
 def test_the_layout_is_fixed_where_that_is_asked_for() -> None:
     assert not accepts_text({**CLOSED, "x-guidance": {"whitespace_flexible": False}}, '{"a":1}')
-    assert "x-guidance" in prepared("true")
+    assert "x-guidance" in prepared(True)
 
 
 def test_unknown_formats_are_remarks() -> None:
