@@ -219,7 +219,7 @@ def _allowed(fields: Fields, told: tuple[Function, ...]) -> tuple[tuple[Function
     if not isinstance(given, list) or not given or not all(isinstance(x, dict) for x in given):
         raise bad(f"{where}tools must be a list of tools", f"{where}tools", "invalid_type")
     each = [_named(Fields(tool, f"{where}tools[{i}]."), told) for i, tool in enumerate(given)]
-    return tuple(dict.fromkeys(each)), mode == "required"
+    return tuple({function.name: function for function in each}.values()), mode == "required"
 
 
 def _named(fields: Fields, told: Sequence[Function]) -> Function:

@@ -1,0 +1,122 @@
+"""Every documented value of a field that has a few values is taken, and does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+HELLO = [{"role": "user", "content": "Hi"}]
+PARAMETERS = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}
+CHAT_TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in "fg"
+]
+RESPONSE_TOOLS = [{"type": "function", "name": name, "parameters": PARAMETERS} for name in "fg"]
+NAMED = [{"type": "function", "function": {"name": "g"}}]
+BOTH = [*NAMED, {"function": {"name": "f"}}]
+
+
+def allowed(mode: str, tools: list[Any]) -> dict[str, Any]:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+# The values of `tool_choice` in a chat, and the tools that may be called; None: none must be.
+CHOICES: list[tuple[Any, set[str] | None]] = [
+    ("auto", None),
+    ("none", set()),
+    ("required", {"f", "g"}),
+    ({"type": "function", "function": {"name": "f"}}, {"f"}),
+    (allowed("auto", NAMED), None),
+    (allowed("required", NAMED), {"g"}),
+    (allowed("required", NAMED * 2), {"g"}),
+    (allowed("required", BOTH), {"f", "g"}),
+    (allowed("auto", BOTH), None),
+]
+
+
+@pytest.mark.parametrize(("choice", "called"), CHOICES, ids=str)
+def test_every_tool_choice_of_a_chat(ask: Callable[..., Any], choice: Any, called: Any) -> None:
+    body = {"model": "fake", "messages": HELLO, "tools": CHAT_TOOLS, "tool_choice": choice}
+    answer = ask("/v1/chat/completions", {**body, "max_tokens": 60, "seed": 1})
+    assert answer.status == 200, answer.text
+    calls = answer.json["choices"][0]["message"].get("tool_calls") or []
+    names = {call["function"]["name"] for call in calls}
+    if called is not None:
+        assert names <= called
+        assert bool(names) == bool(called)
+
+
+def flat(mode: str, tools: list[Any]) -> dict[str, Any]:
+    return {"type": "allowed_tools", "mode": mode, "tools": tools}
+
+
+RESPONSE_CHOICES: list[tuple[Any, set[str] | None]] = [
+    ("auto", None),
+    ("none", set()),
+    ("required", {"f", "g"}),
+    ({"type": "function", "name": "f"}, {"f"}),
+    (flat("auto", [{"type": "function", "name": "g"}]), None),
+    (flat("required", [{"type": "function", "name": "g"}] * 2), {"g"}),
+]
+
+
+@pytest.mark.parametrize(("choice", "called"), RESPONSE_CHOICES, ids=str)
+def test_every_tool_choice_of_a_response(ask: Callable[..., Any], choice: Any, called: Any) -> None:
+    body = {"model": "fake", "input": "Hi", "tools": RESPONSE_TOOLS, "tool_choice": choice}
+    answer = ask("/v1/responses", {**body, "max_output_tokens": 60, "seed": 1})
+    assert answer.status == 200, answer.text
+    names = {each["name"] for each in answer.json["output"] if each["type"] == "function_call"}
+    if called is not None:
+        assert names <= called
+        assert bool(names) == bool(called)
+
+
+TIERS = ["auto", "default", "flex", "scale", "priority", "fast"]
+SCHEMA = {"name": "a", "schema": {"enum": ["x"]}}
+CHATS: list[dict[str, Any]] = [
+    *({"response_format": form} for form in (
+        {"type": "text"},
+        {"type": "json_object"},
+        {"type": "json_schema", "json_schema": SCHEMA},
+        {"type": "json_schema", "json_schema": {**SCHEMA, "strict": True, "description": "d"}},
+    )),
+    *({"service_tier": tier} for tier in TIERS),
+    *({"prompt_cache_retention": each} for each in ("in_memory", "24h")),
+    {"modalities": ["text"]},
+    {"reasoning_effort": "none"},
+    {"verbosity": "medium"},
+    {"function_call": "none"},
+    {"function_call": "auto"},
+    {"parallel_tool_calls": False},
+    {"user": "u", "safety_identifier": "s", "prompt_cache_key": "k", "metadata": {"a": "b"}},
+    {"store": True},
+    {"store": False},
+]  # fmt: skip
+RESPONSES: list[dict[str, Any]] = [
+    *({"text": {"format": form}} for form in (
+        {"type": "text"},
+        {"type": "json_object"},
+        {"type": "json_schema", **SCHEMA},
+        {"type": "json_schema", **SCHEMA, "strict": False},
+    )),
+    *({"service_tier": tier} for tier in TIERS),
+    {"text": {"verbosity": "medium"}},
+    {"truncation": "disabled"},
+    {"include": ["reasoning.encrypted_content"]},
+    {"include": ["message.output_text.logprobs"], "top_logprobs": 1},
+    {"reasoning": {"effort": "none"}},
+    {"metadata": {"a": "b"}, "user": "u", "prompt_cache_options": {"mode": "implicit"}},
+    {"store": False},
+]  # fmt: skip
+CASES = [
+    *(("/v1/chat/completions", {"messages": HELLO, "max_tokens": 8} | each) for each in CHATS),
+    *(("/v1/responses", {"input": "Hi", "max_output_tokens": 8} | each) for each in RESPONSES),
+    *(("/v1/embeddings", {"input": "Hi", "encoding_format": f}) for f in ("float", "base64")),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), CASES, ids=lambda value: str(value)[-60:])
+def test_every_documented_value_is_taken(ask: Callable[..., Any], path: str, body: Any) -> None:
+    answer = ask(path, {"model": "fake", **body})
+    assert answer.status == 200, answer.text
