@@ -21,6 +21,7 @@ from typing import Any
 from sgc.runtime.engine.guides import json_schemas
 from sgc.runtime.engine.guides.constants import texts_of
 from sgc.runtime.engine.guides.python_regex import PatternError, literal, translate
+from sgc.runtime.engine.text import strict_json
 
 MAX_REGEX_CHARS = 8 * 1024
 MAX_SCHEMA_CHARS = 64 * 1024
@@ -117,7 +118,7 @@ def _apart(text: str) -> tuple[list[str], list[dict[str, Any]]]:
         if found.start() < at:
             continue
         try:
-            schema, end = json.JSONDecoder().raw_decode(text, found.end())
+            schema, end = strict_json.load_at(text, found.end())
             n_patterns += json_schemas.n_pattern_chars(schema)
         except json_schemas.SchemaError as error:
             raise ConstraintError(f"a %json of the grammar {error}") from error

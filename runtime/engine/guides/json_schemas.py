@@ -7,13 +7,13 @@ does not know.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgc.runtime.engine.guides.constants import inexact
 from sgc.runtime.engine.guides.python_regex import PatternError, search
+from sgc.runtime.engine.text import strict_json
 
 MAX_DEPTH = 64
 MAX_PATTERN_CHARS = 8192  # of all patterns together
@@ -47,7 +47,7 @@ class SchemaError(ValueError):
 def read(text: str) -> Any:
     """The schema in a text; raises SchemaError."""
     try:
-        return json.loads(text)
+        return strict_json.load(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"is not valid JSON: {error}") from error
 

@@ -7,10 +7,9 @@ of all unfinished bodies is bounded by giving up the oldest one.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from aiohttp import web
@@ -22,6 +21,7 @@ from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.accounts.caller import Caller
 from sgc.runtime.engine.server.lanes import Lane
+from sgc.runtime.engine.text import strict_json
 
 MAX_DEPTH = 64
 MAX_VALUES = 256 * 1024  # no other request is served while they are parsed
@@ -155,9 +155,11 @@ def parsed(data: bytes) -> Json:
         message = f"the body may have {MAX_VALUES} values; ask for fewer at a time"
         raise HttpError(413, message, code="body_too_large")
     try:
-        found = json.loads(data.decode(), parse_constant=_refuse_constant)
+        found = strict_json.load(data.decode())
     except RecursionError as error:
         raise _too_deep() from error
+    except strict_json.RepeatedNameError as error:
+        raise bad(f"the body: {error}", error.name, "invalid_json") from error
     except ValueError as error:
         raise bad(f"the body is not JSON: {error}", code="invalid_json") from error
     if not isinstance(found, dict):
@@ -195,10 +197,6 @@ def n_values(data: bytes, most: float = math.inf) -> int:
         if n > most:
             break
     return n
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check(found: Json) -> None:

@@ -48,9 +48,13 @@ def read_sampling(fields: Fields, max_tokens: int, min_tokens: int) -> pb.Sampli
     biases = fields.object("logit_bias")
     if len(fields.get("logit_bias") or ()) > MAX_BIASES:
         raise bad(f"{biases.where[:-1]} has more than {MAX_BIASES} entries", "logit_bias")
+    biased: set[int] = set()
     for token in fields.get("logit_bias") or {}:
         if not token.isascii() or not token.isdecimal() or len(token) > 10 or int(token) > UINT32:
             raise bad(f"{biases.where}{token[:20]}: expected a token id", "logit_bias")
+        if int(token) in biased:
+            raise bad(f"{biases.where}{token}: token {int(token)} is there twice", "logit_bias")
+        biased.add(int(token))
         sampling.logit_bias.add(id=int(token), bias=biases.number(token, 0.0))
     for name, field in CONSTRAINTS.items():
         if name in fields:

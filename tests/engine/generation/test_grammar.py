@@ -44,6 +44,9 @@ BAD_SCHEMAS: list[tuple[Any, str]] = [
     ("", "is not valid JSON"),
     ("nope", "is not valid JSON"),
     ("[" * 10_000, "is not valid JSON|nested"),
+    ('{"minimum": 1, "minimum": 2}', "has the name 'minimum' twice"),
+    ('{"$defs": {"a": {"const": {"b": 1, "b": 1}}}}', "has the name 'b' twice"),
+    ('{"const": NaN}', "NaN is not a JSON number"),
     ("null", "must be an object or a bool"),
     ("[]", "must be an object or a bool"),
     ('"x"', "must be an object or a bool"),
@@ -113,6 +116,7 @@ BAD_GRAMMARS = [
     ("%import x.y\nstart: x", "ebnf cannot be used"),
     ("start: " + "(" * 5000 + '"a"' + ")" * 5000, "ebnf cannot be used"),
     ("start: /(?=a)b/", "ebnf cannot be used"),
+    ('start: %json {"type": "null", "type": "integer"}', "has the name 'type' twice"),
     ('start: %json {"$ref": "http://127.0.0.1:1/"}', "does not fetch|not present"),
 ]
 CASES = (

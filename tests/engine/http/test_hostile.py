@@ -159,6 +159,24 @@ def test_a_body_that_is_no_json_object_is_refused(
 
 
 @pytest.mark.parametrize("path", BASES)
+@pytest.mark.parametrize(
+    "twice", ['"stop": "a", "stop": null', '"x": [{"stop": 1, "b": 2, "stop": 1}]']
+)
+def test_a_name_that_is_there_twice_is_refused(ask: Ask, path: str, twice: str) -> None:
+    body = json.dumps(BASES[path])[:-1] + f", {twice}}}"
+    answer = ask(path, body.encode())
+    assert (answer.status, answer.error["param"]) == (400, "stop")
+    assert "'stop' twice" in answer.error["message"]
+
+
+def test_a_token_that_is_biased_twice_is_refused(ask: Ask) -> None:
+    path = "/v1/completions"
+    answer = ask(path, {**BASES[path], "logit_bias": {"5": 1, "05": 2}})
+    assert (answer.status, answer.error["param"]) == (400, "logit_bias")
+    assert "token 5 is there twice" in answer.error["message"]
+
+
+@pytest.mark.parametrize("path", BASES)
 def test_lone_surrogates_are_refused_wherever_they_are(ask: Ask, path: str) -> None:
     for more in ({"user": "\ud800"}, {"stop": ["\udfff"]}, {"metadata": {"\ud800": 1}}):
         answer = ask(path, {**BASES[path], **more})
