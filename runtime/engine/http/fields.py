@@ -75,6 +75,13 @@ class Fields:
             raise self._wrong(name, "a text", value)
         return value
 
+    def needed_text(self, name: str) -> str:
+        """A text that must be given."""
+        if name not in self._values:
+            where = self.where + name
+            raise bad(f"{where} is missing", where, "invalid_type")
+        return self.text(name)
+
     def texts(self, name: str) -> list[str]:
         """A list of texts, given as a text or a list; empty if absent."""
         value = self._values.get(name, [])

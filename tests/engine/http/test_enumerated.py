@@ -22,15 +22,15 @@ def allowed(mode: str, tools: list[Any]) -> dict[str, Any]:
 
 
 # The values of `tool_choice` in a chat, and the tools that may be called; None: none must be.
-CHOICES: list[tuple[Any, set[str] | None]] = [
+CHOICES: list[tuple[Any, str | None]] = [
     ("auto", None),
-    ("none", set()),
-    ("required", {"f", "g"}),
-    ({"type": "function", "function": {"name": "f"}}, {"f"}),
+    ("none", ""),
+    ("required", "fg"),
+    ({"type": "function", "function": {"name": "f"}}, "f"),
     (allowed("auto", NAMED), None),
-    (allowed("required", NAMED), {"g"}),
-    (allowed("required", NAMED * 2), {"g"}),
-    (allowed("required", BOTH), {"f", "g"}),
+    (allowed("required", NAMED), "g"),
+    (allowed("required", NAMED * 2), "g"),
+    (allowed("required", BOTH), "fg"),
     (allowed("auto", BOTH), None),
 ]
 
@@ -43,7 +43,7 @@ def test_every_tool_choice_of_a_chat(ask: Callable[..., Any], choice: Any, calle
     calls = answer.json["choices"][0]["message"].get("tool_calls") or []
     names = {call["function"]["name"] for call in calls}
     if called is not None:
-        assert names <= called
+        assert names <= set(called)
         assert bool(names) == bool(called)
 
 
@@ -51,13 +51,13 @@ def flat(mode: str, tools: list[Any]) -> dict[str, Any]:
     return {"type": "allowed_tools", "mode": mode, "tools": tools}
 
 
-RESPONSE_CHOICES: list[tuple[Any, set[str] | None]] = [
+RESPONSE_CHOICES: list[tuple[Any, str | None]] = [
     ("auto", None),
-    ("none", set()),
-    ("required", {"f", "g"}),
-    ({"type": "function", "name": "f"}, {"f"}),
+    ("none", ""),
+    ("required", "fg"),
+    ({"type": "function", "name": "f"}, "f"),
     (flat("auto", [{"type": "function", "name": "g"}]), None),
-    (flat("required", [{"type": "function", "name": "g"}] * 2), {"g"}),
+    (flat("required", [{"type": "function", "name": "g"}] * 2), "g"),
 ]
 
 
@@ -68,7 +68,7 @@ def test_every_tool_choice_of_a_response(ask: Callable[..., Any], choice: Any, c
     assert answer.status == 200, answer.text
     names = {each["name"] for each in answer.json["output"] if each["type"] == "function_call"}
     if called is not None:
-        assert names <= called
+        assert names <= set(called)
         assert bool(names) == bool(called)
 
 
@@ -120,3 +120,37 @@ CASES = [
 def test_every_documented_value_is_taken(ask: Callable[..., Any], path: str, body: Any) -> None:
     answer = ask(path, {"model": "fake", **body})
     assert answer.status == 200, answer.text
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"service_tier": 5}, "service_tier"),
+    ({"metadata": 5}, "metadata"),
+    ({"metadata": {"a": 1}}, "metadata.a"),
+    ({"user": 5}, "user"),
+    ({"store": "yes"}, "store"),
+    ({"safety_identifier": []}, "safety_identifier"),
+    ({"prompt_cache_key": 5}, "prompt_cache_key"),
+    ({"prompt_cache_retention": 7}, "prompt_cache_retention"),
+    ({"guided_decoding_backend": 1}, "guided_decoding_backend"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+@pytest.mark.parametrize(("asked", "param"), WRONG, ids=str)
+def test_a_field_without_effect_has_its_type(
+    ask: Callable[..., Any], path: str, asked: Any, param: str
+) -> None:
+    body = {"prompt": "Hi"} if path == "/v1/completions" else {"messages": HELLO}
+    answer = ask(path, {"model": "fake", **body, **asked})
+    assert (answer.status, answer.error["param"]) == (400, param)
+
+
+@pytest.mark.parametrize("name", ["messages", "tools", "add_generation_prompt", "bos_token"])
+def test_what_the_engine_gives_a_template_is_not_the_client_s(
+    ask: Callable[..., Any], name: str
+) -> None:
+    body = {"model": "fake", "messages": HELLO, "chat_template_kwargs": {name: []}}
+    for path in ("/v1/chat/completions", "/tokenize"):
+        answer = ask(path, body)
+        assert (answer.status, answer.error["param"]) == (400, f"chat_template_kwargs.{name}")

@@ -331,6 +331,10 @@ MESSAGES: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "assistant", "content": "", "reasoning_content": 1}, "reasoning_content", "a text"),
     ({"role": "tool", "tool_call_id": 3, "content": ""}, "tool_call_id", "a text"),
     ({"role": "tool", "tool_call_id": "x"}, "content", "missing"),
+    ({"role": "tool", "content": "a"}, "tool_call_id", "missing"),
+    ({"role": "tool", "tool_call_id": "", "content": "a"}, "tool_call_id", "empty"),
+    ({"role": "tool", "tool_call_id": "x", "content": "a"}, "tool_call_id", "has a call 'x'"),
+    ({"role": "user", "content": [{"type": "text"}]}, "content[0].text", "missing"),
 ]
 
 

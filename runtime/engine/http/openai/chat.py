@@ -21,6 +21,11 @@ from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.text.template import Chat
 
 Told = Sequence[Json]
+# What the engine gives to chat templates, or asks of their renderer: no client's to set.
+_NOT_CLIENTS = (
+    *("messages", "tools", "documents", "add_generation_prompt", "continue_final_message"),
+    *("bos_token", "eos_token", "pad_token", "unk_token", "chat_template", "tokenize"),
+)
 
 
 def chat_prompt(
@@ -44,6 +49,10 @@ def chat_prompt(
     if continues_last and (turns[-1]["role"] != "assistant" or turns[-1].get("tool_calls")):
         where = f"messages[{len(turns) - 1}].role"
         raise bad("continue_final_message needs a last message of the assistant's", where)
+    for name in _NOT_CLIENTS:
+        if name in (more or ()):
+            where = f"chat_template_kwargs.{name}"
+            raise bad(f"{where}: the engine itself gives templates their {name}", where)
     if more and (facts.renderer is None or not chat.from_model):
         raise bad("chat_template_kwargs: this model has no chat template", "chat_template_kwargs")
     has_calls = any("tool_calls" in turn or turn["role"] == "tool" for turn in turns)

@@ -64,8 +64,10 @@ def schema_of(form: Fields) -> str | None:
         return ANY_OBJECT
     if kind == "json_schema":
         form.check_known({"type", "json_schema"}, {})
-        inner = form.object("json_schema")
-        return named_schema(inner)
+        if "json_schema" not in form:
+            where = f"{form.where}json_schema"
+            raise bad(f"{where} is missing", where, "invalid_type")
+        return named_schema(form.object("json_schema"))
     if kind != "text":
         expected = "text, json_object or json_schema"
         raise bad(f"{form.where}type must be {expected}", f"{form.where}type")

@@ -49,14 +49,19 @@ def read_messages(
 
 
 def _name_results(messages: list[Json]) -> None:
-    """Adds to results the names of their calls, which some templates need."""
+    """Adds to results the names of their calls, which some templates need; raises HttpError for a
+    result without a call. Calls that have no id may be anyone's."""
     names: dict[str, str] = {}
-    for message in messages:
+    for i, message in enumerate(messages):
         for call in message.get("tool_calls", ()):
             names[call.get("id", "")] = call["function"]["name"]
-        name = names.get(message.get("tool_call_id", ""))
-        if message["role"] == "tool" and name is not None:
-            message.setdefault("name", name)
+        if message["role"] != "tool":
+            continue
+        where, given = f"messages[{i}].tool_call_id", message["tool_call_id"]
+        if given not in names and "" not in names:
+            raise bad(f"{where}: no message before it has a call {given[:80]!r}", where)
+        if given in names:
+            message.setdefault("name", names[given])
 
 
 def _message(message: Any, where: str, roles: list[str], files: Files) -> Json:
@@ -75,6 +80,8 @@ def _message(message: Any, where: str, roles: list[str], files: Files) -> Json:
     if role != "user":
         files = "images are in users' messages"
     content = _content(fields, f"{where}.content", bool(calls), files)
+    if role == "tool" and not fields.needed_text("tool_call_id"):
+        raise bad(f"{where}.tool_call_id is empty", f"{where}.tool_call_id")
     found: Json = {"role": role, "content": content}
     if calls:
         found["tool_calls"] = calls
@@ -141,4 +148,4 @@ def _part(part: Any, where: str, files: Files) -> Json:
         message = f"{where}: parts of type {takes} are taken here; found {str(kind)[:40]}"
         raise bad(message, f"{where}.type", "unsupported_parameter")
     inner.check_known({"type", "text"}, {})
-    return {"type": "text", "text": inner.text("text")}
+    return {"type": "text", "text": inner.needed_text("text")}

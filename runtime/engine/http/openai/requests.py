@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,28 @@ from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_COMPLETION_TOKENS = 16
-IGNORED = frozenset(
-    {"user", "store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"}
-    | {"safety_identifier", "guided_decoding_backend"}
-)
+
+
+def _metadata(fields: Fields, name: str) -> None:
+    given = fields.object(name)
+    for key in fields.get(name) or ():
+        given.text(key)
+
+
+# Fields that change nothing, and how each is read: a wrong type is an error all the same.
+IGNORED: dict[str, Callable[[Fields, str], Any]] = {
+    "user": Fields.text,
+    "store": Fields.boolean,
+    "metadata": _metadata,
+    "service_tier": Fields.text,
+    "prompt_cache_key": Fields.text,
+    "prompt_cache_retention": Fields.text,
+    "safety_identifier": Fields.text,
+    "guided_decoding_backend": Fields.text,
+}
 _SHARED = (
     NAMES
-    | IGNORED
+    | IGNORED.keys()
     | {"model", "stream", "stream_options", "n", "seed", "max_tokens", "min_tokens", "logprobs"}
     | {"cache_salt"}
     | constraints.NAMES
@@ -140,7 +155,14 @@ def checked(
     fields = Fields(body)
     fields.check_known(known, refused)
     check_model(fields, facts)
+    check_ignored(fields, IGNORED)
     return fields
+
+
+def check_ignored(fields: Fields, ignored: Mapping[str, Callable[[Fields, str], Any]]) -> None:
+    """Raises HttpError for a field without effect that has a wrong type."""
+    for name, read in ignored.items():
+        read(fields, name)
 
 
 def check_model(fields: Fields, facts: EngineFacts, is_needed: bool = True) -> None:

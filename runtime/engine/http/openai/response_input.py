@@ -37,6 +37,7 @@ class _Messages:
     def __init__(self) -> None:
         self.messages: list[Json] = []
         self.origins: dict[str, str] = {}
+        self.call_ids: set[str] = set()
         self.thought = ""
 
     def add(self, message: Json, where: str) -> Json:
@@ -78,16 +79,20 @@ class _Messages:
         if last is None or last["role"] != "assistant" or self.thought:
             last = self.reply(where)
         function = {"name": fields.text("name"), "arguments": fields.text("arguments")}
-        call = {"id": fields.text("call_id"), "type": "function", "function": function}
+        call = {"id": _call_id(fields), "type": "function", "function": function}
         calls = last.setdefault("tool_calls", [])
         place = f"messages[{len(self.messages) - 1}].tool_calls[{len(calls)}]"
         self.origins |= {place: where, f"{place}.function": where}
         calls.append(call)
+        self.call_ids.add(call["id"])
 
     def result(self, fields: Fields, where: str) -> None:
         content = _text(fields, "output")
-        message = {"role": "tool", "tool_call_id": fields.text("call_id"), "content": content}
-        self.add(message, where)
+        call_id = _call_id(fields)
+        if call_id not in self.call_ids:
+            message = f"{where}.call_id: no item before it is a call {call_id[:80]!r}"
+            raise bad(message, f"{where}.call_id")
+        self.add({"role": "tool", "tool_call_id": call_id, "content": content}, where)
 
     def reasoning(self, fields: Fields, where: str) -> None:
         """Reads reasoning; ignores encrypted reasoning and summaries, useless to this model."""
@@ -101,6 +106,13 @@ _KINDS = {
     "function_call_output": (frozenset({"call_id", "output"}), _Messages.result),
     "reasoning": (frozenset({"summary", "content", "encrypted_content"}), _Messages.reasoning),
 }
+
+
+def _call_id(fields: Fields) -> str:
+    found = fields.needed_text("call_id")
+    if not found:
+        raise bad(f"{fields.where}call_id is empty", f"{fields.where}call_id")
+    return found
 
 
 def _text(fields: Fields, name: str) -> str:
@@ -118,5 +130,5 @@ def _text(fields: Fields, name: str) -> str:
             message = f"{where}[{i}]: this engine takes parts of text, found {kind[:40]!r}"
             raise bad(message, f"{where}[{i}].type", "unsupported_parameter")
         inner.check_known({"type", "text", "refusal", "annotations", "logprobs"}, {})
-        parts.append(inner.text("refusal" if kind == "refusal" else "text"))
+        parts.append(inner.needed_text("refusal" if kind == "refusal" else "text"))
     return "".join(parts)

@@ -24,10 +24,11 @@ _SAME = (
     | {"model", "stream", "seed", "parallel_tool_calls", "chat_template_kwargs", "cache_salt"}
     | {"min_tokens", "top_logprobs"}
 )  # fields that a chat has too
-IGNORED = (chats.IGNORED - {"store"}) | {"prompt_cache_options"}
+IGNORED = {name: kind for name, kind in chats.IGNORED.items() if name != "store"}
+IGNORED["prompt_cache_options"] = Fields.object
 RESPONSES = (
     _SAME
-    | IGNORED
+    | IGNORED.keys()
     | {"input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "include"}
     | {"stream_options", "reasoning", "truncation"}
 )
@@ -66,6 +67,7 @@ def response_of(body: Json, facts: EngineFacts) -> Asked:
     fields = Fields(body)
     fields.check_known(RESPONSES, REFUSED)
     chats.check_model(fields, facts)
+    chats.check_ignored(fields, IGNORED)
     if fields.text("truncation", "disabled") != "disabled":
         raise bad("truncation must be disabled: an input that is too long is refused", "truncation")
     fields.object("reasoning").check_known(
@@ -137,6 +139,8 @@ def _format(form: Fields) -> Json | None:
     if kind != "json_schema":
         form.check_known({"type"}, {})
         return None if kind == "text" else {"type": kind}
+    if "schema" not in form:
+        raise bad(f"{form.where}schema is missing", f"{form.where}schema", "invalid_type")
     named_schema(form, "type")
     schema = {"name": form.text("name"), "schema": form.get("schema") or {}}
     return {"type": "json_schema", "json_schema": schema}
