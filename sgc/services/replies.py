@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sgc.errors import UsageError
 from sgc.programs.program import Program
+from sgc.proto import engine_pb2 as pb
 from sgc.runs.options import make_options
 from sgc.runtime.executor.interface.tools import Shown
+from sgc.runtime.engine.preparing.bounds import RequestError, check_sampling
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
@@ -20,14 +23,34 @@ OPTIONS = (
 """What a client may set for generations that do not set it themselves."""
 
 
+class OptionError(UsageError):
+    """An option has a value that no generation can have. name: which one."""
+
+    name = ""
+
+
 def options_of(given: Mapping[str, Any]) -> RunOptions:
-    """Reads the options from a client's fields; raises UsageError for a value out of range. What
+    """Reads the options from a client's fields; raises OptionError for a value out of range. What
     a client's run prints or logs is not the server's to show."""
-    found = make_options({name: given[name] for name in OPTIONS if given.get(name) is not None})
-    return replace(found, on_show=_nowhere)
+    chosen = {name: given[name] for name in OPTIONS if given.get(name) is not None}
+    for name, value in chosen.items():
+        try:
+            _check_for_engine(name, getattr(make_options({name: value}), name))
+        except (UsageError, RequestError) as error:
+            found = OptionError(error.message)
+            found.name = name
+            raise found from error
+    return replace(make_options(chosen), on_show=_nowhere)
 
 
 def _nowhere(_: Shown) -> None: ...
+
+
+def _check_for_engine(name: str, value: Any) -> None:
+    """Raises RequestError for a value that the engine refuses whatever a program sets besides."""
+    if name not in ("seed", "min_tokens", "max_tokens"):
+        fields = {"top_p": 1.0, "repetition_penalty": 1.0, "top_k": -1, name: value}
+        check_sampling(pb.Sampling(**fields), vocab_size=1)
 
 
 def description(name: str, program: Program) -> Json:

@@ -29,6 +29,7 @@ from sgc.runtime.engine.http.errors import HttpError, Json, bad
 from sgc.runtime.engine.http.fields import Fields
 from sgc.runtime.engine.http.render import dumps, json_text
 from sgc.runtime.engine.http.sse import respond
+from sgc.runtime.executor.backends.engine.ends import InvalidRequest
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.services.chats import Chat, texts_of_reply
@@ -41,7 +42,7 @@ from sgc.services.programs import (
     no_program,
     shows_all,
 )
-from sgc.services.replies import OPTIONS, description, options_of, run_object
+from sgc.services.replies import OPTIONS, OptionError, description, options_of, run_object
 
 PREFIX = "program/"
 _RUN = frozenset({"arguments", "stream", *OPTIONS})
@@ -52,6 +53,7 @@ _CHAT = frozenset({
 _STATUS = (
     (UsageError, 400, "invalid_value"),  # the program's arguments among them
     (ContextExceeded, 400, "context_length_exceeded"),
+    (InvalidRequest, 400, "invalid_value"),
     (Overloaded, 429, "overloaded"),
     (EngineUnavailable, 503, "unavailable"),
     (DeadlineExceeded, 504, "deadline_exceeded"),
@@ -205,11 +207,13 @@ def _token(request: web.Request) -> str:
 
 def _options(fields: Fields) -> RunOptions:
     given = {name: fields.get(name) for name in OPTIONS}
-    given["max_tokens"] = fields.get("max_completion_tokens") or given["max_tokens"]
+    if "max_completion_tokens" in fields:
+        given["max_tokens"] = fields.get("max_completion_tokens")
     try:
         return options_of(given)
-    except UsageError as error:
-        raise bad(error.message, next((n for n in given if n in error.message), None)) from error
+    except OptionError as error:
+        is_newer = error.name == "max_tokens" and "max_completion_tokens" in fields
+        raise bad(error.message, "max_completion_tokens" if is_newer else error.name) from error
 
 
 def _http_error(error: SgcError) -> HttpError:

@@ -89,7 +89,9 @@ def most_frame_bytes(tokenizer: Tokenizer, n_tokens: int) -> int:
 
 
 class RequestError(Exception):
-    """Why one request is refused."""
+    """Why one request is refused. param: the sampling parameter at fault, if it is one."""
+
+    param = ""
 
     def __init__(
         self, code: pb.ErrorCode, message: str, retry_after_s: float = 0.0, quota: str = ""
@@ -109,8 +111,10 @@ class RequestError(Exception):
         )
 
 
-def invalid(message: str) -> RequestError:
-    return RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+def invalid(message: str, param: str = "") -> RequestError:
+    error = RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+    error.param = param
+    return error
 
 
 def check_positions(
@@ -282,7 +286,8 @@ def _checked_spans(literal: Sequence[pb.Span], n_chars: int) -> Spans:
 def _check_ids(what: str, ids: Sequence[int], vocab_size: int) -> None:
     largest = max(ids, default=0)
     if largest >= vocab_size:
-        raise invalid(f"{what}: token id {largest} is not below the vocabulary size {vocab_size}")
+        message = f"{what}: token id {largest} is not below the vocabulary size {vocab_size}"
+        raise invalid(message, what)
 
 
 def check_heads(heads: Sequence[str], prompt: pb.Prompt) -> None:
@@ -312,37 +317,39 @@ def _check_joint(texts: Sequence[str], prompt: pb.Prompt) -> None:
 def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
     """Raises `RequestError` for a parameter out of bounds."""
     if s.min_tokens > s.max_tokens:
-        raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
+        message = f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})"
+        raise invalid(message, "min_tokens")
     for name, allowed in RANGES.items():
-        _check_range(name, getattr(s, name), allowed)
+        _check_range(name, getattr(s, name), allowed, name)
     if problem := problem_with_top_k(s.top_k):
-        raise invalid(problem)
-    _check_count("stop strings", len(s.stop), MAX_STOP_STRINGS)
+        raise invalid(problem, "top_k")
+    _check_count("stop strings", len(s.stop), MAX_STOP_STRINGS, "stop")
     for stop in s.stop:
         if not stop:
-            raise invalid("a stop string is empty")
-        _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES)
-    _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS)
+            raise invalid("a stop string is empty", "stop")
+        _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES, "stop")
+    _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS, "stop_token_ids")
     _check_ids("stop_token_ids", s.stop_token_ids, vocab_size)
-    _check_count("logit biases", len(s.logit_bias), MAX_BIASES)
+    _check_count("logit biases", len(s.logit_bias), MAX_BIASES, "logit_bias")
     _check_ids("logit_bias", [each.id for each in s.logit_bias], vocab_size)
     for each in s.logit_bias:
-        _check_range("a logit bias", each.bias, BIAS)
-    _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS)
+        _check_range("a logit bias", each.bias, BIAS, "logit_bias")
+    _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS, "top_logprobs_num")
     if s.heal and s.logprobs.stream:
         raise invalid("logprobs.stream and heal are both given; leave one of them out")
     if s.stop_regex and s.WhichOneof("constraint"):
         raise invalid(
             "stop_regex and a constraint are both given; where the text may end is for the "
-            "constraint to say"
+            "constraint to say",
+            "stop_regex",
         )
 
 
-def _check_count(what: str, found: int, limit: int) -> None:
+def _check_count(what: str, found: int, limit: int, param: str = "") -> None:
     if found > limit:
-        raise invalid(f"{what}: {found}, of at most {limit}")
+        raise invalid(f"{what}: {found}, of at most {limit}", param)
 
 
-def _check_range(name: str, value: float, allowed: Range) -> None:
+def _check_range(name: str, value: float, allowed: Range, param: str) -> None:
     if problem := problem_with(name, value, allowed):
-        raise invalid(problem)
+        raise invalid(problem, param)

@@ -10,6 +10,10 @@ from sgc.errors import BackendError, EngineUnavailable, Overloaded
 _WRITTEN_LATE = "Internal error from Core"
 
 
+class InvalidRequest(BackendError):
+    """The engine can never do what a request asks for."""
+
+
 def error_of(error: grpc.RpcError | None, uri: str, timeout_s: float) -> BackendError:
     """Translates the end of a call or of the stream into an error."""
     if not isinstance(error, grpc.aio.AioRpcError):

@@ -15,6 +15,7 @@ from sgc.errors import (
     UnsupportedParameter,
 )
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.executor.backends.engine.ends import InvalidRequest
 from sgc.runtime.executor.interface.backend import (
     ChoiceScore,
     FinishReason,
@@ -33,6 +34,7 @@ from sgc.runtime.executor.interface.capabilities import Capabilities, ChatFormat
 from sgc.runtime.executor.interface.media import frames_of
 
 ERRORS: dict[int, type[BackendError]] = {
+    pb.ERROR_CODE_INVALID_ARGUMENT: InvalidRequest,
     pb.ERROR_CODE_CONTEXT_EXCEEDED: ContextExceeded,
     pb.ERROR_CODE_RESOURCE_EXHAUSTED: Overloaded,
     pb.ERROR_CODE_UNAVAILABLE: EngineUnavailable,
@@ -112,7 +114,7 @@ def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
             if asked.start is not None:
                 values.logprobs.start = asked.start
     except (ValueError, TypeError) as error:
-        raise BackendError(f"a sampling parameter is out of range: {error}") from error
+        raise InvalidRequest(f"a sampling parameter is out of range: {error}") from error
     return pb.Generate(sampling=values, stream=stream)
 
 
@@ -130,11 +132,11 @@ def _constraint(sampling: Sampling) -> dict[str, Any]:
 
 
 def checked_text(text: str, what: str) -> str:
-    """The text; raises BackendError if it is not valid Unicode."""
+    """The text; raises InvalidRequest if it is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise BackendError(
+        raise InvalidRequest(
             f"{what} holds a lone surrogate ({text[error.start]!r} at position {error.start}), "
             "which is no text",
             hint='decode bytes with errors="replace", not "surrogateescape"',
