@@ -11,7 +11,7 @@ from hashlib import blake2b
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.http.fields import UINT32, Fields
-from sgc.runtime.engine.preparing.bounds import MAX_BIASES
+from sgc.runtime.engine.preparing.bounds import MAX_BIASES, RequestError, check_sampling
 from sgc.runtime.engine.preparing.prepare import too_long
 from sgc.runtime.engine.server.server import EngineFacts
 
@@ -28,8 +28,8 @@ NAMES = frozenset(
 )
 
 
-def read_sampling(fields: Fields, max_tokens: int, min_tokens: int) -> pb.Sampling:
-    """The sampling parameters of `NAMES`; the engine refuses values outside its bounds."""
+def read_sampling(fields: Fields, max_tokens: int, min_tokens: int, vocab_size: int) -> pb.Sampling:
+    """The sampling parameters of `NAMES`, within the engine's bounds; raises HttpError."""
     sampling = pb.Sampling(
         max_tokens=max_tokens,
         min_tokens=min_tokens,
@@ -60,6 +60,13 @@ def read_sampling(fields: Fields, max_tokens: int, min_tokens: int) -> pb.Sampli
         if name in fields:
             text = schema_text(fields, name) if name == "json_schema" else fields.text(name)
             constrain(sampling, field, text, fields.where + name)
+    try:
+        check_sampling(sampling, vocab_size)
+    except RequestError as error:
+        is_native = error.param == "min_tokens" and "min_new_tokens" in fields
+        raise bad(
+            error.message, fields.where + ("min_new_tokens" if is_native else error.param)
+        ) from error
     return sampling
 
 

@@ -67,7 +67,7 @@ def test_a_time_that_is_none_is_named(http_engine: HttpEngine, path: str, timeou
     assert answer.error["param"] == "timeout"
 
 
-@pytest.mark.parametrize("timeout", ["soon", "0", "nan", "-3", "inf"])
+@pytest.mark.parametrize("timeout", ["soon", "0", "nan", "-3", "inf", "1_0", "1e999", "\xb2"])
 def test_and_in_the_header(http_engine: HttpEngine, timeout: str) -> None:
     answer = http_engine.ask("/v1/completions", LONG, X_Request_Timeout=timeout)
     assert answer.status == 400

@@ -154,3 +154,44 @@ def test_what_the_engine_gives_a_template_is_not_the_client_s(
     for path in ("/v1/chat/completions", "/tokenize"):
         answer = ask(path, body)
         assert (answer.status, answer.error["param"]) == (400, f"chat_template_kwargs.{name}")
+
+
+OUT_OF_RANGE: list[tuple[str, Any]] = [
+    *(("temperature", value) for value in (-1, 101, 1e300)),
+    *(("top_p", value) for value in (0, 1.5)),
+    *(("top_k", value) for value in (0, -2, 2**40)),
+    ("min_p", 2),
+    ("frequency_penalty", 3),
+    ("presence_penalty", -3),
+    ("repetition_penalty", 0),
+    *(("stop", value) for value in ("", ["a"] * 65, "a" * 5000)),
+    ("stop_token_ids", [10**6]),
+    ("logit_bias", {"1000000": 1}),
+    ("logit_bias", {"5": 1001}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE, ids=lambda value: str(value)[:20])
+def test_a_value_out_of_range_is_refused_by_its_field(
+    ask: Callable[..., Any], name: str, value: Any
+) -> None:
+    chat = {"model": "fake", "messages": HELLO, name: value}
+    answer = ask("/v1/chat/completions", chat)
+    assert (answer.status, answer.error["param"]) == (400, name)
+    answer = ask("/generate", {"text": "a", "sampling_params": {name: value}})
+    assert (answer.status, answer.error["param"]) == (400, f"sampling_params.{name}")
+
+
+def test_too_many_tokens_or_log_probabilities_are_too(ask: Callable[..., Any]) -> None:
+    chat = {"model": "fake", "messages": HELLO, "max_tokens": 3}
+    for more, param in (
+        ({"min_tokens": 4}, "min_tokens"),
+        ({"logprobs": True, "top_logprobs": 101}, "top_logprobs"),
+    ):
+        answer = ask("/v1/chat/completions", chat | more)
+        assert (answer.status, answer.error["param"]) == (400, param)
+    params = {"min_new_tokens": 4, "max_new_tokens": 3}
+    answer = ask("/generate", {"text": "a", "sampling_params": params})
+    assert answer.error["param"] == "sampling_params.min_new_tokens"
+    answer = ask("/generate", {"text": "a", "return_logprob": True, "top_logprobs_num": 101})
+    assert answer.error["param"] == "top_logprobs_num"

@@ -216,12 +216,12 @@ def test_special_tokens_in_a_message_are_text(client: OpenAI) -> None:
     ("asked", "error", "param"),
     [
         ({"model": "gpt-4"}, openai.NotFoundError, "model"),
-        ({"temperature": 101}, openai.BadRequestError, None),
+        ({"temperature": 101}, openai.BadRequestError, "temperature"),
         ({"max_tokens": 0}, openai.BadRequestError, "max_tokens"),
         ({"messages": [{"role": "user", "content": "x " * 9000}]}, openai.BadRequestError, None),
         ({"tools": [{"type": "function"}]}, openai.BadRequestError, "tools[0].function"),
         ({"extra_body": {"colour": 1}}, openai.BadRequestError, "colour"),
-        ({"stop": ""}, openai.BadRequestError, None),
+        ({"stop": ""}, openai.BadRequestError, "stop"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -6,6 +6,7 @@ deadline, but how long the client waits for the next bytes before it asks again.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -20,6 +21,7 @@ _TIERS = {"flex": -1, "priority": 1}
 _NATIVE = "/generate"
 _PROGRAMS = "/v1/programs/"
 MAX_TIMEOUT_S = 7 * 86_400.0
+_DECIMAL = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def take_fields(body: Json, caller: Caller, path: str) -> None:
@@ -51,11 +53,9 @@ def header_timeout_s(request: web.Request) -> float | None:
     given = request.headers.get(TIMEOUT_HEADER)
     if given is None:
         return None
-    try:
-        timeout_s = float(given)
-    except ValueError as error:
-        raise _wrong(TIMEOUT_HEADER, given, "invalid_value") from error
-    return _checked(TIMEOUT_HEADER, timeout_s)
+    if not _DECIMAL.fullmatch(given.strip()):
+        raise _wrong(TIMEOUT_HEADER, given, "invalid_value")
+    return _checked(TIMEOUT_HEADER, float(given))
 
 
 def _checked(name: str, timeout_s: float) -> float:

@@ -12,6 +12,7 @@ from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.fields import Fields, Refused, is_ids
 from sgc.runtime.engine.http.images.places import file_of, image_prompt, reader_of
 from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
+from sgc.runtime.engine.preparing.bounds import MAX_TOP_LOGPROBS
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_MAX_TOKENS = 128
@@ -85,10 +86,10 @@ def generations(body: Json, facts: EngineFacts) -> Generations:
     rows = [_row(fields, i if is_batch else None, len(prompts)) for i in range(len(prompts))]
     has_text = fields.boolean("return_text_in_logprobs")
     is_shared = not isinstance(fields.get("sampling_params"), list)
-    shared = _params(rows[0]) if is_shared else None
+    shared = _params(rows[0], facts) if is_shared else None
     pairs, n_bytes = [], 0
     for row, prompt in zip(rows, prompts, strict=True):
-        pairs.append(_ask(row, prompt, shared or _params(row), has_text, facts))
+        pairs.append(_ask(row, prompt, shared or _params(row, facts), has_text, facts))
         n_bytes += pairs[-1][0].n_bytes
         sampling_of.check_bytes(n_bytes)
     stream = fields.boolean("stream")
@@ -141,12 +142,13 @@ class _Params:
     keeps_stop: bool
 
 
-def _params(row: Fields) -> _Params:
+def _params(row: Fields, facts: EngineFacts) -> _Params:
     params = row.object("sampling_params")
     params.check_known(PARAMS, REFUSED_PARAMS)
     _check_special(params)
     max_tokens = params.integer("max_new_tokens", DEFAULT_MAX_TOKENS)
-    sampling = sampling_of.read_sampling(params, max_tokens, params.integer("min_new_tokens"))
+    min_tokens, vocab_size = params.integer("min_new_tokens"), facts.limits.vocab_size
+    sampling = sampling_of.read_sampling(params, max_tokens, min_tokens, vocab_size)
     n, seed = params.integer("n", 1, 1, MAX_N), sampling_of.read_seed(params, "sampling_seed")
     return _Params(sampling, n, seed, params.boolean("no_stop_trim"))
 
@@ -158,7 +160,10 @@ def _ask(
     sampling = pb.Sampling()
     sampling.CopyFrom(params.sampling)
     is_prefill = sampling.max_tokens == 0
-    wants, n_top = row.boolean("return_logprob"), row.integer("top_logprobs_num")
+    wants, n_top = (
+        row.boolean("return_logprob"),
+        row.integer("top_logprobs_num", high=MAX_TOP_LOGPROBS),
+    )
     start = row.integer("logprob_start_len", -1, -1)
     if wants:
         _ask_logprobs(sampling, start, n_top, has_text, n_added)

@@ -18,7 +18,7 @@ from sgc.runtime.engine.http.turns.formats import form_of, tag_of
 from sgc.runtime.engine.http.turns.planning import plan_of
 from sgc.runtime.engine.http.turns.tools import read_tools
 from sgc.runtime.engine.http.turns.turn import PLAIN, Plan
-from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
+from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS, MAX_TOP_LOGPROBS
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_COMPLETION_TOKENS = 16
@@ -97,12 +97,13 @@ class Completions:
 def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     """Raises HttpError."""
     fields = checked(body, CHAT, facts)
-    logprobs = fields.integer("top_logprobs") if fields.boolean("logprobs") else None
+    n_top = fields.integer("top_logprobs", high=MAX_TOP_LOGPROBS)
+    logprobs = n_top if fields.boolean("logprobs") else None
     n_most = facts.limits.max_positions
     if logprobs is not None:
         n_most = min(n_most, MAX_LOGPROBS // (1 + logprobs))
-    sampling = _sampling(fields, _chat_tokens(fields, n_most))
-    if logprobs is None and fields.integer("top_logprobs"):
+    sampling = _sampling(fields, _chat_tokens(fields, n_most), facts)
+    if logprobs is None and n_top:
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None, fields.boolean("stream"))
     continues = going_on(fields)
@@ -133,7 +134,8 @@ def going_on(fields: Fields) -> bool:
 def text_completions(body: Json, facts: EngineFacts) -> Completions:
     """Raises HttpError."""
     fields = checked(body, COMPLETION, facts, _REFUSED_COMPLETION)
-    sampling = _sampling(fields, fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS))
+    max_tokens = fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS)
+    sampling = _sampling(fields, max_tokens, facts)
     logprobs = _legacy_logprobs(fields)
     prompts = prompts_of(fields, "prompt")
     sampling_of.check_completions(len(prompts))
@@ -188,8 +190,9 @@ def adapter_of(fields: Fields, facts: EngineFacts) -> str:
     return "" if model == facts.model else model
 
 
-def _sampling(fields: Fields, max_tokens: int) -> pb.Sampling:
-    found = sampling_of.read_sampling(fields, max_tokens, fields.integer("min_tokens"))
+def _sampling(fields: Fields, max_tokens: int, facts: EngineFacts) -> pb.Sampling:
+    min_tokens, vocab_size = fields.integer("min_tokens"), facts.limits.vocab_size
+    found = sampling_of.read_sampling(fields, max_tokens, min_tokens, vocab_size)
     read_constraint(fields, found)
     return found
 
@@ -203,7 +206,7 @@ def _chat_tokens(fields: Fields, n_most: int) -> int:
 
 
 def _legacy_logprobs(fields: Fields) -> int | None:
-    return fields.integer("logprobs") if "logprobs" in fields else None
+    return fields.integer("logprobs", high=MAX_TOP_LOGPROBS) if "logprobs" in fields else None
 
 
 def _ask_logprobs(
