@@ -11,6 +11,7 @@ import click
 from sgc.cli.common import common_options
 from sgc.cli.completion import SHELLS, engines, program_files, script
 from sgc.cli.help import Choice, Group, GroupedCommand, command, option
+from sgc.cli.numbers import FiniteRange
 from sgc.cli.running.job_options import JobAsked, job_options
 from sgc.cli.settings.config import PARAMETERS
 from sgc.runtime.engine.names import HELD_AS
@@ -129,18 +130,18 @@ _RUN_CODES = {
         "and reply, for --replay. The file is a new one.")
 @option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Run on such a file: no "
         "engine, no key, no network.")
-@option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Send a "
+@option("--max-cost", type=FiniteRange(min=0, min_open=True), metavar="DOLLARS", help="Send a "
         "provider no request that might make the cost exceed this. For a job with --resume: the "
         "cost of all its runs.")
 @option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Of a provider: dollars "
         "a million tokens by model, as JSON, in place of the table's.")
-@option("--rpm", type=click.FloatRange(min=0, min_open=True), metavar="X", help="Of a provider: "
+@option("--rpm", type=FiniteRange(min=0, min_open=True), metavar="X", help="Of a provider: "
         "most requests a minute.")
-@option("--tpm", type=click.FloatRange(min=0, min_open=True), metavar="X", help="Of a provider: "
+@option("--tpm", type=FiniteRange(min=0, min_open=True), metavar="X", help="Of a provider: "
         "most tokens a minute.")
 @option("-j", "--max-concurrency", type=click.IntRange(min=1), metavar="N", help="Of a provider: "
         "most requests at once. With --rows: most rows at once.")
-@option("--request-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+@option("--request-timeout", type=FiniteRange(min=0, min_open=True), metavar="SECONDS",
         aliases=("--timeout",), help="How long a request may take; of a provider: one try of it.")
 @option("--otlp", metavar="URL|env", help="Send spans of the run and its requests there, by OTLP; "
         "env: as OTEL_EXPORTER_OTLP_ENDPOINT says. Needs sgc[otel].")

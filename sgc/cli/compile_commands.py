@@ -12,6 +12,7 @@ from sgc.cli.columns import columns_options
 from sgc.cli.common import common_options
 from sgc.cli.completion import program_files
 from sgc.cli.help import Choice, Group, command, option
+from sgc.cli.numbers import FiniteRange
 from sgc.cli.settings.config import PARAMETERS
 
 _TARGET = "PROG.py[:FUNCTION]"
@@ -117,7 +118,7 @@ def compile_command(**options: Any) -> None:
 @option("--validate", "validate_rows", type=click.Path(path_type=Path), metavar="ROWS.jsonl",
         help="Of -p hoist_prefix: run before and after on these rows, greedily, and compare "
         "variables.")  # fmt: skip
-@option("--min-equal", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+@option("--min-equal", type=FiniteRange(0, 1), default=1.0, show_default=True,
         metavar="SHARE", help="Of --validate: the move is rejected if fewer rows are "
         "equal.")  # fmt: skip
 @option("-e", "--engine", metavar="URI", help="Of --proposer model and --validate: who is asked, "

@@ -9,6 +9,7 @@ import click
 
 from sgc.cli.common import common_options
 from sgc.cli.help import Choice, Group, GroupedCommand, command, option
+from sgc.cli.numbers import FiniteRange
 from sgc.runtime.engine.logs.log import FORMATS, PLAIN
 from sgc.runtime.engine.names import (
     ATTENTION,
@@ -96,7 +97,7 @@ _SERVE_GROUPS = (
 @option("--attention", type=Choice(ATTENTION), default="auto", show_default=True,
         aliases=("--attention-backend",), help="The kernels for attention on a GPU; auto: the "
         "fastest that are installed.")
-@option("--memory-fraction", type=click.FloatRange(0.05, 1.0), metavar="X",
+@option("--memory-fraction", type=FiniteRange(0.05, 1.0), metavar="X",
         default=MEMORY_FRACTION, show_default=True,
         aliases=("--gpu-memory-utilization", "--mem-fraction-static"),
         help="How much of a GPU's memory to take.")
@@ -132,7 +133,7 @@ _SERVE_GROUPS = (
 @option("--reasoning-format", type=Choice(REASONING_NAMES), default=AUTO, show_default=True,
         aliases=("--reasoning-parser",), help="The tag around the model's reasoning; auto: the one "
         "that its chat template names; off: none is split off.")
-@option("--drain-seconds", "drain_s", type=click.FloatRange(0, 86_400), metavar="SECONDS",
+@option("--drain-seconds", "drain_s", type=FiniteRange(0, 86_400), metavar="SECONDS",
         default=20.0, show_default=True, help="How long requests that are under way may go on "
         "after SIGTERM.")
 @option("--log-format", type=Choice(FORMATS), default=PLAIN, show_default=True, help="What lines "
@@ -144,7 +145,7 @@ _SERVE_GROUPS = (
 @option("--otlp", metavar="URL|env", help="Send spans of requests there, over OTLP; env: as "
         "OTEL_EXPORTER_OTLP_ENDPOINT says. Needs sgc[otel].")
 @option("--max-request-seconds", "max_request_s", metavar="SECONDS",
-        type=click.FloatRange(0, 86_400, min_open=True), help="How long a request may take, its "
+        type=FiniteRange(0, 86_400, min_open=True), help="How long a request may take, its "
         "wait included; it is ended then. Without it, as long as it needs.")
 @option("--program", metavar="[NAME=]FILE.sgir", multiple=True, help="A program to run for "
         "clients. POST /v1/programs/NAME, and the model program/NAME. Repeatable; needs --http.")
@@ -158,9 +159,9 @@ _SERVE_GROUPS = (
         "sgc[ray].")
 @option("--ray-address", metavar="ADDR", help="Of a Ray cluster; auto: of one that runs here. "
         "Without it RAY_ADDRESS, else one is started here.")
-@option("--ray-cpus", type=click.FloatRange(0), metavar="X", help="CPUs that Ray sets aside for "
+@option("--ray-cpus", type=FiniteRange(0), metavar="X", help="CPUs that Ray sets aside for "
         "each engine; without it, 1.")
-@option("--ray-gpus", type=click.FloatRange(0), metavar="X", help="GPUs, likewise; without it, "
+@option("--ray-gpus", type=FiniteRange(0), metavar="X", help="GPUs, likewise; without it, "
         "none.")
 @common_options
 def serve_command(**options: Any) -> None:
@@ -213,7 +214,7 @@ def doctor_command(**options: Any) -> None:
 @command("top")
 @option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
         help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
-@option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
+@option("--interval", metavar="SECONDS", type=FiniteRange(min=0.05), default=1.0,
         show_default=True)  # fmt: skip
 @option("--once", is_flag=True, help="One line, over one interval.")
 @option("--programs", "with_programs", is_flag=True,

@@ -10,6 +10,7 @@ import click
 from sgc.cli.common import common_options
 from sgc.cli.completion import engines, program_files
 from sgc.cli.help import Group, command, option
+from sgc.cli.numbers import FiniteRange
 from sgc.cli.settings.config import PARAMETERS
 
 _TEST_GROUPS = (
@@ -27,7 +28,7 @@ _TEST_CODES = {
     2: "wrong usage, or a file of tests that is none",
     100: "some failed",
 }
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @command("new")
