@@ -15,6 +15,7 @@ from sgc.runtime.engine.guides.grammar import (
     check_constraint,
     grammar_of,
 )
+from sgc.runtime.engine.guides.wrong_schemas import mistake_in
 from sgc.runtime.engine.http.errors import Json, bad
 from sgc.runtime.engine.http.fields import Fields
 from sgc.runtime.engine.http.turns.formats import CallFormat
@@ -143,7 +144,7 @@ def _check_bounds(function: Function) -> None:
 
 def _held(tools: Tools, form: CallFormat) -> Tools:
     """The tools; if a schema cannot be enforced, the arguments may be any object. Raises HttpError
-    if such a tool is strict."""
+    if such a tool is strict, or its schema is wrong."""
     if not tools.callable:
         return tools
     grammar = calls_grammar(form, tools)
@@ -161,9 +162,12 @@ def _held(tools: Tools, form: CallFormat) -> Tools:
 
 def _loosened(function: Function) -> Function:
     problem = _refusal("json_schema", function.schema)
-    if problem and function.is_strict:
-        raise bad(f"{function.where}: {problem}", function.where)
-    return replace(function, schema=json.dumps(ANY_OBJECT)) if problem else function
+    if not problem:
+        return function
+    mistake = mistake_in(json.loads(function.schema), problem)
+    if mistake or function.is_strict:
+        raise bad(f"{function.where}: {mistake or problem}", function.where)
+    return replace(function, schema=json.dumps(ANY_OBJECT))
 
 
 def _bare(schema: Any) -> Any:
