@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.weight_files import check_sizes, read_headers
+from sgc.runtime.engine.model.weight_files import check_counts, check_sizes, read_headers
 from sgc.runtime.engine.text.json_files import AGAIN, Json, configured_eos_ids, read_json
 
 TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")
@@ -29,6 +29,9 @@ def check_files(folder: Path) -> None:
     headers = read_headers(folder)
     for values in (config, *(part for part in config.values() if isinstance(part, dict))):
         check_sizes(folder / "config.json", values, headers)
+    for values in (config, config.get("text_config")):
+        if isinstance(values, dict):
+            check_counts(folder / "config.json", values)
     if not any(True for pattern in TOKENIZERS for _ in folder.glob(pattern)):
         raise LoadError(
             f"{folder} has no tokenizer: {folder / 'tokenizer.json'} is missing",

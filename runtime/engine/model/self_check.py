@@ -72,6 +72,12 @@ def own_answers(model: Any) -> OwnAnswers:
     batch = torch.from_numpy(np.stack([first, second]))
     logits = own_logits(model, batch)
     right = torch.cat([logits[0], logits[1, n // 2 :]]).float()
+    if not bool(right.isfinite().all()):
+        dtype = str(model.dtype).removeprefix("torch.")
+        raise UnsupportedModel(
+            f"{type(model).__name__} is not supported: its own logits are NaN or infinite in "
+            f"{dtype}, so its weights are damaged, or too large for {dtype}"
+        )
     is_measured = model.dtype in (torch.bfloat16, torch.float16) and n_weights <= _LARGE
     error = _own_error(model, batch[:1, :_N_MEASURED], right) if is_measured else None
     return OwnAnswers(first, second, right, error)

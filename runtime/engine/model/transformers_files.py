@@ -64,6 +64,8 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
         reason = str(error)
         if isinstance(error, KeyError) and ATTENTION in reason:
             reason = "it does not attend through transformers' attention interface"
+        elif isinstance(error, KeyError) and (field := _field_of(config, error)):
+            reason = f"its config.json says {field} {reason:.80}, which it does not know"
         elif config.model_type in REFUSED:
             reason = f"{REFUSED[config.model_type]} ({reason:.200})"
         elif unfit := report.unfit():
@@ -76,6 +78,12 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
         found = {**found, "missing_keys": set()}
     _check_weights(folder, model, found, headers)
     return model
+
+
+def _field_of(config: Any, error: KeyError) -> str:
+    """The field of the configuration whose value was looked up and not found; "" if it is none."""
+    values = config.get_text_config().to_dict()
+    return next((name for name, value in values.items() if [value] == list(error.args)), "")
 
 
 def _loaded(

@@ -27,6 +27,10 @@ N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
          "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
          "num_local_experts", "n_routed_experts")  # fmt: skip
+# What a model that attends has at least one of.
+POSITIVE = ("vocab_size", "hidden_size", "head_dim", "num_attention_heads", "num_key_value_heads",
+            "max_position_embeddings")  # fmt: skip
+MAX_POSITIONS = 2**31 - 1  # what messages can count
 # Bits of one number.
 TYPES = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
@@ -116,6 +120,17 @@ def check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -
             n: Any = values.get(name)
             if isinstance(n, int) and n > most:
                 refuse(path, f"{name} is {n}, but {what}")
+
+
+def check_counts(path: Path, values: Json) -> None:
+    """Refuses a model of no heads or positions, or of more positions than messages can count."""
+    for name in POSITIVE:
+        n: Any = values.get(name)
+        if isinstance(n, int) and n < 1:
+            refuse(path, f"{name} is {n}, and must be at least 1")
+    n = values.get("max_position_embeddings")
+    if isinstance(n, int) and n > MAX_POSITIONS:
+        refuse(path, f"max_position_embeddings is {n}, of at most {MAX_POSITIONS}")
 
 
 def _tensor(path: Path, name: str, value: Any) -> TensorHeader:

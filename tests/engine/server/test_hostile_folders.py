@@ -133,6 +133,26 @@ def test_a_field_of_another_kind_is_read_or_named(
         read_or_refused(read_all, folder, folder)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_key_value_heads", 0),
+        ("num_attention_heads", -1),
+        ("head_dim", 0),
+        ("hidden_size", 0),
+        ("vocab_size", 0),
+        ("max_position_embeddings", 0),
+        ("max_position_embeddings", -1),
+        ("max_position_embeddings", 10**12),
+    ],
+)
+def test_a_size_that_no_model_has_is_named(folder: Path, field: str, value: int) -> None:
+    config = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 4}
+    for values in (config | {field: value}, config | {"text_config": {field: value}}):
+        (folder / "config.json").write_text(json.dumps(values))
+        assert f"{field} is {value}" in refused(folder, folder / "config.json")
+
+
 def pipe(path: Path) -> None:
     os.mkfifo(path)
 

@@ -6,6 +6,7 @@ Compared up to the first place where the plain model's two best logits are withi
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import numpy as np
@@ -225,6 +226,14 @@ def test_models_that_do_not_ask_for_attention_are_refused_by_name(tmp_path) -> N
     )
     folder = save(tmp_path / "falcon", transformers.AutoModelForCausalLM.from_config(config))
     with pytest.raises(UnsupportedModel, match="FalconForCausalLM is not supported: it does not"):
+        load_model(folder)
+
+
+def test_an_activation_that_there_is_not_is_told_by_its_field(tmp_path) -> None:
+    folder = save(tmp_path / "llama", make_model("Llama"))
+    path = tmp_path / "llama" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "hidden_act": "foo"}))
+    with pytest.raises(UnsupportedModel, match=r"config\.json says hidden_act 'foo'"):
         load_model(folder)
 
 

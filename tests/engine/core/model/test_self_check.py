@@ -55,6 +55,15 @@ def changed_runner(way, dtype, is_meant, error):
     return runner, own
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_model_of_damaged_weights_is_told_as_one(value) -> None:
+    model = make(torch.float32)
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[3, 5] = value
+    with pytest.raises(UnsupportedModel, match="own logits are NaN or infinite in float32"):
+        own_answers(model)
+
+
 def has_many_tokens(batch) -> bool:
     """More than two tiles of 16 rows."""
     return bool((np.diff(batch.row_starts) > 32).any())
