@@ -29,9 +29,9 @@ def check_files(folder: Path) -> None:
     headers = read_headers(folder)
     for values in (config, *(part for part in config.values() if isinstance(part, dict))):
         check_sizes(folder / "config.json", values, headers)
-    for values in (config, config.get("text_config")):
-        if isinstance(values, dict):
-            check_counts(folder / "config.json", values)
+    check_counts(folder / "config.json", config)
+    if isinstance(text := config.get("text_config"), dict):
+        check_counts(folder / "config.json", text)
     if not any(True for pattern in TOKENIZERS for _ in folder.glob(pattern)):
         raise LoadError(
             f"{folder} has no tokenizer: {folder / 'tokenizer.json'} is missing",

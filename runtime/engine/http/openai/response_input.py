@@ -79,12 +79,13 @@ class _Messages:
         if last is None or last["role"] != "assistant" or self.thought:
             last = self.reply(where)
         function = {"name": fields.text("name"), "arguments": fields.text("arguments")}
-        call = {"id": _call_id(fields), "type": "function", "function": function}
+        call_id = _call_id(fields)
+        call = {"id": call_id, "type": "function", "function": function}
         calls = last.setdefault("tool_calls", [])
         place = f"messages[{len(self.messages) - 1}].tool_calls[{len(calls)}]"
         self.origins |= {place: where, f"{place}.function": where}
         calls.append(call)
-        self.call_ids.add(call["id"])
+        self.call_ids.add(call_id)
 
     def result(self, fields: Fields, where: str) -> None:
         content = _text(fields, "output")
