@@ -36,6 +36,7 @@ from generation.serving import bars
 from sgc.errors import BackendError, SgcError
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.backends.engine.ends import InvalidRequest
 from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
 SEED = 11
@@ -111,7 +112,8 @@ def _kind(error: SgcError) -> str:
     """The kind of an error: a refusal, or a fault of our own."""
     if str(error).startswith(FAILURES):
         return "internal error"
-    return "refused" if type(error) is BackendError else type(error).__name__
+    is_refused = type(error) in (BackendError, InvalidRequest)
+    return "refused" if is_refused else type(error).__name__
 
 
 class Flood:
