@@ -10,8 +10,8 @@ from sgc.errors import UsageError
 from sgc.programs.program import Program
 from sgc.proto import engine_pb2 as pb
 from sgc.runs.options import make_options
-from sgc.runtime.executor.interface.tools import Shown
 from sgc.runtime.engine.preparing.bounds import RequestError, check_sampling
+from sgc.runtime.executor.interface.tools import Shown
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
