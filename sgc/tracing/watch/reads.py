@@ -186,10 +186,13 @@ class _Walk:
         self._used |= names.used
         self._is_dynamic = self._is_dynamic or names.is_dynamic
         self._queue += _names_read(python, names)
-        about = (python.__name__, python.__qualname__, python.__doc__)
-        annotated = [(key, each if isinstance(each, str) else id(each))
-                     for key, each in python.__annotations__.items()]  # fmt: skip
-        return digest(f"{code_text(python.__code__)} {about} {annotated}")
+        code = python.__code__
+        told = f"{_digest_of(code)} {python.__name__} {python.__qualname__}"
+        if python.__doc__ not in code.co_consts[:1]:
+            told += f" {python.__doc__}"
+        for key, each in python.__annotations__.items():
+            told += f" {key}: {each if isinstance(each, str) else id(each)}"
+        return told
 
     def _class(self, name: str, kind: type) -> str:
         if not _is_users(_module_of(kind)):
@@ -224,6 +227,11 @@ class _Walk:
             raise _unseen(name, value)
         self._queue += [(f"{name}.{key}", part) for key, part in parts]
         return kind.__qualname__
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest_of(code: types.CodeType) -> str:
+    return digest(code_text(code))
 
 
 def _unseen(name: str, value: Any) -> Unseen:
