@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +38,10 @@ class _Stream:
             return self.original.write(text)
         sink(Shown(text, self.name))
         return len(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        for each in texts:
+            self.write(each)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)

@@ -10,6 +10,7 @@ import operator
 import string
 import sys
 from collections.abc import Callable
+from io import TextIOBase
 from types import (
     BuiltinMethodType,
     FunctionType,
@@ -81,8 +82,9 @@ def _callee(function: Any) -> Any:
             return comparing_method(function)
         if type(receiver) in (dict, *ORDERED) and function.__name__ == "get":
             return getting(function)
-        if type(receiver) in STANDING:
-            return getattr(STANDING[type(receiver)](receiver), function.__name__)
+        standing = TextIOBase if isinstance(receiver, TextIOBase) else type(receiver)
+        if standing in STANDING:
+            return getattr(STANDING[standing](receiver), function.__name__)
         return _known(function)
     if isinstance(function, type):
         making = of_pydantic(function) or member_of(function) or _making(session, function)

@@ -1,4 +1,4 @@
-"""`print`, loggers and `warnings.warn`: what they show is shown when the program runs."""
+"""`print`, `sys.stdout.write`, loggers and `warnings.warn` show when the program runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
+from io import TextIOBase
 from typing import Any
 
 from sgc.core.session import Session, current_session
@@ -15,6 +17,7 @@ from sgc.runtime.executor.interface.tools import warning_class
 from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.computing import computed
 
 
 def _tracing() -> Session | None:
@@ -67,6 +70,35 @@ def _show(session: Session, text: Any, to: str, name: str = "", level: int = 0) 
 
 def _text(message: Any) -> Any:
     return message if isinstance(message, str) else str(message)
+
+
+class ShowingStream:
+    """Stands for an open text file. What is written to one that the program prints to is shown."""
+
+    def __init__(self, file: TextIOBase) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        session = _tracing()
+        to = None if session is None else session.shown_on(self._file)
+        if session is None or to is None or name not in _WRITES:
+            return getattr(self._file, name)
+        return partial(_WRITES[name], session, to)
+
+
+def _write(session: Any, to: str, text: Any) -> Any:
+    if not isinstance(text, str):
+        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+    _show(session, text, to)
+    return computed(session, "len", text) if is_abstract(text) else len(text)
+
+
+def _write_all(session: Session, to: str, texts: Any) -> None:
+    for each in texts:
+        _write(session, to, each)
+
+
+_WRITES = {"write": _write, "writelines": _write_all}
 
 
 class ShowingLogger:
@@ -127,4 +159,5 @@ SHOWING: dict[Any, Callable[..., Any]] = {
     **{getattr(logging, name): _logging("", level) for name, level in _LEVELS.items()},
 }
 KNOWING.update(SHOWING)
+STANDING[TextIOBase] = ShowingStream
 STANDING[logging.Logger] = STANDING[logging.RootLogger] = ShowingLogger
