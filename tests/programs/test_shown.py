@@ -69,6 +69,9 @@ BODIES = [
     "out = io.StringIO()\nprint('kept', s['a'], file=out)\ns += out.getvalue()",
     "LOG.info('of %s', s['a'])\nLOG.debug('unseen')\nlogging.warning('root %d', 7)\n"
     "LOG.log(40, 'at a level')",
+    "import json\nLOG.info('%d of %.2f: %r %5s', len(s['a']), len(s['a']) / 3, s['a'], 'w')\n"
+    "rows = json.loads('[{\"k\": 2}]')\nLOG.warning('%s and %s', rows[0]['k'], rows)\n"
+    "try:\n    int(s['a'])\nexcept ValueError as error:\n    LOG.error('at %s: %s', q, error)",
     "log = logging.getLogger('another')\nif s['a']:\n    log.error('%(x)s', {'x': s['a']})",
     "warnings.warn('odd ' + q)\nwarnings.warn(DeprecationWarning('old'), stacklevel=2)",
     "sys.stdout.write('w')\nn = sys.stderr.write(s['a'] + '\\n')\nsys.stdout.flush()\n"

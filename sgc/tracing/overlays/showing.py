@@ -13,10 +13,11 @@ from typing import Any
 from sgc.core.session import Session, current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir.graph import Lit
+from sgc.ir.types import TEXT
 from sgc.runtime.executor.interface.tools import warning_class
 from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.values.abstract import is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, is_abstract
 from sgc.tracing.values.computing import computed
 
 
@@ -129,12 +130,27 @@ def _logging(name: str, level: Any) -> Callable[..., None]:
                 hint="log it in a branch for each level; or " + INTERPRET,
             )
         text = _text(message)
-        if args:
-            is_named = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
-            text = modulo(text, args[0] if is_named else args)
-        _show(session, text, "log", name, level)
+        _show(session, _filled(session, text, args) if args else text, "log", name, level)
 
     return log
+
+
+def _filled(session: Any, template: Any, args: tuple[Any, ...]) -> Any:
+    """The template with its arguments, which may be the one dict of them."""
+    is_named = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
+    given = args[0] if is_named else tuple(map(_data, args))
+    is_simple = not any(isinstance(each, AbstractJson | AbstractNumber) for each in args)
+    if is_named or is_simple or type(template) is not str:
+        return modulo(template, given)
+    names = "".join(f"x{n}, " for n in range(len(given)))
+    code = f"def piece(template, {names}):\n    return template % ({names})"
+    return session.coded(code, (template, *given), TEXT)
+
+
+def _data(value: Any) -> Any:
+    """An argument of a log's line; an object, such as an error, is shown by its text."""
+    is_data = is_abstract(value) or isinstance(value, (str, int, float, list, tuple, dict, set))
+    return value if is_data or value is None else str(value)
 
 
 def _whole(*_: Any, **__: Any) -> None:

@@ -13,6 +13,7 @@ from sgc.tracing.paths.segments import Branch, Segment, reached_from
 from sgc.tracing.snapshots.snapshot import Shape, Snapshot, Variable
 
 OFTEN = 20  # states of one line
+MANY, DEPTHS = 40, 5  # states of one line in calls of so many depths
 MAX_CHARS = 40  # of a value
 MAX_TOLD = 2  # variables
 _GROWING = "a tuple of "
@@ -33,6 +34,13 @@ def why_apart(exploration: Exploration) -> str:
     one, other = _last_two(group)
     told = _told(one, other, exploration.kept)
     return f": paths at {line} do not merge, since {told}" if told else ""
+
+
+def is_endless(exploration: Exploration) -> bool:
+    """Whether calls nest ever deeper, so that more exploring would find more of the same."""
+    _, group = _most(exploration)
+    depths = {_depth(each.snapshot) for each in group if each.snapshot is not None}
+    return len(group) >= MANY and len(depths) >= DEPTHS
 
 
 def nests(exploration: Exploration) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node
+from sgc.tracing.paths.apart import is_endless
 from sgc.tracing.paths.exploration import BUILT, COMPARED, REPEATED, Exploration, Mark
 from sgc.tracing.paths.segments import (
     Branch,
@@ -35,6 +36,7 @@ from sgc.tracing.snapshots.snapshot import (
 )
 
 SPENT_EVERY = 16  # tests of one run between two checks of the budget
+LOOKED_EACH = 100_000  # steps between two looks at whether exploring would ever end
 
 
 def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str:
@@ -43,7 +45,7 @@ def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str
     once: makes a run and returns whether it stands; if not, the run was taken back to the mark
     before it and must be made again.
     """
-    taken = Unexplored((), (), exploration.entry, 0)
+    taken, looked_at = Unexplored((), (), exploration.entry, 0), LOOKED_EACH
     while True:
         mark = exploration.mark(taken.arm)
         path = Path(exploration, taken.segments, taken.answers, taken.arm)
@@ -54,6 +56,10 @@ def explore(exploration: Exploration, once: Callable[[Path, Mark], bool]) -> str
         if item is None:
             return ""
         spent = exploration.spent()
+        if not spent and exploration.work > looked_at + LOOKED_EACH:
+            looked_at = exploration.work
+            if is_endless(exploration):
+                spent = f"more than {looked_at // LOOKED_EACH * LOOKED_EACH} steps of tracing"
         if spent:
             exploration.left.append(item)
             return spent
