@@ -171,8 +171,10 @@ def test_what_was_shown_before_the_interpreter_goes_on_is_shown_once(written, sh
         assert told[0] == wanted
 
 
-def test_what_a_library_writes_is_not_compiled(written, shown, scripted):
-    module = written("if s['a']:\n    __import__('pprint').pprint({1: 2})")
+@pytest.mark.parametrize("line", ["__import__('pprint').pprint({1: 2})",
+                                  "logging.LoggerAdapter(LOG, {}).info('adapted')"])  # fmt: skip
+def test_what_a_library_shows_is_not_compiled(line, written, shown, scripted):
+    module = written(f"if s['a']:\n    {line}")
     wanted = shown(lambda: module.program.run("q", backend=scripted(lambda *_: "x")).text())
     assert shown(lambda: module.program("q", backend=scripted(lambda *_: "x")).text()) == wanted
     with pytest.raises(TraceError):

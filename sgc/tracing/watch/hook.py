@@ -12,6 +12,7 @@ import _random
 import datetime
 import gc
 import io
+import logging
 import os
 import sys
 import types
@@ -48,6 +49,7 @@ _IN_MEMORY = (io.StringIO, io.BytesIO)
 _KINDS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
+_LOGS = logging.Logger.handle.__code__  # the loggers of programs do not come here
 _GUARDING = guarded.__globals__  # the module of GUARDED
 _LISTS_ENVIRONMENT = tuple(
     id(getattr(type(os.environ), name).__code__) for name in ("__iter__", "__len__", "__repr__")
@@ -92,6 +94,8 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             _read_named("reads the environment", "environment", frame.f_locals["key"])
         elif id(frame.f_code) in _LISTS_ENVIRONMENT:
             meet_read("lists the environment")
+        elif frame.f_code is _LOGS and is_of_program(frame):
+            refuse_act("logs by a library, or by a logger of a class of its own,")
         elif (session := current_session()) is not None:
             session.meet(frame)
     elif event == "c_call":
