@@ -11,6 +11,7 @@ from sgc.ir.op_specs import Flag
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.rows_file import InputRow
+from sgc.runtime.executor.interface.tools import unshown
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
@@ -30,7 +31,7 @@ def validate(
 ) -> list[Difference]:
     """Runs both greedily, whatever their temperatures, row by row."""
     programs = Program(greedy(before)), Program(greedy(after))
-    options = RunOptions(temperature=0.0, seed=0)
+    options = RunOptions(temperature=0.0, seed=0, on_show=unshown)
     found: list[Difference] = []
     for row in rows:
         one, two = (_given(each.run_once(row.arguments, options, endpoint)) for each in programs)

@@ -11,7 +11,7 @@ from sgc.programs.program import Program
 from sgc.proto import engine_pb2 as pb
 from sgc.runs.options import make_options
 from sgc.runtime.engine.preparing.bounds import RequestError, check_sampling
-from sgc.runtime.executor.interface.tools import Shown
+from sgc.runtime.executor.interface.tools import unshown
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
@@ -40,10 +40,7 @@ def options_of(given: Mapping[str, Any]) -> RunOptions:
             found = OptionError(error.message)
             found.name = name
             raise found from error
-    return replace(make_options(chosen), on_show=_nowhere)
-
-
-def _nowhere(_: Shown) -> None: ...
+    return replace(make_options(chosen), on_show=unshown)
 
 
 def _check_for_engine(name: str, value: Any) -> None:

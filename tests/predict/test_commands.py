@@ -151,3 +151,10 @@ def test_wrong_inputs_are_told(command: Command, arguments: list[str], told: str
     assert told in err
     assert "Traceback" not in err
     assert out == ""
+
+
+def test_what_a_program_prints_is_not_printed_by_its_estimate(command: Command) -> None:
+    Path("note.py").write_text(PROGRAM + '    print("zebra", s["title"])\n')
+    for asked in ("estimate", "explain"):
+        code, out, err = command(asked, "note.py", "--arg", "topic=tea")
+        assert (code, "zebra" in out + err) == (0, False)

@@ -86,3 +86,7 @@ def warning_class(name: str) -> type[Warning] | None:
     """One of Python's own classes of warnings, by its name."""
     kind = getattr(builtins, name, None)
     return kind if isinstance(kind, type) and issubclass(kind, Warning) else None
+
+
+def unshown(_: Shown) -> None:
+    """Takes what a program shows in a run that nobody watches."""

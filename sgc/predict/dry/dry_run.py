@@ -14,6 +14,7 @@ from sgc.predict.dry.tools import AssumedTools
 from sgc.predict.dry.totals import Totals
 from sgc.runtime.executor.backends.dry import DryBackend
 from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.interface.tools import unshown
 from sgc.runtime.executor.run.loop import shared
 from sgc.runtime.executor.run.options import RunOptions
 
@@ -58,7 +59,8 @@ async def _all(
 
     async def one(row: Row) -> None:
         tools = AssumedTools(row.key, samples, tool_text)
-        chosen = replace(options, log=None, row=row.key, allow_tools=tools, ordered_joins=True)
+        chosen = replace(options, log=None, row=row.key, allow_tools=tools, ordered_joins=True,
+                         on_show=unshown)  # fmt: skip
         try:
             result = await run_graph(graph, backend, row.arguments, chosen)
         except SgcError as error:
