@@ -103,6 +103,9 @@ CASES = [
          "P('x').y", "P.__new__.__defaults__ = ('z',)"),
     Case("a class made anew", "class A: tag = 'a'", "A.tag", "class A: tag = 'b'"),
     Case("the order of a set", "S = set([0, 8])", "str(list(S))", "S = set([8, 0])"),
+    Case("a setting of a program", "@sgc.function(max_turns=4)\ndef p(s, n: int):\n"
+         "    for i in range(3):\n        if i == n: break\n    s += str(i)", "p(3).text()",
+         "@sgc.function(max_turns=4)\ndef p(s, n: int):\n    s += 'new'"),
     Case("a docstring", "def f():\n    'old'", "f.__doc__", "f.__doc__ = 'new'"),
 ]  # fmt: skip
 

@@ -170,7 +170,8 @@ class _Walk:
         if bound is None:
             raise _unseen(name, value)
         self._queue.append((name, value.python))
-        return digest(f"{bound} heal={value.heal}")
+        settings = value.heal, value.max_turns, value.num_api_spec_tokens, value.allow_ambient
+        return digest(f"{bound} {settings}")
 
     def _function(self, name: str, python: types.FunctionType) -> str:
         # By its names, as `functools.wraps` gives it the module of the function that it wraps.
