@@ -25,14 +25,14 @@ VENVS = ROOT / ".venv-pythons"
 EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # What depends on the Python: bytecode, frames, converted source and snapshots of paths, how many
-# refer to an object, places of instructions and how sets are kept. What forks,
+# refer to an object, places of instructions, names in code and how sets are kept. What forks,
 # attributes, lists, pieces, texts, and matches, which become `if`s, do once they are read from
 # these is the same on each, and `same_bytes` compares the programs of the golden files.
 CONTROL_FLOW = (
     "called_values", "calls", "generators", "handlers", "in_expressions", "loops", "names",
 )  # fmt: skip
 TESTS = (
-    "tests/ir/test_golden.py",
+    "tests/ir/test_golden.py", "tests/programs/test_jit_reads.py",
     *(f"tests/tracing/control_flow/test_{name}.py" for name in CONTROL_FLOW),
     "tests/tracing/pieces/test_pieces.py::test_an_error_of_a_piece_is_pythons",
     *(
