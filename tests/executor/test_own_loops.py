@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 import weakref
@@ -16,6 +17,7 @@ from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.failures import forget_frames
+from sgc.runtime.executor.run import loop
 from sgc.runtime.executor.run.loop import OwnLoop, is_loop_running
 from sgc.runtime.executor.run.options import RunOptions
 
@@ -102,3 +104,23 @@ def test_a_run_that_fails_in_code_leaves_no_cycles(loop, monkeypatch):
         assert [run() for run in runs] == [None]
     finally:
         gc.enable()
+
+
+def test_a_task_that_never_ends_is_left_behind(monkeypatch):
+    """As one whose run was interrupted in the event loop's own code."""
+    monkeypatch.setattr(loop, "CLOSE_S", 0.05)
+
+    async def stubborn() -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    async def begin() -> None:
+        held.append(asyncio.get_running_loop().create_task(stubborn()))
+        await asyncio.sleep(0)
+
+    held: list[asyncio.Task[None]] = []
+    own = OwnLoop()
+    own.run(begin())
+    own.close()
+    assert not held[0].done()

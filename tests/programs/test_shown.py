@@ -87,7 +87,8 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != "asyncio":
-            self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
+            place = f"{record.funcName}:{record.lineno}"
+            self.lines.append(f"{record.name} {record.levelname} {place} {record.getMessage()}")
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ class Shown:
     level: int = 0
     file: str = ""
     line: int = 0
+    function: str = ""
 
     def write(self) -> None:
         """Shows it as Python would."""
@@ -78,8 +79,8 @@ class Shown:
         if not self.name and not logger.handlers:
             logging.basicConfig()  # as `logging.info` and the like do
         if logger.isEnabledFor(self.level):
-            place = self.file, self.line
-            logger.handle(logger.makeRecord(logger.name, self.level, *place, self.text, (), None))
+            said = self.text, (), None, self.function
+            logger.handle(logger.makeRecord(logger.name, self.level, self.file, self.line, *said))
 
 
 def warning_class(name: str) -> type[Warning] | None:

@@ -13,6 +13,7 @@ from sgc.errors import UsageError
 from sgc.runtime.executor.loops.idle import Idle
 
 T = TypeVar("T")
+CLOSE_S = 1.0  # how long cancelled tasks may take to end
 
 
 class Loop(Protocol):
@@ -109,11 +110,13 @@ class OwnLoop:
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
-        """Cancels the tasks that an interrupted run has left."""
+        """Cancels the tasks that an interrupted run has left. One whose run was interrupted just as
+        it was to go on may never hear of it, and is left behind."""
         if left := asyncio.all_tasks(self._loop):
             for task in left:
                 task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(asyncio.wait(left, timeout=CLOSE_S))
+            self._loop.set_exception_handler(lambda *_: None)
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 

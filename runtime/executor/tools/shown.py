@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sgc.ir.graph import Node
+from sgc.ir.graph import Loc, Node
 from sgc.runtime.executor.interface.tools import Shown
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.tools.tool_calls import Caller
@@ -13,9 +13,10 @@ async def show_text(run: Caller, node: Node) -> None:
     place = run.tools.order.begin(node)
 
     async def write() -> None:
-        file, line = ("", 0) if node.loc is None else (node.loc.file, node.loc.line)
+        loc = node.loc or Loc("", 0)
         told = node.text("to"), node.text("name"), run.field(node, "level")
-        show(Shown(str(run.field(node, "text")), *told, file, line), run.context.options)
+        text = str(run.field(node, "text"))
+        show(Shown(text, *told, loc.file, loc.line, loc.function), run.context.options)
 
     await run.tools.in_turn(run, node, place, write)
 
