@@ -621,16 +621,17 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "show",
-        "Shows a text to people, in the program's order, as `print` and loggers do.",
+        "Shows a text to people, in the program's order, as `print` and loggers do; gives whether "
+        "it is shown, for which later errors wait.",
         (
             FieldSpec("text", TEXTUAL, positional=True),
             _static("to", Kind.TEXT, "stdout, stderr, log or warnings", default="stdout"),
             _static("name", Kind.TEXT, "of the logger, or of the warning's class", default=""),
             _static("level", Kind.INT, "of a line of a log", default=0),
         ),
-        (),
+        (Kind.BOOL,),
         _flags(Flag.HOST, Flag.SHOWS),
-        'show %line to="stderr"',
+        '%shown = show %line to="stderr"',
     ),
     OpSpec(
         "outcome",

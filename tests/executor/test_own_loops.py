@@ -17,7 +17,7 @@ from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.failures import forget_frames
-from sgc.runtime.executor.run import loop
+from sgc.runtime.executor.run import loop as loops
 from sgc.runtime.executor.run.loop import OwnLoop, is_loop_running
 from sgc.runtime.executor.run.options import RunOptions
 
@@ -108,7 +108,7 @@ def test_a_run_that_fails_in_code_leaves_no_cycles(loop, monkeypatch):
 
 def test_a_task_that_never_ends_is_left_behind(monkeypatch):
     """As one whose run was interrupted in the event loop's own code."""
-    monkeypatch.setattr(loop, "CLOSE_S", 0.05)
+    monkeypatch.setattr(loops, "CLOSE_S", 0.05)
 
     async def stubborn() -> None:
         while True:

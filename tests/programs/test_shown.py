@@ -76,6 +76,7 @@ BODIES = [
     "warnings.warn('odd ' + q)\nwarnings.warn(DeprecationWarning('old'), stacklevel=2)",
     "sys.stdout.write('w')\nn = sys.stderr.write(s['a'] + '\\n')\nsys.stdout.flush()\n"
     "sys.stdout.writelines(['x', q])\nreturn n",
+    "print('before', s['a'])\nLOG.info('too')\nn = int(s['a'])\nprint('never')",
     "print('before')\nif s['a'] != 'never':\n    raise ValueError('wrong')",
 ]
 
@@ -162,6 +163,15 @@ def test_a_run_gives_what_it_shows_to_who_asks(written, shown, scripted):
     ]  # fmt: skip
 
 
+def test_a_warning_that_is_an_error_is_one(written, scripted):
+    module = written("warnings.warn('odd')")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UserWarning, match="odd"):
+                module.program("q", backend=scripted()).text()
+
+
 def test_what_was_shown_before_the_interpreter_goes_on_is_shown_once(written, shown, scripted):
     body = "print('first', s['a'])\nif s['a'] == 'x':\n    print(hash(s['a']) and 'second')"
     module = written(body)
@@ -173,8 +183,10 @@ def test_what_was_shown_before_the_interpreter_goes_on_is_shown_once(written, sh
 
 
 @pytest.mark.parametrize("line", ["__import__('pprint').pprint({1: 2})",
-                                  "logging.LoggerAdapter(LOG, {}).info('adapted')"])  # fmt: skip
-def test_what_a_library_shows_is_not_compiled(line, written, shown, scripted):
+                                  "logging.LoggerAdapter(LOG, {}).info('adapted')",
+                                  "LOG.addFilter(len)\n    LOG.filters.clear()",
+                                  "logging.disable(0)"])  # fmt: skip
+def test_what_a_library_shows_or_sets_up_is_not_compiled(line, written, shown, scripted):
     module = written(f"if s['a']:\n    {line}")
     wanted = shown(lambda: module.program.run("q", backend=scripted(lambda *_: "x")).text())
     assert shown(lambda: module.program("q", backend=scripted(lambda *_: "x")).text()) == wanted

@@ -21,10 +21,10 @@ async def run_piece(run: Run, node: Node) -> tuple[Any]:
     return (await call_piece(run, node),)
 
 
-async def show(run: Run, node: Node) -> tuple[()]:
+async def show(run: Run, node: Node) -> tuple[bool]:
     """The handler of the op `show`."""
     await show_text(run, node)
-    return ()
+    return (True,)
 
 
 def outcome(run: Run, node: Node) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ class ToolOrder:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self._places: dict[str, CallPlace] = {}  # by `_key`
+        self._places: dict[str, CallPlace] = {}  # by the value that a call returns
         self._n_calls = defaultdict[str, int](int)  # by the mapped call that they are made in
         self._n_mapped = 0
         self._last: asyncio.Future[None] | None = None
@@ -65,7 +65,7 @@ class ToolOrder:
         done = asyncio.get_running_loop().create_future() if has_effect(node) else None
         order = self._mapped_order() if path else (self._n_calls[""], 1, 0)
         place = CallPlace(order, self._n_calls[path], self._last, done)
-        self._places[_key(node)] = place
+        self._places[node.results[0].name] = place
         self._n_calls[path] += is_logged
         self._last = done or self._last
 
@@ -92,7 +92,7 @@ class ToolOrder:
 
     def begin(self, node: Node) -> CallPlace:
         """Returns the place of a call that begins."""
-        return self._places.pop(_key(node))
+        return self._places.pop(node.results[0].name)
 
     def add(self, place: CallPlace, call: ToolCall) -> None:
         """Adds a call that was made."""
@@ -107,8 +107,3 @@ class ToolOrder:
     def made(self) -> tuple[ToolCall, ...]:
         """Returns the calls that were made, in the order of the program."""
         return tuple(call for _, call in sorted(self._made, key=lambda made: made[0]))
-
-
-def _key(node: Node) -> str:
-    """Tells a call's node from others that have begun: by its value, if it gives one."""
-    return node.results[0].name if node.results else f"{node.op} {id(node)}"

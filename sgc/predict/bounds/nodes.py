@@ -261,7 +261,7 @@ class PlainNodes:
         return Made((Bound(math.inf, why=why),))
 
     def on_show(self, node: Node) -> Made:
-        return Made(())
+        return Made((Bound(),))
 
     def on_unset(self, node: Node) -> Made:
         is_stream = [str(result.type) == "stream" for result in node.results]

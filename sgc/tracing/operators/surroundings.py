@@ -70,6 +70,21 @@ _CHANGING: dict[str, tuple[str, frozenset[str]]] = {
         "changes which warnings are shown",
         frozenset({"simplefilter", "filterwarnings", "resetwarnings"}),
     ),
+    "logging": (
+        "changes how it logs",
+        frozenset(
+            {
+                "addLevelName",
+                "basicConfig",
+                "captureWarnings",
+                "disable",
+                "setLogRecordFactory",
+                "setLoggerClass",
+                "shutdown",
+            }
+        ),
+    ),
+    "logging.config": ("changes how it logs", _ALL),
     "importlib": ("changes its modules", frozenset({"reload", "invalidate_caches"})),
     "builtins": ("runs code that no trace follows", frozenset({"breakpoint"})),
 }

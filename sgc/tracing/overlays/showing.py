@@ -13,7 +13,7 @@ from typing import Any
 from sgc.core.session import Session, current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir.graph import Lit
-from sgc.ir.types import TEXT
+from sgc.ir.types import BOOL, TEXT
 from sgc.runtime.executor.interface.tools import warning_class
 from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.operators.percent import modulo
@@ -66,7 +66,7 @@ def _show(session: Session, text: Any, to: str, name: str = "", level: int = 0) 
         fields["name"] = Lit(name)
     if level:
         fields["level"] = Lit(level)
-    session.emit("show", [], **fields)
+    session.emit("show", [("shown", BOOL)], **fields)
 
 
 def _text(message: Any) -> Any:
@@ -113,6 +113,8 @@ class ShowingLogger:
             return _logging(self._logger.name, _LEVELS[name])
         if name == "log":
             return lambda level, *args, **more: _logging(self._logger.name, level)(*args, **more)
+        if name in _CHANGES:
+            stop("a logger is changed", "set it up outside of the program; or " + INTERPRET)
         return _whole if name == "exception" else getattr(self._logger, name)
 
 
@@ -165,6 +167,7 @@ _LEVELS = {
     "warn": logging.WARNING, "error": logging.ERROR, "critical": logging.CRITICAL,
     "fatal": logging.CRITICAL,
 }  # fmt: skip
+_CHANGES = frozenset({"addFilter", "addHandler", "removeFilter", "removeHandler", "setLevel"})
 # Functions of Python's, with what stands for them where a program reads its own names.
 SHOWING: dict[Any, Callable[..., Any]] = {
     print: printing,

@@ -19,6 +19,11 @@ SAME: list[Pair] = [
      "try:\n    int(x)\nexcept ValueError as error:\n    LOG.exception('no')  # here\nreturn n",
      "import logging\nLOG = logging.getLogger('rewritten')\n---\n"
      "try:\n    int(x)\nexcept ValueError as error:\n    LOG.error('no: %s', error)\nreturn n"),
+    ("a logger is changed", "outside of the program",
+     "import logging\nLOG = logging.getLogger('rewritten')\n---\n"
+     "LOG.setLevel(10)  # here\nLOG.info(x)\nreturn n",
+     "import logging\nLOG = logging.getLogger('rewritten')\nLOG.setLevel(10)\n---\n"
+     "LOG.info(x)\nreturn n"),
     ("a warning of the class", "one of Python's own",
      "import warnings\nclass Odd(UserWarning): pass\n---\nwarnings.warn(x, Odd)  # here\nreturn n",
      "import warnings\n---\nwarnings.warn(x, UserWarning)\nreturn n"),
