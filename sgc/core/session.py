@@ -87,6 +87,11 @@ class Stream:
         raise NotImplementedError
 
 
+def _real(stream: Any) -> Any:
+    """The stream behind one that another thread has put in its place while it checks a program."""
+    return getattr(stream, "stood_for", stream)
+
+
 class Late(Protocol):
     """Variables of streams whose names are known only at run time."""
 
@@ -119,12 +124,12 @@ class Session(Building):
         self.calling: list[Stream] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # values that open `with` blocks need at their end
         # Where the program prints, unless it redirects what is printed.
-        self._printed_on = {"stdout": sys.stdout, "stderr": sys.stderr}
+        self._printed_on = {"stdout": _real(sys.stdout), "stderr": _real(sys.stderr)}
         self.mapped_path = ""  # the path of a mapped call that is traced in place
 
     def shown_on(self, file: Any) -> str | None:
         """Which of the process's streams `print(file=file)` writes to; None for another file."""
-        target = sys.stdout if file is None else file
+        target = _real(sys.stdout if file is None else file)
         return next((name for name, each in self._printed_on.items() if each is target), None)
 
     # -- what differs between tracing and running ---------------------------------------

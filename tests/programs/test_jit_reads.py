@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import decimal
 import importlib
 import itertools
+import math
+import string
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +111,31 @@ CASES = [
     Case("a setting of a program", "@sgc.function(max_turns=4)\ndef p(s, n: int):\n"
          "    for i in range(3):\n        if i == n: break\n    s += str(i)", "p(3).text()",
          "@sgc.function(max_turns=4)\ndef p(s, n: int):\n    s += 'new'"),
+    Case("which of two objects", "class A:\n    def __init__(self, t): self.t = t\n"
+         "A1, A2 = A('1'), A('2')\nBOTH = [A1, A2]\nD = A1", "D.t + BOTH[1].t", "D = A2"),
+    Case("which of two functions of a kind",
+         "def of(t): return lambda: t\nF, G = of('f'), of('g')\nD = F", "F() + G() + D()", "D = G"),
+    Case("a long pattern", f"P = re.compile('{'a' * 300}b')", "P.pattern[-3:]",
+         f"P = re.compile('{'a' * 300}c')"),
+    Case("a module by a text", "import importlib\nM = importlib.import_module",
+         "importlib.import_module('{package}.styles').STYLE", "styles.STYLE = 'new'"),
+    Case("an attribute in a template", "class A: tag = 'a'", "'{a.tag}'.format(a=A)",
+         "A.tag = 'b'"),
+    Case("what a decorated function reads", "G = 'g'\n@functools.wraps(json.dumps)\n"
+         "def f(): return G", "f()", "G = 'h'"),
+    Case("a function for another type", "@functools.singledispatch\ndef f(x): return 'any'",
+         "f('x')", "f.register(str, lambda x: 'str')"),
+    Case("a registered class", "import abc\nclass A(abc.ABC): pass\nclass B: pass",
+         "str(isinstance(B(), A))", "A.register(B)"),
+    Case("a name added to Python's own", "import builtins\nbuiltins.SGC_ADDED = 'a'", "SGC_ADDED",
+         "builtins.SGC_ADDED = 'b'"),
+    Case("a module's own look-up", "def change():\n    styles.__getattr__ = lambda name: 'new'\n"
+         "styles.__getattr__ = lambda name: 'made'", "styles.MADE", "change()"),
+    Case("the precision of decimals", "import decimal\nfrom decimal import Decimal",
+         "str(Decimal(1) / 3)", "decimal.getcontext().prec = 4"),
+    Case("a method put into a library's class", "import string",
+         "string.Template('$a').substitute(a='x')",
+         "string.Template.substitute = lambda self, **given: 'new'"),
     Case("a docstring", "def f():\n    'old'", "f.__doc__", "f.__doc__ = 'new'"),
 ]  # fmt: skip
 
@@ -137,17 +167,16 @@ def changed(module: Any, change: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_change_is_seen(case, made, scripted, monkeypatch):
+    decimal.setcontext(decimal.Context())
+    monkeypatch.setattr(builtins, "SGC_ADDED", "", raising=False)
     module = made(case)
-    for name in ("textwrap", "math"):  # put back afterwards
-        library = vars(module)[name]
-        for each in ("fill", "tau"):
-            if hasattr(library, each):
-                monkeypatch.setattr(library, each, getattr(library, each))
+    for library, name in ((textwrap, "fill"), (math, "tau"), (string.Template, "substitute")):
+        monkeypatch.setattr(library, name, getattr(library, name))  # put back afterwards
     texts = []
     for _ in range(2):
         state = module.program("qq", backend=scripted())
         assert state.text() == module.program.run("qq", backend=scripted()).text()
-        assert state.how == "compiled" or case.name == "a function of a library"
+        assert state.how == "compiled" or "library" in case.name
         texts.append(state.text())
         changed(module, case.change)
     assert texts[0] != texts[1]
@@ -162,6 +191,19 @@ def test_a_mock_in_place_of_a_helper_is_not_compiled_in(made, scripted):
         state = module.program("q", backend=scripted())
         assert state.text().startswith("qmocked")
     assert module.program("q", backend=scripted()).text().startswith("qf")
+
+
+def test_much_data_is_not_compared_at_each_call(made, scripted):
+    for size, how in (
+        (2_000, "compiled"),
+        (30_000, "interpreted: it reads 'KNOWN', too much data"),
+    ):
+        module = made(Case("", f"KNOWN = {{n: [n] for n in range({size})}}", "str(KNOWN[7])", ""))
+        assert module.program("q", backend=scripted()).how.startswith(how)
+    module = made(Case("", "LONG = 'ab' * 100_000", "LONG[:3]", "LONG = 'ba' * 100_000"))
+    assert module.program("q", backend=scripted()).text().startswith("qaba")
+    changed(module, "LONG = 'ba' * 100_000")
+    assert module.program("q", backend=scripted()).text().startswith("qbab")
 
 
 def test_what_changes_at_each_call_is_not_traced_for_ever(made, scripted):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import itertools
 import logging
 import sys
+import threading
 import warnings
+from collections import Counter
 
 import pytest
 
@@ -163,13 +166,23 @@ def test_a_run_gives_what_it_shows_to_who_asks(written, shown, scripted):
     ]  # fmt: skip
 
 
-def test_a_warning_that_is_an_error_is_one(written, scripted):
-    module = written("warnings.warn('odd')")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(2):
-            with pytest.raises(UserWarning, match="odd"):
-                module.program("q", backend=scripted()).text()
+def test_a_warning_may_be_an_error(written, shown, scripted):
+    handles = "try:\n    warnings.warn('odd')\nexcept UserWarning:\n    print('handled')"
+    for body in (handles, "warnings.warn('odd')"):
+        module = written(body)
+        with warnings.catch_warnings():
+            for action in ("ignore", "error", "ignore", "error"):
+                warnings.simplefilter(action)
+                runs = module.program.run, module.program
+                found = [_ended(run, scripted()) for run in runs]
+                assert found[0] == found[1]
+
+
+def _ended(run, endpoint):
+    try:
+        return run("q", backend=endpoint).text()
+    except UserWarning:
+        return "odd"
 
 
 def test_what_was_shown_before_the_interpreter_goes_on_is_shown_once(written, shown, scripted):
@@ -193,3 +206,39 @@ def test_what_a_library_shows_or_sets_up_is_not_compiled(line, written, shown, s
     with pytest.raises(TraceError):
         module.program.compile()
     assert sys.stdout is not None
+
+
+def test_threads_that_compile_and_print_at_once(written, scripted, monkeypatch):
+    """Each line comes once, from programs that are being checked and from others."""
+    body = "print('P', s['a'])\nsys.stderr.write('E' + s['a'] + '\\n')\nLOG.warning('L')"
+    modules = [written(body) for _ in range(4)]
+    monkeypatch.setattr(sys, "stdout", out := io.StringIO())
+    monkeypatch.setattr(sys, "stderr", err := io.StringIO())
+    handler, over, n = Lines(), threading.Event(), 0
+    logging.getLogger().addHandler(handler)
+
+    def print_on() -> None:
+        nonlocal n
+        while not over.wait(0.001):
+            n += 1
+            print("other")
+            logging.getLogger("other").error("other")
+
+    def call(module) -> None:
+        for _ in range(2):
+            module.program("q", backend=scripted(lambda *_: "x y")).text()
+
+    other = threading.Thread(target=print_on)
+    threads = [threading.Thread(target=call, args=[module]) for module in modules]
+    for each in (other, *threads):
+        each.start()
+    for each in threads:
+        each.join()
+    over.set()
+    other.join()
+    logging.getLogger().removeHandler(handler)
+    assert (sys.stdout, sys.stderr) == (out, err)
+    assert Counter(out.getvalue().splitlines()) == {"P x y": 8, "other": n}
+    assert err.getvalue() == "Ex y\n" * 8
+    assert sum("L" in line.split() for line in handler.lines) == 8
+    assert sum(line.startswith("other") for line in handler.lines) == n

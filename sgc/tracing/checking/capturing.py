@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sgc.runtime.executor.interface.tools import Shown
+from sgc.tracing.operators.calls import STANDING
+from sgc.tracing.overlays.showing import ShowingStream
 
 Sink = Callable[[Shown], object]
 
@@ -30,12 +32,12 @@ class _Stream:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.original = getattr(sys, name)
+        self.stood_for = getattr(sys, name)
 
     def write(self, text: str) -> Any:
         sink = _sinks.get(threading.get_ident())
         if sink is None:
-            return self.original.write(text)
+            return self.stood_for.write(text)
         sink(Shown(text, self.name))
         return len(text)
 
@@ -44,7 +46,10 @@ class _Stream:
             self.write(each)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
+        return getattr(self.stood_for, name)
+
+
+STANDING[_Stream] = ShowingStream  # of another thread's check, in a trace
 
 
 def _take(logger: logging.Logger, record: logging.LogRecord) -> None:
@@ -76,7 +81,7 @@ def capturing() -> Iterator[None]:
             if _n_checks == 0:
                 for name, stream in _streams.items():
                     if getattr(sys, name) is stream:  # nobody has replaced it meanwhile
-                        setattr(sys, name, stream.original)
+                        setattr(sys, name, stream.stood_for)
                 _streams.clear()
                 logging.Logger.handle = _handle  # type: ignore[method-assign]
 

@@ -57,6 +57,9 @@ def warning(
     name = getattr(category or UserWarning, "__name__", "")
     if category is not None and warning_class(name) is not category:
         stop(f"a warning of the class {name}", "warn of one of Python's own, or " + INTERPRET)
+    kind = category or UserWarning
+    if any(each[0] == "error" and issubclass(kind, each[2]) for each in warnings.filters):
+        stop("a warning that is an error here, which the program may handle", INTERPRET)
     _show(session, _text(message), "warnings", name)
 
 
@@ -76,7 +79,7 @@ def _text(message: Any) -> Any:
 class ShowingStream:
     """Stands for an open text file. What is written to one that the program prints to is shown."""
 
-    def __init__(self, file: TextIOBase) -> None:
+    def __init__(self, file: Any) -> None:
         self._file = file
 
     def __getattr__(self, name: str) -> Any:

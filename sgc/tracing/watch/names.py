@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ _DYNAMIC = frozenset(
     {"__dict__", "__getattribute__", "attrgetter", "dir", "eval", "exec", "getattr", "getmembers",
      "import_module", "vars"}
 )  # fmt: skip
+_NAME = re.compile(r"[^\W\d]\w*")
+MAX_CHARS = 2_000  # of a text that may name attributes
 _READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
@@ -56,5 +59,8 @@ def _spelt(constants: object) -> Iterator[str]:
     if isinstance(constants, (tuple, frozenset)):
         for each in constants:
             yield from _spelt(each)
-    elif isinstance(constants, str) and len(constants) <= 200:
-        yield from (part for part in constants.split(".") if part.isidentifier())
+    elif isinstance(constants, str) and len(constants) <= MAX_CHARS:
+        if "{" in constants:  # of a template, as in "{user.name}".format(user=user)
+            yield from _NAME.findall(constants)
+        elif all(part.isidentifier() for part in constants.split(".")):
+            yield from (constants, *constants.split("."))

@@ -9,6 +9,8 @@ no fingerprints: there the user decides when to compile.
 
 from __future__ import annotations
 
+import abc
+import builtins
 import collections
 import dataclasses
 import datetime
@@ -24,6 +26,7 @@ import re
 import sys
 import types
 import uuid
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -31,17 +34,21 @@ from sgc.tracing.watch.guards import code_text, digest, is_program, is_tool, pla
 from sgc.tracing.watch.names import Names, names_in
 
 MAX_VALUES = 10_000  # in one fingerprint
+MAX_CHARS = 10_000  # of a text that is digested
+MAX_ITEMS = 20_000  # of data, with those inside of it
 MAX_OF_LIBRARY = 100  # items of a library's data
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 # Types whose values never change, and whose texts tell them.
-_IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike,
-              datetime.date, datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal,
-              fractions.Fraction, uuid.UUID, types.GenericAlias, types.UnionType,
-              inspect.Signature)  # fmt: skip
+_IMMUTABLE = frozenset({
+    range, complex, type(...), type(NotImplemented), datetime.date, datetime.datetime,
+    datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal, fractions.Fraction,
+    uuid.UUID, types.GenericAlias, types.UnionType, inspect.Signature,
+})  # fmt: skip
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _SCALARS = (str, int, float, bool, bytes, type(None))
+_CONSTANTS = (*_SCALARS, tuple, frozenset)
 # What classes of C and slots are made of: it has no state.
 _MACHINERY = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
               types.MethodDescriptorType, types.ClassMethodDescriptorType,
@@ -49,6 +56,8 @@ _MACHINERY = (types.MemberDescriptorType, types.GetSetDescriptorType, types.Wrap
 # Classes without state of their own, from which a user's class may derive.
 _STATELESS = ("abc.ABC", "builtins.object", "typing.Generic", "typing.Protocol")
 _CACHED = type(functools.lru_cache(len))
+_OF_PYTHON = ("builtins", "io", "_io", "_sitebuiltins")
+_DECORATED = ("__wrapped__", "registry")  # what library functions make of the user's
 # The placeholder in the `__init__` of a dataclass for a default that is made for each object.
 _NO_DEFAULT = getattr(dataclasses, "_HAS_DEFAULT_FACTORY", object())
 
@@ -56,7 +65,8 @@ Named = tuple[str, Any]
 
 
 class _Seen(NamedTuple):
-    """A value's part of the fingerprint. The value is held, as its id must not be another's."""
+    """What a name that means a value already seen tells. The value is held, as its id must not be
+    another's."""
 
     told: str
     value: Any
@@ -68,6 +78,7 @@ class _Holder(NamedTuple):
     name: str
     members: Mapping[str, Any]
     visited: set[str]
+    is_librarys: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,6 +120,10 @@ class _Walk:
                 self._visit(*self._queue.popleft())
             for holder in [*self._holders]:
                 self._queue.extend(self._members_of(holder))
+        if "Decimal" in self._used:
+            self._found.append(f"decimal={decimal.getcontext()}")
+        if "__subclasses__" in self._used:
+            raise Unseen("it reads '__subclasses__', whose changes are not seen")
         return tuple(self._found)
 
     def _visit(self, name: str, value: Any) -> None:
@@ -116,23 +131,30 @@ class _Walk:
             if len(self._seen) >= MAX_VALUES:
                 raise Unseen(f"it reads more than {MAX_VALUES} values")
             told = self._look(name, value)
-            self._seen[id(value)] = _Seen(told or f"#{len(self._seen)}", value)
+            # Equal constants may be one object or two; of others, it matters which one is meant.
+            again = told if type(value) in _CONSTANTS else f"#{len(self._seen)}"
+            self._seen[id(value)] = _Seen(again, value)
         else:
             told = seen.told
         self._found.append(f"{name}={told}")
 
     def _members_of(self, holder: _Holder) -> Iterator[Named]:
         """The members whose names are used and that were not visited before."""
-        wanted = self._used & holder.members.keys()
+        wanted = (self._used | {"__getattr__"}) & holder.members.keys()
         if self._is_dynamic:
             wanted |= {name for name in holder.members if not _is_machinery(name)}
         for name in sorted(wanted - holder.visited):
             holder.visited.add(name)
-            yield f"{holder.name}.{name}", holder.members[name]
+            if not holder.is_librarys or _is_put_in(holder.members[name]):
+                yield f"{holder.name}.{name}", holder.members[name]
 
     def _look(self, name: str, value: Any) -> str:
         """A value's part of the fingerprint; what else it leads to is visited later. Raises
         Unseen."""
+        if type(value) in (str, bytes) and len(value) > MAX_CHARS:
+            return f"{len(value)} {hash(value)}"  # which Python keeps
+        if type(value) in _CONTAINERS and _is_large(value):
+            raise Unseen(f"it reads {name!r}, too much data to compare at each call")
         if (text := plain(value, keeps_order=True)) is not None:
             return digest(text)
         if is_program(value):
@@ -157,11 +179,11 @@ class _Walk:
             return f"{type(value).__qualname__}.{value.name}"
         if isinstance(value, logging.Logger):  # which a program calls when it runs
             return f"logger {value.name}"
-        if (
-            value is _NO_DEFAULT
-            or isinstance(value, _IMMUTABLE)
-            or type(value).__module__.startswith(("sgc.", "typing"))
-        ):
+        if isinstance(value, re.Pattern):
+            return digest(f"{value.pattern!r} {value.flags}")
+        room = type(value).__module__.partition(".")[0]
+        is_fixed = value is _NO_DEFAULT or type(value) in _IMMUTABLE
+        if is_fixed or room in ("pathlib", "sgc", "typing"):
             return digest(repr(value))
         return self._wrapped(name, value)
 
@@ -178,6 +200,8 @@ class _Walk:
         module = sys.modules.get(python.__globals__.get("__name__", ""))
         if module is not None and not _is_users(module):
             is_closure = f" {id(python)}" if python.__closure__ else ""
+            own = vars(python)  # of a decorator's
+            self._queue += [(f"{name}.{key}", own[key]) for key in _DECORATED if key in own]
             return f"library {python.__module__}.{python.__qualname__}{is_closure}"
         further = [(f"{name}.default", each) for each in python.__defaults__ or ()]
         further += [(f"{name}.{key}", each) for key, each in (python.__kwdefaults__ or {}).items()]
@@ -197,6 +221,7 @@ class _Walk:
 
     def _class(self, name: str, kind: type) -> str:
         if not _is_users(_module_of(kind)):
+            self._holders.append(_Holder(name, vars(kind), set(), is_librarys=True))
             return f"class {kind.__module__}.{kind.__qualname__}"
         self._queue += [(f"{name}.{base.__name__}", base) for base in kind.__mro__[1:]]
         self._queue.append((f"{name}.metaclass", type(kind)))
@@ -208,11 +233,15 @@ class _Walk:
         # Methods may be called without their name, as `__init__` and validators are.
         called = [(f"{name}.{key}", each) for key, each in members.items() if _is_code(each)]
         self._queue += called
-        return f"class {kind.__qualname__} {id(kind)}"
+        registered = abc.get_cache_token() if isinstance(kind, abc.ABCMeta) else ""
+        return f"class {kind.__qualname__} {id(kind)} {registered}"
 
     def _wrapped(self, name: str, value: Any) -> str:
         """What is made of other values: containers, descriptors, partials, methods, objects."""
         kind = type(value)
+        if kind is types.MappingProxyType:
+            self._queue.append((f"{name}.items", dict(value)))
+            return kind.__name__
         if kind in _CONTAINERS:
             items = [*value.items()] if kind is dict else [*value]
             self._queue += [(f"{name}[{n}]", each) for n, each in enumerate(items)]
@@ -221,6 +250,9 @@ class _Walk:
             # A method of a class, such as `tuple.__new__` of a named tuple, has no state either.
             if not isinstance(value.__self__, (types.ModuleType, type, type(None))):
                 self._queue.append((f"{name}.self", value.__self__))
+            if value is warnings.warn:
+                errors = [each for each in warnings.filters if each[0] == "error"]
+                self._queue.append((f"{name}.errors", errors))
             return f"builtin {value.__module__}.{value.__qualname__}"
         if isinstance(value, _MACHINERY):
             return f"{kind.__name__} {getattr(value, '__qualname__', '')}"
@@ -270,6 +302,26 @@ def _is_code(member: Any) -> bool:
     )  # fmt: skip
 
 
+def _is_large(data: Any) -> bool:
+    n, waiting = 0, [data]
+    while waiting:
+        each = waiting.pop()
+        n += len(each)
+        if n > MAX_ITEMS:
+            return True
+        inside = each.values() if type(each) is dict else each
+        waiting.extend(item for item in inside if type(item) in _CONTAINERS)
+    return False
+
+
+def _is_put_in(member: Any) -> bool:
+    """Whether a member of a library's class is not the library's, as in a test."""
+    is_users = isinstance(member, types.FunctionType) and _is_users(
+        sys.modules.get(member.__globals__.get("__name__", ""))
+    )
+    return is_users or type(member).__module__ == "unittest.mock"
+
+
 def _is_stateless(kind: type) -> bool:
     """Whether objects have nothing of a class but attributes."""
     is_users = _is_users(_module_of(kind))
@@ -291,6 +343,13 @@ def _names_read(python: types.FunctionType, names: Names) -> Iterable[Named]:
     inside = python.__globals__
     for name in sorted(names.read & inside.keys()):
         yield from _with_names(name, inside[name], names)
+    for name in sorted(names.read & vars(builtins).keys() - inside.keys()):
+        value = vars(builtins)[name]
+        if getattr(value, "__module__", "") not in _OF_PYTHON:  # not Python's own
+            yield f"builtins.{name}", value
+    if not names.used.isdisjoint(("import_module", "__import__")):
+        for name in sorted(names.used & sys.modules.keys()):
+            yield from _with_names(name, sys.modules[name], names)
     for module, level in sorted(names.imports):
         for name in _whole(module, level, inside):
             if name in sys.modules:
@@ -313,7 +372,7 @@ def _with_names(name: str, value: Any, names: Names) -> Iterator[Named]:
 def _member_of_library(value: Any) -> Any:
     """What is digested of it. Tests put functions of their own in place of a library's."""
     is_small = type(value) in _CONTAINERS and len(value) <= MAX_OF_LIBRARY
-    if isinstance(value, (types.FunctionType, types.ModuleType, type)):
+    if isinstance(value, (types.FunctionType, types.ModuleType, type)) or value is warnings.warn:
         return value
     if plain(value) is not None if is_small else type(value) in _SCALARS:
         return value

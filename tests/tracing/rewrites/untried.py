@@ -49,6 +49,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("overlays/regex.py", "…"),
     ],
     "no program tried here reaches it": [
+        ("overlays/showing.py", "a warning that is an error here, which the program may handle"),
         ("overlays/builtins.py", "__len__ gives a number that may be no int"),
         ("body.py", "the program changes its argument …; a compiled program would not"),
         (
