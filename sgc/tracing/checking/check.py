@@ -157,7 +157,9 @@ class _Check:
             is_spent = is_limited and self._steps.used - n_before >= MAX_STEPS
             self._n_asked += backends[0].asked.total()
             is_wanted = self._search.note(trial, walk) or trial.is_round or _fails(compiled)
-            if not is_wanted or (is_spent and self._is_compared):
+            # At a limit, as a long reply may reach, Python would go on with what it cannot hold.
+            is_over = is_limited and (is_spent or not is_long)
+            if not is_wanted or (is_over and self._is_compared):
                 return
             with self._deadline.run():
                 interpreted = _attempt(

@@ -23,6 +23,8 @@ from sgc.tracing.values.computing import (
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
 
+MAX_REPEATED = 100  # times that a text is written out, part by part
+
 
 class AbstractText(str):
     """Text known only at run time: markers, with plain text around them."""
@@ -72,7 +74,7 @@ class AbstractText(str):
         return shown
 
     def __mul__(self, times: Any) -> Any:
-        if isinstance(times, int) and not has_symbol(times):
+        if isinstance(times, int) and not has_symbol(times) and times <= MAX_REPEATED:
             return self._joined(*[self] * times)
         return computed(self.session, "repeat", self, times) if _is_whole(times) else NotImplemented
 

@@ -284,3 +284,17 @@ def test_a_parameter_used_as_a_number_is_one():
 
     graph = trace(program)
     assert [str(p.value.type) for p in graph.params] == ["int", "float"]
+
+
+def test_a_text_repeated_often_is_one_node(scripted):
+    @sgc.function
+    def program(s, q):
+        s += q + sgc.gen("a")
+        rule = (s["a"] + "-") * 200_000
+        s += f"{rule.count('-')} {len(rule)}"
+
+    compiled = program.compile()
+    assert compiled.graph.n_nodes < 20
+    endpoint = scripted(lambda *_: "x")
+    texts = [run("q", backend=endpoint).text() for run in (compiled.run, program.run)]
+    assert texts == ["qx200000 400000"] * 2
