@@ -198,6 +198,7 @@ def test_what_was_shown_before_the_interpreter_goes_on_is_shown_once(written, sh
 @pytest.mark.parametrize("line", ["__import__('pprint').pprint({1: 2})",
                                   "logging.LoggerAdapter(LOG, {}).info('adapted')",
                                   "LOG.addFilter(len)\n    LOG.filters.clear()",
+                                  "LOG.propagate = True", "LOG.disabled = False",
                                   "logging.disable(0)"])  # fmt: skip
 def test_what_a_library_shows_or_sets_up_is_not_compiled(line, written, shown, scripted):
     module = written(f"if s['a']:\n    {line}")
@@ -206,6 +207,36 @@ def test_what_a_library_shows_or_sets_up_is_not_compiled(line, written, shown, s
     with pytest.raises(TraceError):
         module.program.compile()
     assert sys.stdout is not None
+
+
+class Plain:
+    """A stream as some libraries put it in place of stdout."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+def test_a_stream_of_a_librarys_own(written, scripted, monkeypatch):
+    module = written("print('p', s['a'])\nsys.stdout.write('w\\n')")
+    for run in (module.program.run, module.program, module.program):
+        monkeypatch.setattr(sys, "stdout", out := Plain())
+        run("q", backend=scripted(lambda *_: "x")).text()
+        assert out.text == "p x\nw\n"
+    assert module.program.explain().endswith(": compiled")
+
+
+def test_a_warning_is_of_the_programs_module(written, scripted):
+    module = written("warnings.warn('odd')")
+    for ignored, n in ((module.__name__, 0), ("another", 1)):
+        for run in (module.program.run, module.program):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                warnings.filterwarnings("ignore", module=ignored)
+                run("q", backend=scripted()).text()
+            assert len(caught) == n
 
 
 def test_threads_that_compile_and_print_at_once(written, scripted, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -69,10 +70,17 @@ class Shown:
             self._log()
         elif self.to == "warnings":
             kind = warning_class(self.name) or UserWarning
-            warnings.warn_explicit(self.text, kind, self.file, self.line, "__main__",
-                                   _met.setdefault(self.file, {}))  # fmt: skip
+            seen = _met.setdefault(self.file, {})
+            warnings.warn_explicit(self.text, kind, self.file, self.line, self._module, seen)
         elif (stream := getattr(sys, self.to)) is not None:  # None: the process has no terminal
             stream.write(self.text)
+
+    @property
+    def _module(self) -> str:
+        """The name of the module, by which filters know it."""
+        script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+        is_script = os.path.basename(script) == self.file
+        return "__main__" if is_script else self.file.removesuffix(".py")
 
     def _log(self) -> None:
         logger = logging.getLogger(self.name or None)

@@ -62,7 +62,7 @@ MAX_ASKED_IN_ALL = 4000  # requests of all runs
 MAX_STEPS, MAX_STEPS_IN_ALL = 1_000_000, 20_000_000
 # Of one run, which may never end without making a request; a program that is compiled when it is
 # called is rather interpreted.
-MAX_RUN_S, MAX_STRICT_RUN_S = 10.0, 2.0
+MAX_RUN_S, MAX_STRICT_RUN_S = 10.0, 4.0
 
 Outcome = RunResult | SgcError
 

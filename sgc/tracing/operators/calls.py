@@ -50,6 +50,7 @@ KNOWING: dict[Any, Any] = {}
 STANDING: dict[type, Callable[[Any], Any]] = {}
 
 _FILLING = ("format", "format_map")
+_WRITES = ("write", "writelines")
 
 
 def callee(function: Any) -> Any:
@@ -103,6 +104,9 @@ def _callee(function: Any) -> Any:
         return getting_attributes(function)
     if kind is MethodType and type(function.__func__) is functools._lru_cache_wrapper:
         return functools.partial(caching(function.__func__), function.__self__)
+    is_write = kind is MethodType and getattr(function, "__name__", "") in _WRITES
+    if is_write and session.shown_on(function.__self__):
+        return getattr(STANDING[TextIOBase](function.__self__), function.__name__)
     if kind is MethodType and type(function.__self__) in STANDING:
         return getattr(STANDING[type(function.__self__)](function.__self__), function.__name__)
     if kind is MethodType and type(function.__func__) is FunctionType:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from io import TextIOBase
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.session import Session, current_session
 from sgc.core.stops import INTERPRET, stop
@@ -109,7 +109,10 @@ class ShowingLogger:
     """Stands for a logger."""
 
     def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
+        object.__setattr__(self, "_logger", logger)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _refuse_change()
 
     def __getattr__(self, name: str) -> Any:
         if name in _LEVELS:
@@ -117,8 +120,12 @@ class ShowingLogger:
         if name == "log":
             return lambda level, *args, **more: _logging(self._logger.name, level)(*args, **more)
         if name in _CHANGES:
-            stop("a logger is changed", "set it up outside of the program; or " + INTERPRET)
+            _refuse_change()
         return _whole if name == "exception" else getattr(self._logger, name)
+
+
+def _refuse_change() -> NoReturn:
+    stop("a logger is changed", "set it up outside of the program; or " + INTERPRET)
 
 
 def _logging(name: str, level: Any) -> Callable[..., None]:

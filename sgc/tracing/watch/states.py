@@ -172,7 +172,7 @@ def _is_of_users(kind: type) -> bool:
 
 
 # Modules whose objects are not watched: this package, and modules that are handled elsewhere.
-_NOT_WATCHED = frozenset({"sgc", "sglang", "logging", "typing", "types", "abc", "re"})
+_NOT_WATCHED = frozenset({"sgc", "sglang", "typing", "types", "abc", "re"})
 
 
 def _is_librarys(value: Any) -> bool:
