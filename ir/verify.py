@@ -18,7 +18,8 @@ The verifier runs in linear time, and reports all breaches at once:
     R11 depth         the nesting of lists of literals and of types is bounded
     R12 flow          a terminator names blocks that exist, with arguments for their parameters
     R13 functions     compute and attempt name a function, with arguments that it takes
-    R14 tools         a tool has a known effect, and a key for each named argument
+    R14 tools         a tool has a known effect, and a key for each named argument; what is shown
+                      goes to a known place
     R15 joins         a join takes no more children than there are; each item has an owner;
                       a part whose KV may be joined is its first or a next one
     R16 calls         a map runs an earlier called program, with arguments for all its parameters;

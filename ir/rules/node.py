@@ -193,7 +193,14 @@ def keys(node: Node, context: Context) -> Iterator[str]:
 EFFECTS = ("pure", "idempotent", "effect")
 
 
+PLACES = ("stdout", "stderr", "log", "warnings")  # where a program shows something
+
+
 def tools(node: Node, context: Context) -> Iterator[str]:
+    if Flag.SHOWS in node.flags:
+        to = node.get("to")
+        if isinstance(to, Lit) and to.value not in PLACES:
+            yield f"to is one of {', '.join(PLACES)}, found {shown(to)}"
     if Flag.LOGGED not in node.flags:
         return
     effect, names, args = node.get("effect"), node.get("keys"), node.get("args")

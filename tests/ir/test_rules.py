@@ -33,9 +33,14 @@ HAND_ON = """
 """
 
 
+SHOW = '\n  %s: bool = show "text" to=TO\n  return none\n'
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
+        (SHOW.replace("TO", '"stderr"'), ""),
+        (SHOW.replace("TO", '"modules"'), "to is one of stdout, stderr, log, warnings"),
         (JOIN.replace("K", "1"), ""),
         (JOIN.replace("K", "2"), ""),
         (JOIN.replace("K", "0"), "k is from 1 to 2, the number of entries, found 0"),

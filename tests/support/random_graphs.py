@@ -25,7 +25,7 @@ from sgc.ir.graph import (
 from sgc.ir.limits import MAX_WIDTH
 from sgc.ir.op_specs import ANY_VALUE, REQUIRED, FieldSpec, Flag, OpSpec
 from sgc.ir.ops import OPS, TABLE
-from sgc.ir.rules.node import EFFECTS, n_gathered
+from sgc.ir.rules.node import EFFECTS, PLACES, n_gathered
 from sgc.ir.text.parser import parse
 from sgc.ir.types import STREAM, TEXT, Kind, Type, choice_of, list_of
 
@@ -196,6 +196,8 @@ class _Maker:
             fields["keys"] = (Lit("key"),)
             if fields.get("timeout_s", Lit(None)) != Lit(None):
                 fields["timeout_s"] = Lit(1.5)
+        elif spec.name == "show":
+            fields["to"] = Lit(self.rng.choice(PLACES))
         elif spec.name == "join_first" and "k" in fields:
             fields["k"] = Lit(1)
         elif spec.name == "winner_values":

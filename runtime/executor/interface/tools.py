@@ -46,14 +46,15 @@ class AllowedTools:
         return self.by_name.get(node.text("name"))
 
 
+MAX_FILES, MAX_MET = 1_000, 10_000
 _met = dict[str, dict[Any, int]]()  # the warnings shown of each file, which come once
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """to: `stdout`, `stderr`, `log` or `warnings`. name: of the logger, empty for the functions of
-    `logging` itself, or of the warning's class. level: of a line of a log. file, line: where the
-    program shows it.
+    `logging` itself, or of the warning's class. level: of a line of a log. file, line, function:
+    where the program shows it.
     """
 
     text: str
@@ -70,7 +71,11 @@ class Shown:
             self._log()
         elif self.to == "warnings":
             kind = warning_class(self.name) or UserWarning
+            if len(_met) > MAX_FILES:
+                _met.clear()
             seen = _met.setdefault(self.file, {})
+            if len(seen) > MAX_MET:
+                seen.clear()
             warnings.warn_explicit(self.text, kind, self.file, self.line, self._module, seen)
         elif (stream := getattr(sys, self.to)) is not None:  # None: the process has no terminal
             stream.write(self.text)

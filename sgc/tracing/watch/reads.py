@@ -152,7 +152,7 @@ class _Walk:
         """A value's part of the fingerprint; what else it leads to is visited later. Raises
         Unseen."""
         if type(value) in (str, bytes) and len(value) > MAX_CHARS:
-            return f"{len(value)} {hash(value)}"  # which Python keeps
+            return f"{type(value).__name__} {len(value)} {hash(value)}"  # which Python keeps
         if type(value) in _CONTAINERS and _is_large(value):
             raise Unseen(f"it reads {name!r}, too much data to compare at each call")
         if (text := plain(value, keeps_order=True)) is not None:
