@@ -112,9 +112,10 @@ CASES = [
          "    for i in range(3):\n        if i == n: break\n    s += str(i)", "p(3).text()",
          "@sgc.function(max_turns=4)\ndef p(s, n: int):\n    s += 'new'"),
     Case("which of two objects", "class A:\n    def __init__(self, t): self.t = t\n"
-         "A1, A2 = A('1'), A('2')\nBOTH = [A1, A2]\nD = A1", "D.t + BOTH[1].t", "D = A2"),
+         "ONE, TWO = A('1'), A('2')\nWHICH = ONE", "ONE.t + TWO.t + WHICH.t", "WHICH = TWO"),
     Case("which of two functions of a kind",
-         "def of(t): return lambda: t\nF, G = of('f'), of('g')\nD = F", "F() + G() + D()", "D = G"),
+         "def of(t): return lambda: t\nF, G = of('f'), of('g')\nWHICH = F", "F() + G() + WHICH()",
+         "WHICH = G"),
     Case("a long pattern", f"P = re.compile('{'a' * 300}b')", "P.pattern[-3:]",
          f"P = re.compile('{'a' * 300}c')"),
     Case("a module by a text", "import importlib\nM = importlib.import_module",
