@@ -29,7 +29,7 @@ from sgc.tracing.kinds.held import Holdings
 from sgc.tracing.kinds.row_types import DictType, MemberType, plain
 from sgc.tracing.kinds.text_types import Known, known_text
 from sgc.tracing.paths.events import Events
-from sgc.tracing.paths.exploration import MustExplore
+from sgc.tracing.paths.exploration import Lines, MustExplore
 from sgc.tracing.paths.explore import Path
 from sgc.tracing.paths.facts import Facts, fact_of, fact_of_read
 from sgc.tracing.paths.loops import Loops
@@ -69,6 +69,7 @@ class TraceSession(Deciding):
         parameters: Iterable[str] = (),
         is_strict: bool = False,
         sites: Sites | None = None,
+        lines: Lines | None = None,
     ) -> None:
         super().__init__(program, parameters, sites or Sites())
         self.n_collections = n_collections()
@@ -85,7 +86,7 @@ class TraceSession(Deciding):
         self.retired: set[int] = set()  # streams that are published already
         self._told: dict[Any, Made] = {}  # how values that may have several types were read
         self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
-        self.events = Events()
+        self.events = Events(lines or Lines())
         self.calls = Calls()
         self.is_testing = False  # whether a join's predicate is being traced
         self.ended: BaseException | None = None  # ended the run, even if a handler swallows it

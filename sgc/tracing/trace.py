@@ -26,6 +26,7 @@ from sgc.tracing.paths.endless import refuse_endless
 from sgc.tracing.paths.exploration import (
     Budget,
     Exploration,
+    Lines,
     Mark,
     NamesAsked,
     PathEnd,
@@ -53,6 +54,7 @@ from sgc.tracing.watch.guards import guards_of
 from sgc.tracing.watch.hook import watch
 
 WORK_KEPT = 200_000
+LINES_OF_RUN, LINES = 5_000, 2  # lines in the cost of a run; further lines in a step
 MAX_KEPT = 4
 
 
@@ -78,7 +80,9 @@ class Trace:
         leaves: bool,
         in_python: PiecesInPython | None,
         no_code_at: frozenset[str] = frozenset(),
+        lines: Lines | None = None,
     ) -> None:
+        self._lines = lines
         self._leaves, self.is_leaving = leaves, False
         self.in_place, self.steps = in_place, Steps()
         self.sites = Sites(in_python=in_python, no_code_at=no_code_at)
@@ -212,7 +216,7 @@ class Trace:
                 lambda: len(session.states),
                 session.at_statement,
                 session.before_line,
-                lambda n_events: path.is_fresh or n_events in path.widened,
+                session.is_asked,
                 session.events,
             )
             session.loops, self._last = loops, session
@@ -229,6 +233,7 @@ class Trace:
                 self._left = self._left or error
                 return
             finally:
+                exploration.work += max(0, loops.n_events - LINES_OF_RUN) // LINES
                 loops.stop()
                 session.forget_frames()
             path.stop()
@@ -296,7 +301,7 @@ class Trace:
 
     def _session(self, style: Style = Style.SHORT) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
-        session = TraceSession(self.function.name, names, self._is_strict, self.sites)
+        session = TraceSession(self.function.name, names, self._is_strict, self.sites, self._lines)
         session.style = style
         session.note_own(self._own_texts)
         session.note(self._bound)

@@ -23,7 +23,16 @@ from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.paths.exploration import WORK_ALONE, WORK_LIVE, Budget, MustExplore, Report
+from sgc.tracing.paths.exploration import (
+    MAX_LINES,
+    MAX_LINES_OF_CALL,
+    WORK_ALONE,
+    WORK_LIVE,
+    Budget,
+    Lines,
+    MustExplore,
+    Report,
+)
 from sgc.tracing.pieces.effects.of_tools import OfTools
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
@@ -156,12 +165,13 @@ class _Tracing:
         def begun(wanted: Wanted, is_whole: bool = False) -> Trace:
             leaves, in_python = self.leaves and not is_whole, None if is_whole else self.in_python
             made = Trace(
-                wanted, self.is_strict, callees, in_place, leaves, in_python, self.no_code_at
+                wanted, self.is_strict, callees, in_place, leaves, in_python, self.no_code_at, lines
             )
             made.sites.of_tools = of_tools
             return made
 
         callees, of_tools = Callees(self.wanted.function, traced), OfTools()
+        lines = Lines(MAX_LINES_OF_CALL if self.is_strict else MAX_LINES)
         with fewer_collections(NEW_OBJECTS), InPlace() as in_place:
             # Nothing else keeps the traces: their objects are freed before the next collection.
             yield partial(begun, self.wanted)

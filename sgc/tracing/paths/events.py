@@ -9,6 +9,7 @@ from typing import Any
 
 from sgc.core.places import IS_OWN, is_users, user_loc
 from sgc.tracing.paths.errors import refuse_ours
+from sgc.tracing.paths.exploration import Lines
 from sgc.tracing.paths.left import Left
 
 
@@ -35,9 +36,10 @@ SEED, _MAKING = Random.seed.__code__, Random.__init__.__code__
 
 class Events:
     """Stops a run of the program at events that may differ from those of an untraced run. root: the
-    frame outside the program's own frames."""
+    frame outside the program's own frames; lines: counts the lines that run."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
         self.root: FrameType | None = None
         self._left = Left()
         # Generators that the program has made with a seed, and their lines, by id.
@@ -49,6 +51,12 @@ class Events:
 
     def see(self, frame: FrameType, event: str, arg: Any) -> None:
         """Handles an event of one of the user's frames."""
+        if event == "line":
+            over = self._lines.over()
+            if over is not None:
+                raise_at_next_line(over, self.root)
+                raise over
+            return
         refuse_ours(event, arg)
         stopped = self._left.see(frame, event, arg)
         if stopped is not None:  # Python ignores what is raised while it frees a generator
@@ -82,7 +90,6 @@ class Events:
             self.note_seed(frame)
         if not is_users(frame):
             return None
-        frame.f_trace_lines = False
         self.see(frame, event, arg)
         return self._on_event
 

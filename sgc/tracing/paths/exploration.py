@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from sgc.core.places import user_loc
+from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Namer
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node, Ref
@@ -63,6 +65,10 @@ class Budget:
     work: int = 1_000_000
 
 
+# Lines of Python that tracing may run, a million of which take some 8 to 20 s. A call, which can be
+# interpreted instead, does not wait as long.
+MAX_LINES, MAX_LINES_OF_CALL = 3_000_000, 600_000
+
 # The steps of a trace without live objects, before one with live objects is tried, which takes less
 # time if there is much data; only if that fails, the first goes on.
 WORK_ALONE = 65_000
@@ -81,6 +87,26 @@ class Steps:
         """Stops a trace that has reached its limit."""
         if self.most is not None and self.n >= self.most:
             raise TraceError(f"{program} has more than {self.most} steps of tracing", where=where)
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of the program's Python that all its traces run. most: their limit."""
+
+    most: int = MAX_LINES
+    n: int = 0
+
+    def over(self) -> TraceError | None:
+        """Counts a line; returns the error if the limit is reached."""
+        self.n += 1
+        if self.n <= self.most:
+            return None
+        return TraceError(
+            f"tracing takes more than {self.most} lines of Python",
+            where=str(user_loc() or ""),
+            hint="compute what depends on no reply once, outside of the program, or in a tool; or "
+            + INTERPRET,
+        )
 
 
 @dataclass(slots=True)

@@ -105,6 +105,8 @@ class Path:
         self.segments = [*segments, arm]
         self.is_publishing = False
         self._may_be_cut = True  # whether the run may end when the budget is spent
+        self._n_made = 0  # nodes and answers of this run
+        self._visits: dict[object, tuple[int, int]] = {}
 
     @classmethod
     def beside(cls, path: Path, first: Unexplored, item: Unexplored) -> Path:
@@ -157,6 +159,8 @@ class Path:
         """Adds a new node; nodes that publish dead streams are not repeated by later runs."""
         self.exploration.n_nodes += 1
         self.exploration.work += BUILT
+        if not self.is_publishing:
+            self._n_made += 1
         nodes = self.current.published if self.is_publishing else self.current.nodes
         nodes.append(node)
 
@@ -167,6 +171,7 @@ class Path:
         if not self.is_fresh:
             self.n_answered += 1
             return self._answers[self.n_answered - 1]
+        self._n_made += 1
         explored = self.exploration
         then, orelse = explored.segment(), explored.segment()
         self.current.end = Branch(test, then, orelse, loc)
@@ -182,6 +187,25 @@ class Path:
         return True
 
     # -- merging --------------------------------------------------------------------------
+
+    def n_visits(self, place: object) -> int:
+        """How often the run has come to a place without a node or test in between, this time
+        included: such turns of a loop are the same on every path that comes here."""
+        n_made, n_visits = self._visits.get(place, (self._n_made, 0))
+        n_visits = n_visits + 1 if n_made == self._n_made else 1
+        self._visits[place] = self._n_made, n_visits
+        return n_visits
+
+    def cut(self) -> bool:
+        """Ends the run at a statement if the work is spent; what follows is left."""
+        explored = self.exploration
+        if explored.work <= explored.budget.work or not self._may_be_cut:
+            return False
+        following = explored.segment()
+        self.current.end = Goto(following)
+        n_nodes = sum([len(each.nodes) for each in self.segments])
+        explored.left.append(Unexplored(tuple(self.segments), self.answers, following, n_nodes))
+        return True
 
     def reach(self, snapshot: Snapshot, loc: Loc | None) -> bool:
         """Called when the run reaches a statement; returns whether its path merges with another."""

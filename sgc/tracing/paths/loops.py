@@ -45,7 +45,7 @@ class _Loop:
 
 class Loops:
     """The loops that a run is in. at_statement: called at the beginning of a statement if
-    `is_asked` is true of the number of lines run so far; before_line: called before each line.
+    `is_asked` is true of its frame; before_line: called before each line.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Loops:
         n_states: Callable[[], int],
         at_statement: Callable[[list[FrameType], bool], None],
         before_line: Callable[[FrameType], None],
-        is_asked: Callable[[int], bool],
+        is_asked: Callable[[FrameType], bool],
         events: Events,
     ) -> None:
         self._root: FrameType | None = root
@@ -187,7 +187,7 @@ class Loops:
 
     def _look(self, frame: FrameType) -> None:
         self._count(frame)
-        if self._is_asked(self.n_events):
+        if self._is_asked(frame):
             if CLOSES_SILENTLY:
                 self._forget_closed()
             frames = self.frames_from(frame)

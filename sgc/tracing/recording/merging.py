@@ -46,6 +46,7 @@ class Merging(MapRecorder):
     is_testing: bool
     made: dict[str, Made]
     n_collections: int
+    is_quiet: bool = False  # whether the run came here before, without a node or test in between
     has_optional: bool = False  # whether a value that may be None was widened
 
     @abstractmethod
@@ -66,6 +67,17 @@ class Merging(MapRecorder):
     @abstractmethod
     def look_for_growing(self, frame: FrameType) -> None:
         """Notes values that grow, which become code if exploring takes too long."""
+
+    def is_asked(self, frame: FrameType) -> bool:
+        """Whether to look at the run's state at a line. Of the turns of a loop that build and
+        decide nothing, a few are looked at: enough to find that it never ends."""
+        assert self.path is not None
+        assert self.loops is not None
+        if not self.path.is_fresh:
+            return self.loops.n_events in self.path.widened
+        n_visits = self.path.n_visits((frame.f_code, frame.f_lasti))
+        self.is_quiet = n_visits > 1
+        return n_visits & (n_visits - 1) == 0  # at the turns 1, 2, 4, 8 and so on
 
     def at_statement(self, frames: list[FrameType], is_clean: bool = True) -> None:
         """Called when a statement begins: the run continues, or ends by merging with another run.
@@ -107,16 +119,19 @@ class Merging(MapRecorder):
     def reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
         assert self.path is not None
         assert self.loops is not None
+        reader = Reader(self)
         try:
-            reader = Reader(self)
             snapshot = reader.read(frames, self.loops, last)
             self.path.exploration.work += reader.n_data
         except Opaque:
+            self.path.exploration.work += reader.n_data + reader.n_tokens
             self.path.exploration.hidden[str(loc or "")] += 1
             return
         with self.located(loc):
             self._retire(snapshot.dead)
-        wider = self.path.widening(snapshot)
+        if frames and self.path.cut():
+            self.end(PathEnd())
+        wider = None if self.is_quiet else self.path.widening(snapshot)
         if wider is None or self._is_iterated(snapshot, reader, wider[1]):
             if self.path.reach(snapshot, loc):
                 self.refuse_changed_objects()

@@ -139,6 +139,11 @@ class ValueReader(DataReader):
                 self._object(value)
 
     @property
+    def n_tokens(self) -> int:
+        """How many parts of values were read."""
+        return len(self._tokens)
+
+    @property
     def _inside(self) -> int:
         """The index of the outermost list that is being read; -1 outside of lists."""
         return len(self._outermost) - 1 if self._n_inside else -1
