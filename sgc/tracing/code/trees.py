@@ -264,6 +264,8 @@ def surely(node: ast.AST) -> Iterator[ast.AST]:
         yield from surely(node.generators[0].iter)
     elif isinstance(node, ast.Match):
         yield from surely(node.subject)
+    elif isinstance(node, ast.With):
+        yield from surely(node.items[0].context_expr)
     elif not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.Try, ast.Assert)):
         for each in ast.iter_child_nodes(node):
             yield from surely(each)

@@ -265,6 +265,7 @@ class _Expressions(ast.NodeTransformer):
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
         is_kept = isinstance(node.context_expr, ast.Call)  # `bytecode.py` looks for it
         if is_kept and not (self._is_live and not is_own(node.context_expr)):
+            self._called = node.context_expr.func  # type: ignore[attr-defined]
             self.generic_visit(node.context_expr)
         else:
             node.context_expr = self.visit(node.context_expr)

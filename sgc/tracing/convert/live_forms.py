@@ -135,6 +135,9 @@ def _given(node: ast.AST, streams: set[str]) -> Iterable[str]:
     if isinstance(node, ast.Assign) and _gives(node.value, streams):
         for target in node.targets:
             yield from _names_in(target)
+    elif isinstance(node, ast.withitem) and _gives(node.context_expr, streams):
+        if node.optional_vars is not None:
+            yield from _names_in(node.optional_vars)
     elif isinstance(node, (ast.For, ast.comprehension)):
         over = node.iter
         is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Name)

@@ -180,6 +180,12 @@ def read_first(nodes: Iterable[ast.AST], done: set[str]) -> Iterator[str]:
                 yield from read_first(part, done | named)
             yield from read_first(node.orelse, done | set(written_by(node.body)))
             yield from _reads([each.type for each in node.handlers if each.type]) - done
+        elif isinstance(node, ast.With):
+            inside = {*done}
+            for item in node.items:
+                yield from _reads([item]) - inside
+                inside |= names_of([item]).writes
+            yield from read_first(node.body, inside)
         elif isinstance(node, ast.Match):
             yield from _reads([node.subject]) - done
             for case in node.cases:
