@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 
 HEAD = """\
+from datetime import date, timedelta
+
 TABLE = {"yes": "Y", "no": "N", "": "E"}
 NUMBERS = {"yes": 1, "7": 7}
 MIXED = {"yes": 1, "no": "N", "": None}
@@ -52,6 +54,11 @@ class Store:
     def count(self, item):
         self.n += 1
         return self.items.count(item)
+
+
+def later(day, n):
+    day += timedelta(days=n)
+    return day
 
 
 def put(items, item):
@@ -171,6 +178,22 @@ CARRIED = (
         "{t} = {t} + [{x}]\n{n}_keep.append('k')", "{n}_keep = {t}\n{t} += {x}.split(',')",
         "{n}_keep += {x}.split()", "{t} = {n}_keep\n{n}_keep *= 2\ndel {t}[5:]",
     ), ("str({t}) + str({n}_keep)", "str({t} is {n}_keep)", "str(len({n}_keep)) + str({t})")),
+    Carried("alias of a constant", (
+        "date(2026, 1, 30)", 'date.fromisoformat("2026-02-0" + str(len(w)))',
+    ), (
+        "{n}_keep = {t}\n{t} += timedelta(days=len({x}[:9]))", "{t} += timedelta(days=1)",
+        "{t} -= timedelta(days=len({x}[:9]))\n{n}_keep = {t}",
+        "if {x} == 'no':\n    {n}_keep = {t}\n{t} += timedelta(days=2)",
+        "{t}, {n}_keep = {n}_keep or {t}, {t}\n{t} += timedelta(days=3)",
+        "{n}_keep = later({t}, len({x}[:9]))", "words.append({t})\n{t} += timedelta(days=4)",
+        "d['day'] = {t}\n{t} = {t} + timedelta(days=5)",
+    ), ("str({t}) + str({n}_keep)", 'f"{{{t}:%d}}"', "str({t} == {n}_keep)", "str({t}.day)")),
+    Carried("alias of a tuple", ("()", '("a",)', "(w, w)"), (
+        "{n}_keep = {t}\n{t} += ({x}[:9],)", "{t} += ({x}[:3], w)", "{t} = {t}[-2:]",
+        "{t} += ({x}[:9],)\n{n}_keep = {t}", "{t} *= 2\n{t} = {t}[:4]",
+        "if {x} == 'no':\n    {n}_keep = {t}\n{t} += (w,)",
+        "d['row'] = {t}\n{t} += ({x}[:2],)",
+    ), ("str({t}) + str({n}_keep)", "str(len({t}))", '"/".join({t})', "str({t} == {n}_keep)")),
     Carried("list of dicts", ("[]",), (
         '{n}_d = {{"x": {x}}}\n{n}_d["n"] = len({t})\n{t}.append({n}_d)',
         '{n}_d = {{"x": {x}, "n": 0}}\n{t}.append({n}_d)\n{n}_d["n"] += 1',
@@ -276,8 +299,8 @@ def carrying(rng: random.Random, name: str, x: str, stream: str, is_called: bool
         first = rng.choice(each.first).replace("{{", "{").replace("}}", "}")
         given = {"t": place.format(n=own), "n": own, "x": x, "s": stream, "q": qx}
         before.append(make.format(n=own, first="1" if is_called and first == "n" else first))
-        if each.kind == "alias of a list":
-            before.append(f"{own}_keep = []")
+        if each.kind.startswith("alias of"):
+            before.append(f"{own}_keep = " + ("[]" if each.kind == "alias of a list" else "None"))
         for update in rng.choices(each.updates, k=rng.choice([1, 1, 2, 3])):
             lines = update.format(**given).split("\n")
             turn += lines

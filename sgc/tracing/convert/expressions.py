@@ -49,6 +49,8 @@ from sgc.tracing.convert.forms import (
 )
 from sgc.tracing.convert.live import with_live
 from sgc.tracing.convert.loops.comprehensions import with_loops
+from sgc.tracing.convert.loops.keyed import with_keyed
+from sgc.tracing.convert.loops.lambdas import with_named_lambdas
 from sgc.tracing.convert.loops.mapped import with_mapped
 from sgc.tracing.convert.loops.named_generators import with_named_generators
 from sgc.tracing.convert.loops.nested import with_flat
@@ -84,7 +86,8 @@ def convert(tree: ast.Module, names: ModuleNames, pieces: Pieces = NO_PIECES) ->
     if pieces.are_all:
         return with_turns(with_pieces(tree, pieces), loops)
     if pieces.live:
-        tree = with_live(tree, pieces.live)
+        tree = with_live(with_named_lambdas(tree, names), pieces.live)
+        tree = with_keyed(tree, names)
     tree = with_while_tests(with_turns(tree, loops))
     is_live = bool(pieces.live)
     mapped = with_mapped(with_matches(with_pieces(tree, pieces), is_live), names)

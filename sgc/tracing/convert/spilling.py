@@ -174,8 +174,11 @@ class _Function:
             if self.is_disordered(first, is_whole):
                 return True
             called = [each for each in rest if _has_call(each)]
+            inside = (each for arm in called for each in ast.walk(arm))
             is_made = any(
-                isinstance(each, COMPREHENSIONS) for arm in called for each in ast.walk(arm)
+                isinstance(each, COMPREHENSIONS)
+                or (isinstance(each, ast.Call) and _goes_over(each))
+                for each in inside
             )
             return is_made or any(
                 not is_whole or self.is_disordered(each, is_whole) for each in called

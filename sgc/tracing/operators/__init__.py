@@ -15,8 +15,10 @@ from sgc.tracing.code.operator_names import (
     AS_TEXT,
     AS_VALUE,
     ASCII,
+    ASKED,
     ATTRIBUTE,
     BORN,
+    BY_KEYS,
     CACHED,
     CALLEE,
     CLASS_PARTS,
@@ -25,6 +27,7 @@ from sgc.tracing.code.operator_names import (
     FILLED,
     FORMATTED,
     GENERATES,
+    GIVEN,
     HASHED,
     IDENTICAL,
     IN_PYTHON,
@@ -67,6 +70,7 @@ from sgc.tracing.operators.code.spread import spread
 from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
 from sgc.tracing.operators.live.calls import cached, method, uncached
+from sgc.tracing.operators.live.keyed import asked, by_keys, given
 from sgc.tracing.operators.live.patterns import known
 from sgc.tracing.operators.live.pieces import as_text, born, is_live, listed, live, shown
 from sgc.tracing.operators.live.unpacked import unpacked
@@ -136,4 +140,7 @@ OPERATORS: dict[str, Any] = {
     TURN: turn,
     LISTED: listed,
     UNPACKED: unpacked,
+    ASKED: asked,
+    GIVEN: given,
+    BY_KEYS: by_keys,
 }

@@ -50,6 +50,13 @@ def is_changeable(value: Any) -> bool:
     return not isinstance(value, FIXED) and not has_symbol(value) and not is_member(value)
 
 
+def is_changed_in_place(value: Any) -> bool:
+    """Whether `value += other` surely changes the value, and binds no other object to the name."""
+    if isinstance(value, AbstractList):
+        return not isinstance(value, AbstractJson) and value.symbol.type.item is not None
+    return type(value) in _GIVEN
+
+
 def pythons_of(values: Mapping[str, Any], classes: Collection[str]) -> dict[str, bool]:
     """The values of Python's own container types, by name, each with whether all its contents are
     of Python's own types too: a method of such a value does what its name says. classes: the

@@ -78,6 +78,13 @@ class Piece:
         )
 
     @cached_property
+    def augmented(self) -> frozenset[str]:
+        """The names of `x += y`: a new object is bound to them if the old one has a constant
+        value, as a date or tuple has."""
+        found = (node.target for node in ast.walk(self.plain) if isinstance(node, ast.AugAssign))
+        return frozenset(target.id for target in found if isinstance(target, ast.Name))
+
+    @cached_property
     def replaced(self) -> frozenset[str]:
         """The inputs that are variables and may get another value."""
         own = {*self.inputs} - self.given.keys() - self.hoisted.keys()

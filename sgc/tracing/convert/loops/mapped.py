@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.module_names import ModuleNames, bound_in
 
-_NAMES = frozenset({"map", "filter"})
+NAMES = frozenset({"map", "filter"})
 ITEM = "__sgc_mapped_item_"
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -48,13 +48,13 @@ def is_added(code: CodeType) -> bool:
 
 def with_mapped(tree: ast.Module, names: ModuleNames) -> ast.Module:
     """Rewrites the tree in place, unless its module binds these names itself."""
-    own = _NAMES - names.bound
+    own = NAMES - names.bound
     if not (own or names.generators) or "*" in names.bound:
         return tree
-    return _Mapped(own, names).visit(tree)  # type: ignore[no-any-return]
+    return Mapped(own, names).visit(tree)  # type: ignore[no-any-return]
 
 
-class _Mapped(ast.NodeTransformer):
+class Mapped(ast.NodeTransformer):
     """own: of the names `map` and `filter`, those that are Python's."""
 
     def __init__(self, own: Set[str], names: ModuleNames) -> None:
@@ -62,16 +62,16 @@ class _Mapped(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        call = self._call(node.iter)
+        call = self.call(node.iter)
         if call is None:
             return [*self._beside(node), node]
         before: list[ast.stmt] = []
         function = call.function
         if not self._is_kept(function, node):
-            name = self._fresh("function")
+            name = self.fresh("function")
             before.append(_at(ast.Assign([_stored(name, node)], function), node))
             function = _loaded(name, call.function)
-        name = self._fresh("item")
+        name = self.fresh("item")
 
         def item() -> ast.expr:
             return _loaded(name, node.iter)
@@ -96,20 +96,20 @@ class _Mapped(ast.NodeTransformer):
         if name not in ("enumerate", "zip") or not over.args:  # type: ignore[attr-defined]
             return []
         place = 0 if name == "enumerate" else -1
-        call = self._call(over.args[place])  # type: ignore[attr-defined]
+        call = self.call(over.args[place])  # type: ignore[attr-defined]
         if call is None or not self._is_kept(call.function, loop):
             return []
         before: list[ast.stmt] = []
         if isinstance(call.function, ast.Lambda):  # it stays in the code once
-            name = self._fresh("function")
+            name = self.fresh("function")
             before.append(_at(ast.Assign([_stored(name, over)], call.function), over))
             call = call._replace(function=_loaded(name, over))
-        over.args[place] = self._made(call, over.args[place])  # type: ignore[attr-defined]
+        over.args[place] = self.made(call, over.args[place])  # type: ignore[attr-defined]
         return before
 
-    def _made(self, call: _Call, at: ast.expr) -> ast.GeneratorExp:
+    def made(self, call: _Call, at: ast.expr) -> ast.GeneratorExp:
         """What a call of `map` or `filter` gives, as a generator expression."""
-        name = self._fresh("item")
+        name = self.fresh("item")
 
         def item() -> ast.expr:
             return _loaded(name, at)
@@ -125,12 +125,12 @@ class _Mapped(ast.NodeTransformer):
         called = node.func.id if isinstance(node.func, ast.Name) else called
         if len(node.args) != 1 or called not in USES_UP:
             return node
-        call = self._call(node.args[0])
+        call = self.call(node.args[0])
         if call is None and self._is_generator(node.args[0]):
             node.args = [self._over(node.args[0])]
         if call is None or not self._is_users(call.function):
             return node
-        node.args = [self._made(call, node.args[0])]
+        node.args = [self.made(call, node.args[0])]
         return node
 
     def _is_generator(self, node: ast.expr) -> bool:
@@ -139,11 +139,11 @@ class _Mapped(ast.NodeTransformer):
 
     def _over(self, items: ast.expr) -> ast.expr:
         """A generator of the same items."""
-        name = self._fresh("item")
+        name = self.fresh("item")
         over = ast.comprehension(_stored(name, items), items, [], 0)
         return _at(ast.GeneratorExp(_loaded(name, items), [over]), items)
 
-    def _call(self, node: ast.expr) -> _Call | None:
+    def call(self, node: ast.expr) -> _Call | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             return None
         are_plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
@@ -166,7 +166,7 @@ class _Mapped(ast.NodeTransformer):
             return function.id not in self._names.rebound | {*bound_in(loop)}
         return isinstance(function, (ast.Lambda, ast.Constant))
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
         self._n += 1
         return f"__sgc_mapped_{name}_{self._n}__"
 

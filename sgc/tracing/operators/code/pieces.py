@@ -48,6 +48,7 @@ from sgc.tracing.pieces.made import Made, Pieced, WrongGuess
 from sgc.tracing.pieces.owned import (
     given_away,
     is_changeable,
+    is_changed_in_place,
     is_owned,
     kept_by,
     parts_in,
@@ -127,7 +128,8 @@ def _piece(session: Any, key: str, values: tuple[Any, ...], frame: FrameType) ->
     if found.adds_before_hoisted and is_caught():
         _refuse(session, key, "a handler may catch an error of the value that it puts there")
     for name in found.changes:
-        is_rebound, is_outer = name in found.rebound, spares_parts(code.code)
+        may_be = name in found.augmented and not is_changed_in_place(given[name][0])
+        is_rebound, is_outer = may_be or name in found.rebound, spares_parts(code.code)
         why = unowned(session, *given[name], is_rebound=is_rebound, is_outer=is_outer)
         value: Any = given[name][0]
         if not why and isinstance(value, AbstractJson if is_outer else AbstractList):
