@@ -219,6 +219,16 @@ def test_rows_of_csv_and_json_lines(sgc_command, project, tmp_path):
     assert "t.jsonl:3: test 2: vars: expected variables by name, found int" in err
 
 
+def test_a_key_of_json_that_comes_twice_loses_no_assertion(sgc_command, project, tmp_path):
+    test = '{"vars": {"q": "x"}, "assert": [{"type": "contains", "value": "y"}], "assert": []}'
+    for name, text in (("t.json", f"[{test}]"), ("t.jsonl", test)):
+        (tmp_path / name).write_text(text)
+        code, out, err = sgc_command("test", name, "--program", "p.py")
+        assert (code, out) == (2, ""), name
+        assert name in err
+        assert "'assert' comes twice" in err
+
+
 def test_a_recording_needs_no_model_and_says_what_changed(
     sgc_command, project, tmp_path, monkeypatch
 ):

@@ -141,17 +141,27 @@ def _text(path: Path) -> str:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(_text(path), object_hook=Located)
+        return json.loads(_text(path), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not valid JSON: {error}") from error
 
 
 def _of_lines(path: Path) -> Iterator[Located]:
     for number, line in enumerate(_text(path).splitlines(), 1):
+def _once(pairs: list[tuple[str, Any]]) -> Located:
+    """An object of JSON; raises ValueError for a key that comes twice, as in YAML."""
+    found = Located()
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key!r} comes twice")
+        found[key] = value
+    return found
+
+
         if not line.strip():
             continue
         try:
-            found = json.loads(line, object_hook=Located)
+            found = json.loads(line, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{path}:{number}: not valid JSON: {told(error)}") from error
         found = _object(found, f"{path}:{number}", "a test")
