@@ -229,6 +229,20 @@ def test_a_key_of_json_that_comes_twice_loses_no_assertion(sgc_command, project,
         assert "'assert' comes twice" in err
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
+def test_only_the_ends_of_lines_end_rows(sgc_command, project, tmp_path, mark):
+    """`str.splitlines` cuts lines at these, too: one row became two tests."""
+    text = f"green{mark}tea"
+    cell = f'"{text}"' if mark == "\r" else text
+    (tmp_path / "t.csv").write_bytes(f"q,__expected\r\n{cell},contains: tea\r\n\r\n".encode())
+    row = json.dumps({"vars": {"q": text}}, ensure_ascii=False)
+    (tmp_path / "t.jsonl").write_text(f"{row}\n\n{row}\n", encoding="utf-8")
+    for name, n in (("t.csv", 1), ("t.jsonl", 2)):
+        code, out, err = sgc_command("test", name, "--program", "p.py", "--json")
+        assert code == 0, err
+        assert [each["vars"]["q"] for each in json.loads(out)["tests"]] == [text] * n
+
+
 def test_a_recording_needs_no_model_and_says_what_changed(
     sgc_command, project, tmp_path, monkeypatch
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -134,7 +135,7 @@ def _text(path: Path) -> str:
     if path.stat().st_size > MAX_BYTES:
         raise UsageError(f"{path}: more than {MAX_BYTES:,} bytes")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 text: {error.reason}") from error
 
@@ -157,6 +158,8 @@ def _once(pairs: list[tuple[str, Any]]) -> Located:
         found[key] = value
     return found
 
+def _of_lines(path: Path) -> Iterator[Located]:
+    for number, line in enumerate(_text(path).split("\n"), 1):
 
         if not line.strip():
             continue
@@ -253,13 +256,17 @@ def made(
 
 def _of_csv(path: Path) -> Iterator[Case]:
     """Columns are variables; those that begin with `__expected` are assertions."""
-    rows = csv.reader(_text(path).splitlines(keepends=True), strict=True)
+    rows = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     try:
         columns = next(rows, [])
         if twice := [name for name in columns if columns.count(name) > 1]:
             hint = "assertions are __expected, __expected2, …"
             raise UsageError(f"{path}:1: the column {twice[0]!r} comes twice", hint=hint)
-        for index, cells in enumerate(rows, 1):
+        if unknown := [name for name in columns if not _OF_COLUMNS.fullmatch(name)]:
+            like = closest(unknown[0], ("__expected", "__description"))
+            hint = "columns with two underscores are __expected, __expected2, … and __description"
+            raise UsageError(f"{path}:1: unknown column {unknown[0]!r}{like}", hint=hint)
+        for index, cells in enumerate(filter(None, rows), 1):
             place = f"{path}:{rows.line_num}: test {index}"
             if len(cells) != len(columns):
                 raise UsageError(
