@@ -243,6 +243,15 @@ def test_only_the_ends_of_lines_end_rows(sgc_command, project, tmp_path, mark):
         assert [each["vars"]["q"] for each in json.loads(out)["tests"]] == [text] * n
 
 
+def test_a_column_that_is_misspelt_loses_no_assertion(sgc_command, project, tmp_path):
+    (tmp_path / "t.csv").write_text("q,__expectd\nx,contains: y\n")
+    code, _, err = sgc_command("test", "t.csv", "--program", "p.py")
+    assert code == 2
+    assert "t.csv:1: unknown column '__expectd'. Did you mean '__expected'?" in err
+    (tmp_path / "t.csv").write_text("q,__metadata:source\nx,mail\n")
+    assert sgc_command("test", "t.csv", "--program", "p.py")[0] == 0
+
+
 def test_a_recording_needs_no_model_and_says_what_changed(
     sgc_command, project, tmp_path, monkeypatch
 ):

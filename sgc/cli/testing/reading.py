@@ -35,6 +35,7 @@ _CELL = re.compile(
     r"(?:\s*:\s*(?P<value>.*))?",
     re.S,
 )
+_OF_COLUMNS = re.compile(r"(?!__).*|__(?:expected[0-9]*|description|metric|metadata.*)", re.S)
 _WORD = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
@@ -147,8 +148,6 @@ def _json(path: Path) -> Any:
         raise UsageError(f"{path}: not valid JSON: {error}") from error
 
 
-def _of_lines(path: Path) -> Iterator[Located]:
-    for number, line in enumerate(_text(path).splitlines(), 1):
 def _once(pairs: list[tuple[str, Any]]) -> Located:
     """An object of JSON; raises ValueError for a key that comes twice, as in YAML."""
     found = Located()
@@ -158,9 +157,9 @@ def _once(pairs: list[tuple[str, Any]]) -> Located:
         found[key] = value
     return found
 
+
 def _of_lines(path: Path) -> Iterator[Located]:
     for number, line in enumerate(_text(path).split("\n"), 1):
-
         if not line.strip():
             continue
         try:
