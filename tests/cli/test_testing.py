@@ -134,6 +134,20 @@ def test_each_type_holds_and_fails_with_a_reason(sgc_command, project, tmp_path)
     assert "1 passed, 0 failed" in out
 
 
+def test_json_within_json_is_contained_too(sgc_command, project, tmp_path):
+    (tmp_path / "q.py").write_text(
+        'import sgc\n\n@sgc.function\ndef q(s):\n    return \'It is [1, {"a": [{"b": 2}]}].\'\n'
+    )
+    kinds = [("contains-json", "b"), ("contains-json", "a"), ("not-contains-json", "c")]
+    kinds += [("not-contains-json", "b"), ("not-contains-json", "a"), ("contains-json", "c")]
+    asserts = [
+        {"type": kind, "value": {"type": "object", "required": [name]}} for kind, name in kinds
+    ]
+    project([{"assert": asserts}], program="q.py")
+    (test,) = json.loads(sgc_command("test", "--json")[1])["tests"]
+    assert [each["pass"] for each in test["asserts"]] == [True] * 3 + [False] * 3
+
+
 def test_a_score_may_be_enough_and_a_row_may_fail(sgc_command, project):
     good, poor = {"type": "contains", "value": "tea"}, {"type": "contains", "value": "x"}
     heavy = {**good, "weight": 3}

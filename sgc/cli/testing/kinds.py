@@ -106,17 +106,29 @@ def _fits(text: str, schema: Any) -> bool:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """The JSON objects and lists in a text, as texts."""
+    """The JSON objects and lists in a text, and those in them, as texts."""
     decoder, at = json.JSONDecoder(), 0
     while starts := [n for n in (text.find("{", at), text.find("[", at)) if n >= 0]:
         at = min(starts)
         try:
-            _, end = decoder.raw_decode(text, at)
+            found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             at += 1
         else:
             yield text[at:end]
+            yield from map(json.dumps, _inner(found))
             at = end
+
+
+def _inner(value: Any) -> Iterator[Any]:
+    """The objects and lists in a value, at any depth."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        for part in each.values() if isinstance(each, dict) else each:
+            if isinstance(part, dict | list):
+                yield part
+                waiting.append(part)
 
 
 def _matches(looked: Looked, pattern: str, _: float | None) -> bool:
