@@ -87,6 +87,12 @@ class Endpoint:
     def get_model_name(self) -> str:
         return str(self.model_info["model_path"])
 
+    @property
+    def is_billed(self) -> bool:
+        """Whether requests cost money: a provider answers them."""
+        found = self._capabilities()
+        return found.speculates or found.takes_messages
+
     def _capabilities(self) -> Capabilities:
         found: Capabilities = shared.run(self.backend.capabilities())
         return found

@@ -148,6 +148,35 @@ def test_json_within_json_is_contained_too(sgc_command, project, tmp_path):
     assert [each["pass"] for each in test["asserts"]] == [True] * 3 + [False] * 3
 
 
+class Billed(Counting):
+    """A provider, whose replies have these costs."""
+
+    def __init__(self, cost_usd):
+        super().__init__(reply, None)
+        self.cost_usd = cost_usd
+
+    async def capabilities(self):
+        return replace(await super().capabilities(), takes_messages=True)
+
+    async def generate(self, prompt, sampling, on_delta=None):
+        found = await super().generate(prompt, sampling, on_delta)
+        return replace(found, usage=replace(found.usage, cost_usd=self.cost_usd))
+
+
+def test_a_cost_that_is_not_known_is_not_nothing(sgc_command, project, monkeypatch):
+    told = {
+        0.25: "",
+        0.75: "expected at most $1, cost $1.5",
+        None: "expected at most $1, the cost is not known: give --prices FILE",
+    }
+    project([case({"type": "cost", "threshold": 1})])
+    for cost_usd, why in told.items():
+        monkeypatch.setattr(Asked, "open", lambda self, c=cost_usd: Endpoint(Billed(c)))
+        code, out, _ = sgc_command("test")
+        assert code == (100 if why else 0)
+        assert why in out
+
+
 def test_a_score_may_be_enough_and_a_row_may_fail(sgc_command, project):
     good, poor = {"type": "contains", "value": "tea"}, {"type": "contains", "value": "x"}
     heavy = {**good, "weight": 3}

@@ -16,13 +16,15 @@ MAX_SHOWN = 160  # characters of an output in a reason
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What an assertion looks at: an output, and the numbers of its run."""
+    """What an assertion looks at: an output, and the numbers of its run. is_unpriced: a provider
+    was asked, whose prices are not known."""
 
     text: str
     value: Any
     seconds: float = 0.0
     tokens: int = 0
     cost_usd: float | None = None
+    is_unpriced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def _over(assertion: Assertion, looked: Looked) -> str:
     most = assertion.threshold
     if assertion.type == "latency":
         return f"expected at most {most:g} ms, took {looked.seconds * 1000:.0f} ms"
+    if assertion.type == "cost" and looked.is_unpriced:
+        return f"expected at most ${most:g}, the cost is not known: give --prices FILE"
     if assertion.type == "cost":
         return f"expected at most ${most:g}, cost ${looked.cost_usd or 0:.6g}"
     return f"expected at most {most:g} tokens, used {looked.tokens}"
@@ -171,7 +175,9 @@ KINDS: Mapping[str, Kind] = {
     "contains-json": Kind(
         "schema", "JSON in it that fits", lambda o, s, _: any(_fits(j, s) for j in _objects(o.text))
     ),
-    "cost": Kind("threshold", "", lambda o, _, most: (o.cost_usd or 0) <= (most or 0)),
+    "cost": Kind(
+        "threshold", "", lambda o, _, most: not o.is_unpriced and (o.cost_usd or 0) <= (most or 0)
+    ),
     "latency": Kind("threshold", "", lambda o, _, most: o.seconds * 1000 <= (most or 0)),
     "tokens": Kind("threshold", "", lambda o, _, most: o.tokens <= (most or 0)),
     "llm-rubric": Kind("text", "that a judge finds"),

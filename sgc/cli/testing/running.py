@@ -142,14 +142,14 @@ class _Run:
         tell(f"{ready.suite.path}: {counted(len(ready.rows), 'test')} of {ready.target}")
         states = ready.program.run_batch([*ready.rows], backend=endpoint, **self.options)
         outcomes = [
-            self._outcome(case, state)
+            self._outcome(case, state, endpoint.is_billed)
             for case, state in zip(ready.suite.cases, states, strict=True)
         ]
         outcomes = _with_judge(outcomes, judge, self.options["seed"])
         seconds = perf_counter() - start_s
         return Report(ready.suite, ready.target, outcomes, seconds, self.options["seed"])
 
-    def _outcome(self, case: Case, state: Any) -> Outcome:
+    def _outcome(self, case: Case, state: Any, is_billed: bool) -> Outcome:
         error = state.error()
         if error is not None:
             if not isinstance(error, Exception):
@@ -164,13 +164,15 @@ class _Run:
             variables=dict(result.variables),
         )  # fmt: skip
         try:
-            verdicts = [self._verdict(each, case, result) for each in case.asserts]
+            verdicts = [self._verdict(each, case, result, is_billed) for each in case.asserts]
         except UsageError as error:
             return replace(found, error=str(error))
         return replace(found, verdicts=tuple(verdicts))
 
-    def _verdict(self, assertion: Assertion, case: Case, result: RunResult) -> Verdict:
-        looked = _looked(case, result, assertion.of, assertion.place)
+    def _verdict(
+        self, assertion: Assertion, case: Case, result: RunResult, is_billed: bool
+    ) -> Verdict:
+        looked = _looked(case, result, assertion.of, assertion.place, is_billed)
         if assertion.type == RUBRIC:
             return Verdict(assertion, False, looked.text)  # `_with_judge` replaces it
         if assertion.type == "python":
@@ -204,7 +206,9 @@ def _judged(outcome: Outcome, found: Iterator[Verdict | Exception]) -> Outcome:
     return replace(outcome, verdicts=tuple(verdicts))
 
 
-def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
+def _looked(
+    case: Case, result: RunResult, of: str, place: str = "", is_billed: bool = False
+) -> Looked:
     """The value that an assertion checks: the variable that it names, else what the program
     returns, else the program's last variable, else its text."""
     variables = result.variables
@@ -228,7 +232,8 @@ def _looked(case: Case, result: RunResult, of: str, place: str = "") -> Looked:
     usages = [request.usage for request in result.requests if request.kind != "commit"]
     tokens = sum(each.prompt_tokens + each.completion_tokens for each in usages)
     cost = sum_costs([each.cost_usd for each in usages])
-    return Looked(text, value, result.stats.wall_s, tokens, cost)
+    is_unpriced = is_billed and cost is None and not all(each.from_ahead for each in usages)
+    return Looked(text, value, result.stats.wall_s, tokens, cost, is_unpriced)
 
 
 def _asserts(suite: Suite, kind: str) -> list[Assertion]:
