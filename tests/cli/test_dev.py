@@ -196,9 +196,30 @@ def test_what_may_not_run_a_program(tmp_path: Path) -> None:
         ]:
             async with session.post(f"{url}/run", data=data, headers=headers) as answer:
                 assert answer.status == status, (headers, data)
-        for path in ("/versions/9", "/versions/../state", "/nothing", "/dev.html"):
+        for path in (
+            "/versions/9",
+            "/versions/../state",
+            "/nothing",
+            "/dev.html",
+            "/state?seen=\u00b2",
+        ):
             async with session.get(url + path) as answer:
                 assert answer.status in (200, 404)
         assert runner.given == []
+
+    served(tmp_path, ask)
+
+
+def test_numbers_that_json_lacks_do_not_stop_the_page(tmp_path: Path) -> None:
+    def refused(constant: str) -> None:
+        raise AssertionError(constant)
+
+    async def ask(url: str, session: aiohttp.ClientSession, runner: NoRunner) -> None:
+        runner.versions.begin({}).returned = {"scores": [0.5, float("nan"), float("-inf")]}
+        runner.versions.about = {"parameters": [{"name": "most", "default": float("inf")}]}
+        async with session.get(f"{url}/state?seen=-1") as answer:
+            state = json.loads(await answer.text(), parse_constant=refused)
+        assert state["versions"][0]["returned"] == {"scores": [0.5, "nan", "-inf"]}
+        assert state["parameters"][0]["default"] is None
 
     served(tmp_path, ask)

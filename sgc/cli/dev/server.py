@@ -8,13 +8,14 @@ form of another site can send.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from sgc.cli.dev.runner import Runner
-from sgc.cli.dev.versions import Versions
+from sgc.cli.dev.versions import Versions, finite
 from sgc.runtime.engine.http.errors import HttpError
 
 WAIT_S = 20.0
@@ -25,6 +26,9 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
 )
+
+
+_NUMBER = re.compile("[0-9]{1,15}")
 
 
 class Pages:
@@ -48,9 +52,9 @@ class Pages:
         return web.Response(text=text, content_type=_KINDS[path.suffix], headers=headers)
 
     async def _state(self, request: web.Request) -> web.Response:
-        seen = request.query.get("seen", "")
-        state = await self._versions.state(int(seen) if seen.isdigit() else -1, WAIT_S)
-        return web.json_response(state)
+        seen = _NUMBER.fullmatch(request.query.get("seen", ""))
+        state = await self._versions.state(-1 if seen is None else int(seen[0]), WAIT_S)
+        return web.json_response(finite(state))
 
     async def _run(self, request: web.Request) -> web.Response:
         """Runs the program with the arguments of the body, a JSON object."""

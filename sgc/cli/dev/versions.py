@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 MAX_VERSIONS = 50
 MAX_CHARS = 200_000  # of a version's text while it runs
+
+
+def finite(value: Any, told: Callable[[float], Any] = lambda _: None) -> Any:
+    """A value that a page can read: JSON has no NaN and no infinity. told: what stands for them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else told(value)
+    if isinstance(value, dict):
+        return {name: finite(each, told) for name, each in value.items()}
+    return [finite(each, told) for each in value] if isinstance(value, list) else value
 
 
 @dataclass(slots=True)
@@ -33,7 +43,7 @@ class Version:
         return {
             "number": self.number, "state": self.state, "asked": self.asked, "kept": self.kept,
             "text": self.text[-MAX_CHARS:] if with_text else "", "error": self.error,
-            "returned": self.returned, "took_s": round(self.took_s, 3),
+            "returned": finite(self.returned, str), "took_s": round(self.took_s, 3),
             "arguments": dict(self.arguments), "has_page": self.has_page,
         }  # fmt: skip
 
