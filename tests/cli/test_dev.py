@@ -13,7 +13,7 @@ import pytest
 
 from sgc.cli.dev.describe import described
 from sgc.cli.dev.runner import Asked, Runner
-from sgc.cli.dev.server import Pages
+from sgc.cli.dev.server import MAX_BODY, Pages
 from sgc.cli.dev.versions import MAX_VERSIONS, Versions
 from sgc.cli.dev.watching import stamps
 from sgc.cli.programs.loading import Given
@@ -193,6 +193,9 @@ def test_what_may_not_run_a_program(tmp_path: Path) -> None:
             ({"Content-Type": "text/plain"}, body, 415),
             (plain, "[1]", 400),
             (plain, "{", 400),
+            (plain, "[" * 100_000, 400),
+            (plain, '{"topic": NaN}', 400),
+            (plain, json.dumps({"topic": "x" * MAX_BODY}), 400),
         ]:
             async with session.post(f"{url}/run", data=data, headers=headers) as answer:
                 assert answer.status == status, (headers, data)
@@ -206,6 +209,18 @@ def test_what_may_not_run_a_program(tmp_path: Path) -> None:
             async with session.get(url + path) as answer:
                 assert answer.status in (200, 404)
         assert runner.given == []
+
+    served(tmp_path, ask)
+
+
+def test_an_argument_may_come_in_many_parts(tmp_path: Path) -> None:
+    """A long text does not come in one piece."""
+    text = "tea " * 100_000
+
+    async def ask(url: str, session: aiohttp.ClientSession, runner: NoRunner) -> None:
+        async with session.post(f"{url}/run", json={"topic": text}) as answer:
+            assert answer.status == 200
+        assert runner.given == [{"topic": text}]
 
     served(tmp_path, ask)
 

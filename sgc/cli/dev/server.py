@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from aiohttp import web
 
@@ -60,13 +60,17 @@ class Pages:
         """Runs the program with the arguments of the body, a JSON object."""
         if request.content_type != "application/json":
             raise HttpError(415, "expected application/json")
-        body = await request.content.read(MAX_BODY + 1)
+        body = bytearray()
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise HttpError(400, f"expected arguments of at most {MAX_BODY} bytes")
         try:
-            arguments: Any = json.loads(body)
-        except ValueError as error:
+            arguments: Any = json.loads(body, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise HttpError(400, f"expected JSON: {error}") from error
-        if not isinstance(arguments, dict) or len(body) > MAX_BODY:
-            raise HttpError(400, f"expected an object of arguments, of at most {MAX_BODY} bytes")
+        if not isinstance(arguments, dict):
+            raise HttpError(400, "expected an object of arguments")
         version = await self._runner.start(arguments)
         return web.json_response({"version": version.number})
 
@@ -75,3 +79,7 @@ class Pages:
         if not path.is_file():
             raise HttpError(404, "there is no page of this version")
         return web.FileResponse(path, headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
