@@ -6,7 +6,6 @@ sent as one text at the run's end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from sgc.errors import SgcError
@@ -16,7 +15,7 @@ from sgc.runtime.engine.http.errors import Json
 from sgc.runtime.engine.http.render import dumps
 from sgc.runtime.executor.run.record import RunResult
 from sgc.services.programs import Shows, Text
-from sgc.services.replies import usage
+from sgc.services.replies import as_json, usage
 
 
 def texts_of_reply(graph: Graph) -> Shows:
@@ -90,7 +89,8 @@ class Chat:
 
 def _content(result: RunResult) -> str:
     value = result.text() if result.ret_value is None else result.ret_value
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    written = as_json(value)
+    return value if isinstance(value, str) else written
 
 
 def _rest(result: RunResult, shown: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -26,7 +25,7 @@ from sgc.runtime.engine.http.errors import BEGUN, EFFECTS, PUSHBACK, HttpError
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.services.programs import NOT_BEGUN, Programs, no_program
-from sgc.services.replies import OPTIONS, Json, description, options_of, run_object
+from sgc.services.replies import OPTIONS, Json, as_json, description, options_of, run_object
 
 _Status = grpc.StatusCode
 _NOT_BEGUN = ((BEGUN, "no"),)
@@ -73,7 +72,7 @@ class Servicer(programs_pb2_grpc.ProgramsServicer):
                 async for event in events:
                     if isinstance(event, RunResult):
                         result = run_object("", request.program, event)
-                        yield pb.ProgramEvent(result=json.dumps(result, ensure_ascii=False))
+                        yield pb.ProgramEvent(result=as_json(result))
                     elif request.stream:
                         text = pb.StreamText(
                             stream=event.stream, text=event.text, is_generated=event.is_generated

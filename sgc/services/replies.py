@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import ProgramError, UsageError
 from sgc.programs.program import Program
 from sgc.proto import engine_pb2 as pb
 from sgc.runs.options import make_options
@@ -79,6 +80,17 @@ def run_object(run_id: str, name: str, result: RunResult) -> Json:
         "usage": {**usage(result), "requests": result.stats.requests},
         "seed": result.seed,
     }
+
+
+def as_json(value: Any) -> str:
+    """What a program gave, as JSON; raises ProgramError if it has none: NaN, a dict with tuples as
+    keys, half of a surrogate pair."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProgramError(f"the result cannot be written as JSON: {error}") from error
+    return text
 
 
 def usage(result: RunResult) -> Json:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -42,7 +42,7 @@ from sgc.services.programs import (
     no_program,
     shows_all,
 )
-from sgc.services.replies import OPTIONS, OptionError, description, options_of, run_object
+from sgc.services.replies import OPTIONS, OptionError, as_json, description, options_of, run_object
 
 PREFIX = "program/"
 _RUN = frozenset({"arguments", "stream", *OPTIONS})
@@ -133,19 +133,18 @@ class ProgramRoutes:
             raise bad("arguments must be an object of names and values", "arguments")
         if not fields.boolean("stream"):
             result = await self._result(request, name, arguments, options)
-            return json_text(dumps(run_object(id_of(request), name, result)))
+            with _told():
+                return json_text(as_json(run_object(id_of(request), name, result)))
         async with aclosing(self._events(request, name, arguments, options)) as events:
             return await respond(request, events)
 
     async def _result(
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
     ) -> RunResult:
-        try:
+        with _told():
             return await self._programs.run(
                 name, arguments, options, _token(request), deadline=request[CALLER].deadline
             )
-        except SgcError as error:
-            raise _http_error(error) from error
 
     async def _stream(
         self,
@@ -158,12 +157,10 @@ class ProgramRoutes:
         """Yields texts as they are generated, and then the result. shows: which texts."""
         token, deadline = _token(request), request[CALLER].deadline
         running = self._programs.stream(name, arguments, options, token, deadline, shows)
-        try:
+        with _told():
             async with aclosing(running) as events:
                 async for event in events:
                     yield event
-        except SgcError as error:
-            raise _http_error(error) from error
 
     async def _events(
         self, request: web.Request, name: str, arguments: Mapping[str, Any], options: RunOptions
@@ -173,7 +170,9 @@ class ProgramRoutes:
             async for event in events:
                 if isinstance(event, RunResult):
                     result = run_object(id_of(request), name, event)
-                    yield dumps({"type": "result", **result})
+                    with _told():
+                        whole = as_json({"type": "result", **result})
+                    yield whole
                 else:
                     yield dumps({"type": "text", **asdict(event)})
 
@@ -190,13 +189,15 @@ class ProgramRoutes:
         values = {argument: last_message(body.get("messages"))}
         chat, options = Chat(id_of(request), model, self._started), _options(fields)
         if not fields.boolean("stream"):
-            return json_text(dumps(chat.whole(await self._result(request, name, values, options))))
+            result = await self._result(request, name, values, options)
+            with _told():
+                return json_text(dumps(chat.whole(result)))
         include_usage = fields.object("stream_options").boolean("include_usage")
         shows = texts_of_reply(self._programs.programs[name].graph)
         running = self._stream(request, name, values, options, shows)
         async with (
             aclosing(running) as events,
-            aclosing(chat.chunks(events, include_usage)) as chunks,
+            aclosing(_told_of(chat.chunks(events, include_usage))) as chunks,
         ):
             return await respond(request, chunks)
 
@@ -214,6 +215,22 @@ def _options(fields: Fields) -> RunOptions:
     except OptionError as error:
         is_newer = error.name == "max_tokens" and "max_completion_tokens" in fields
         raise bad(error.message, "max_completion_tokens" if is_newer else error.name) from error
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors of a program as HTTP tells them."""
+    try:
+        yield
+    except SgcError as error:
+        raise _http_error(error) from error
+
+
+async def _told_of(chunks: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    with _told():
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
 
 
 def _http_error(error: SgcError) -> HttpError:

@@ -90,6 +90,17 @@ def fails(s, topic: str):
         raise ValueError("it is never empty")
 
 
+@sgc.function
+def odd(s, topic: str):
+    """Returns what JSON has not."""
+    s += topic + sgc.gen("x", max_tokens=2, ignore_eos=True)
+    if topic == "a number":
+        return float("inf")
+    if topic == "a key":
+        return {(1, 2): s["x"]}
+    return chr(0xD800 + len(topic))
+
+
 LOUD = """
 import sgc
 
@@ -102,14 +113,14 @@ def loud(s, topic: str):
     s += shout(topic) + sgc.gen("said", max_tokens=2)
     return shout(s["said"])
 """
-NAMES = ("tip", "chain", "endless", "fails", "loud")
+NAMES = ("tip", "chain", "endless", "fails", "loud", "odd")
 
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
     (folder / "loud.py").write_text(LOUD)
-    for program in (tip, chain, endless, fails, load_function(f"{folder}/loud.py")):
+    for program in (tip, chain, endless, fails, odd, load_function(f"{folder}/loud.py")):
         program.compile(opt_level=1).save(folder / f"{program.name}.sgir")
     return folder
 

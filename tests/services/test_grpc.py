@@ -68,6 +68,9 @@ def test_a_program_that_has_effects_is_not_run_for_who_may_ask_twice(stub):
         (call("tip", options='{"tools": 1}', topic="a"), "INVALID_ARGUMENT", "is no option"),
         (call("tip", options='{"top_p": 7}', topic="a"), "INVALID_ARGUMENT", "top_p"),
         (call("fails", topic="a"), "UNKNOWN", "it is never empty"),
+        (call("odd", topic="a number"), "UNKNOWN", "the result cannot be written as JSON"),
+        (call("odd", topic="a key"), "UNKNOWN", "the result cannot be written as JSON"),
+        (call("odd", topic="half a pair"), "UNKNOWN", "the result cannot be written as JSON"),
         (call("endless", topic="a " * 40_000), "INVALID_ARGUMENT", "tokens"),
     ],
 )  # fmt: skip

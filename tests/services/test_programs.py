@@ -212,6 +212,18 @@ def test_an_error_in_a_stream_is_its_last_event(server):
     assert "it is never empty" in error["error"]["message"]
 
 
+@pytest.mark.parametrize("topic", ["a number", "a key", "half a pair"])
+def test_a_result_that_is_no_json_is_the_programs_error(server, topic):
+    runs = "/v1/programs/odd", {"arguments": {"topic": topic}}
+    message = {"role": "user", "content": topic}
+    chats = "/v1/chat/completions", {"model": "program/odd", "messages": [message]}
+    for path, body in (runs, chats):
+        answer = server.ask(path, body)
+        assert (answer.status, answer.error["code"]) == (422, "program_failed"), answer.text
+        for each in (answer, server.ask(path, {**body, "stream": True})):
+            assert "the result cannot be written as JSON" in each.text
+
+
 def test_more_programs_than_may_run_are_told_to_retry_and_who_hangs_up_stops_its_run(server):
     data = json.dumps({"arguments": {"topic": "a"}, "stream": True}).encode()
     head = f"POST /v1/programs/endless HTTP/1.1\r\nHost: {server.host}\r\n"
