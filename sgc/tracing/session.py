@@ -53,6 +53,7 @@ from sgc.tracing.values.json.abstract_json import seen
 from sgc.tracing.values.leaving import leaving
 from sgc.tracing.values.tool_failures import raise_failed
 
+_SEEN = {"image": "an image", "video": "a video"}  # by their ops
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
 # Generations in one stream of a program without decisions; if there are more, exploring finds the
 # loops.
@@ -342,8 +343,15 @@ class TraceSession(Deciding):
         """Records parameters used as numbers or images. If such a parameter has no annotation, the
         use decides its type; an image may also be annotated as the text of its path.
         """
-        if op in ("image", "video") and isinstance(fields["value"], Ref):
-            self.images.add(fields["value"].name)
+        if op in _SEEN and isinstance(fields["value"], Ref):
+            name = fields["value"].name
+            if not self.is_parameter(name) and self._types[name].kind is not types.Kind.MEDIA:
+                stop(
+                    f"the file of {_SEEN[op]} is known only at run time",
+                    hint="make it a parameter of the program; a text known only at run time may "
+                    "be a model's, and must name no file; or " + INTERPRET,
+                )
+            self.images.add(name)
         for name, type_ in _NUMERIC_FIELDS.get(op, {}).items():
             operand = fields.get(name)
             if isinstance(operand, Ref):

@@ -59,6 +59,7 @@ UNTRIED: dict[str, list[tuple[str, str]]] = {
         ("recording/late_names.py", "a name made of a value known only at run time is given …"),
         ("maps.py", "… is given a value out of JSON, and looks into something by `match`"),
         ("maps.py", "… takes … for an image, and is given a text"),
+        ("session.py", "the file of … is known only at run time"),
         (
             "operators/attributes.py",
             "an argument of …(…) replaces …, which Python has looked up before",

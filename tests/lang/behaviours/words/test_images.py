@@ -12,6 +12,7 @@ from tests_support import run_both
 
 import sgc
 from sgc import errors
+from sgc.tracing.tracer import trace
 
 JPEG = b"\xff\xd8\xff" + b"pixels"
 
@@ -60,6 +61,35 @@ def test_image_as_an_argument_of_the_program(recorded):
     assert program(PNG, backend=endpoint).text() == "<image>reply"
     assert program(JPEG, backend=endpoint).text() == "<image>reply"
     assert [each.prompt[0].media.mime for each in endpoint.asked] == ["image/png", "image/jpeg"]
+
+
+@sgc.function
+def of_a_list(s, paths: list[str]):
+    for path in paths:
+        s += sgc.image(path)
+    s += sgc.gen("a")
+
+
+@sgc.function
+def of_json(s, page: dict):
+    s += sgc.image(page["image"]) + sgc.gen("a")
+
+
+@sgc.function
+def of_a_model(s):
+    s += sgc.gen("path")
+    s += sgc.video(s["path"], 2) + sgc.gen("a")
+
+
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [(of_a_list, "an image"), (of_json, "an image"), (of_a_model, "a video")],
+)
+def test_a_file_known_only_at_run_time_is_refused_at_its_line(program, what):
+    """It was an invalid graph, told in the verifier's words for each turn of a loop."""
+    with pytest.raises(errors.TraceError, match=f"file of {what} is known only at run") as caught:
+        trace(program, is_full=True)
+    assert caught.value.where.startswith("test_images.py:")
 
 
 def test_image_goes_to_a_server_as_base64(served, server):
