@@ -33,7 +33,7 @@ def perform(run: Run, node: Node) -> tuple[Any, ...]:
         value = run.memory.call(
             code, [given(run, *each) for each in zip(operands, args, strict=True)]
         )
-        found = tuple(value) if len(node.results) > 1 else (value,)
+        found = _each(value, len(node.results))
         return tuple(map(_result, node.results, found))
     except SgcError as error:
         error.where = error.where or str(node.loc or "")
@@ -43,6 +43,18 @@ def perform(run: Run, node: Node) -> tuple[Any, ...]:
         if node.get("catches") == Lit(True):
             return (failed,) * len(node.results)
         raise failed.error() from None
+
+
+def _each(value: Any, n: int) -> tuple[Any, ...]:
+    """The values of so many results. Raises ProgramError if code gave fewer or more."""
+    if n < 2:
+        return (value,)
+    if type(value) not in (list, tuple) or len(value) != n:
+        found = f"{len(value)} values" if type(value) in (list, tuple) else type(value).__name__
+        raise ProgramError(
+            f"code gave {found}, which the graph says are {n}", hint="run it with --interpret"
+        )
+    return tuple(value)
 
 
 def _operand(run: Run, operand: Operand) -> Any:

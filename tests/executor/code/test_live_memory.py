@@ -29,6 +29,16 @@ def test_all_that_have_an_object_see_its_changes(scripted) -> None:
     assert program.run(x="q", backend=scripted()).ret_value == [["q", 1], True]
 
 
+@pytest.mark.parametrize(
+    ("gives", "told"), [("[x]", "1 values"), ("[x, x, x]", "3 values"), ("x", "str")]
+)
+def test_code_gives_as_many_values_as_the_graph_says(scripted, gives: str, told: str) -> None:
+    """More were dropped without a word, and fewer ended the run with an error of no type."""
+    program = graph_of(f'  %r: json, %b: json = perform "def two(x):\\n    return {gives}" [%x]')
+    with pytest.raises(ProgramError, match=f"code gave {told}, which the graph says are 2"):
+        program.run(x="q", backend=scripted())
+
+
 def test_what_a_program_returns_is_a_copy(scripted) -> None:
     program = graph_of(
         '  %a: live = perform "def new(x):\\n    return [x]" [%x]\n'
