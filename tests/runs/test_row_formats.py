@@ -61,6 +61,7 @@ WRONG = {
     "{}": r"found no \[",
     "[{}] x": "nothing after",
     '[{"a": }]': "item 1: expected a JSON",
+    '[{}, {"a": 1, "a": 2}]': "item 2: expected a JSON object: an object has the name 'a' twice",
 }
 
 

@@ -33,6 +33,12 @@ def test_rows_have_keys_arguments_and_lines(tmp_path: Path) -> None:
         (b'{"custom_id": "0"}\n{"custom_id": 0}\n', ":2: the key '0' is that of line 1 too"),
         (b'{"custom_id": null}\n', ":1: custom_id must be a text or a number"),
         (b'{"x": 1}\n\xff\n', ":2: expected UTF-8"),
+        (
+            b'{"x": 1, "x": 2}\n',
+            ":1: expected a JSON object, found: an object has the name 'x' twice",
+        ),
+        (b'{"x": {"y": 1, "y": 2}}\n', "an object has the name 'y' twice"),
+        (b'{"x": NaN}\n', ":1: expected a JSON object, found: NaN is not a JSON number"),
         (b"[" * 100_000, ":1: expected a JSON object"),
         (b'{"x": ' + b"1" * 5000 + b"}\n", ":1: expected a JSON object"),
     ],

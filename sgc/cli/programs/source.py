@@ -28,6 +28,7 @@ from sgc.errors import (
 from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in
 from sgc.programs.function import Function
+from sgc.runtime.engine.text import strict_json
 
 MAX_TEXT_BYTES = 64 << 20  # of an argument's file
 _PROGRAMS = (".py", ".sgir")
@@ -246,7 +247,7 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
         where = text[1:]
         text = _read_text(where, where)
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = strict_json.load(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{where}: not valid JSON: {error}", hint="""e.g. --args '{"topic": "tea"}'"""
@@ -254,10 +255,6 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _read_text(name: str, what: str) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from sgc.errors import UsageError
 from sgc.runs.rows.records import MAX_ROW_BYTES, Raw
+from sgc.runtime.engine.text import strict_json
 
 UNIT = "item"
 _PIECE = 1 << 16
 _SPACE = " \t\n\r"
-_decoder = json.JSONDecoder()
 
 
 def read(path: Path) -> Iterator[Raw]:
@@ -69,7 +68,9 @@ class _Text:
         while True:
             problem, value, end = "", None, self.at
             try:
-                value, end = _decoder.raw_decode(self._held, self.at)
+                value, end = strict_json.load_at(self._held, self.at)
+            except strict_json.RepeatedNameError as error:
+                raise self._error(number, str(error)) from error
             except (ValueError, RecursionError) as error:
                 problem = str(error)
             # A number may continue beyond the text that is held.
@@ -79,10 +80,13 @@ class _Text:
                 break
             n_bytes = min(2 * n_bytes, MAX_ROW_BYTES)
         if problem:
-            raise UsageError(f"{self._path}: item {number}: expected a JSON object: {problem}")
+            raise self._error(number, problem)
         # `_more` has dropped what is before the item.
         self.at = end if is_whole or is_too_long else len(self._held)
         return value
+
+    def _error(self, number: int, problem: str) -> UsageError:
+        return UsageError(f"{self._path}: item {number}: expected a JSON object: {problem}")
 
     def _more(self, n_bytes: int) -> bool:
         """Reads on; False at the end."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sgc.runs.rows.records import MAX_ROW_BYTES, Raw
+from sgc.runtime.engine.text import strict_json
 
 UNIT = ""
 _TOO_LONG = f"a row has at most {MAX_ROW_BYTES} bytes"
@@ -27,7 +28,7 @@ def read(path: Path) -> Iterator[Raw]:
 
 def _parsed(number: int, line: bytes) -> Raw:
     try:
-        return Raw(number, json.loads(line.decode("utf-8")))
+        return Raw(number, strict_json.load(line.decode("utf-8")))
     except UnicodeDecodeError as error:
         return Raw(number, why=f"expected UTF-8: {error.reason}")
     except (ValueError, RecursionError) as error:
