@@ -123,14 +123,14 @@ def test_variables_come_from_a_file_that_is_named(sgc_command, tmp_path, monkeyp
     monkeypatch.setenv("SGC_T_HAD", "mine")
     (tmp_path / ".env").write_text(
         "# keys\nexport SGC_T_A=one # c\nSGC_T_B='a #b'\nSGC_T_C=\"x\\ny\"\nSGC_T_HAD=its\n"
-        "SGC_T_BASE_URL=https://u:secret@host.example/v1\n"
+        "SGC_T_BASE_URL=https://u:secret@host.example/v1\nSGC_T_D=  # later\nSGC_T_E=#1\n"
     )
     sgc_command("version")
     assert "SGC_T_A" not in os.environ  # never unasked
     _, _, err = sgc_command("verify", "nothing.sgir", "--env-file", ".env", "-v")
-    values = [os.environ[f"SGC_T_{name}"] for name in ("A", "B", "C", "HAD")]
-    assert values == ["one", "a #b", "x\ny", "mine"]
-    assert ".env sets SGC_T_A, SGC_T_B, SGC_T_C, SGC_T_BASE_URL" in err
+    values = [os.environ[f"SGC_T_{name}"] for name in ("A", "B", "C", "D", "E", "HAD")]
+    assert values == ["one", "a #b", "x\ny", "", "#1", "mine"]
+    assert ".env sets SGC_T_A, SGC_T_B, SGC_T_C, SGC_T_BASE_URL, SGC_T_D, SGC_T_E" in err
     assert ".env does not set SGC_T_HAD" in err
     assert ".env sets SGC_T_BASE_URL: keys go to host.example" in err
     assert "secret" not in err

@@ -11,7 +11,7 @@ from pathlib import Path
 from sgc.cli.settings.reading import read_settings
 from sgc.errors import UsageError
 
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(?:\s+#.*|\s*(.*))")
 _QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)')\s*(?:#.*)?""")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -51,7 +51,7 @@ def _parsed(path: Path, text: str) -> Iterator[tuple[str, str]]:
             raise UsageError(
                 f"{path}:{number}: expected NAME=VALUE", hint="a comment begins with #"
             )
-        yield found[1], _value(found[2], f"{path}:{number}")
+        yield found[1], _value(found[2] or "", f"{path}:{number}")
 
 
 def _value(text: str, place: str) -> str:
