@@ -27,6 +27,7 @@ VERDICT = {"reason": "it is rude", "pass": False, "score": 0.25}
 def reply(prompt, sampling):
     text = prompt_text(prompt)
     if "rubric" in text:
+        assert "END" in text or "tea tea" not in text
         kind = {**VERDICT, "pass": True} if "Rubric: kind" in text else VERDICT
         return json.dumps(kind)
     return "green tea" if text.endswith("Answer:") and "tea" in text else '{"a": 1}'
@@ -175,6 +176,19 @@ def test_a_cost_that_is_not_known_is_not_nothing(sgc_command, project, monkeypat
         code, out, _ = sgc_command("test")
         assert code == (100 if why else 0)
         assert why in out
+
+
+def test_a_judge_sees_a_whole_output_or_none(sgc_command, project, tmp_path):
+    (tmp_path / "q.py").write_text(
+        "import sgc\n\n@sgc.function\ndef q(s, n: int):\n    return 'tea ' * n + 'END'\n"
+    )
+    rubric = {"type": "llm-rubric", "value": "kind"}
+    project([{"vars": {"n": n}, "assert": [rubric]} for n in (10, 10_000, 100_000)], program="q.py")
+    code, out, _ = sgc_command("test", "--json")
+    told = [(each["status"], each["error"] or "") for each in json.loads(out)["tests"]]
+    assert code == 100
+    assert [status for status, _ in told] == ["passed", "passed", "error"]
+    assert "it is not shown an output of 400,003 characters; at most 200,000 are" in told[2][1]
 
 
 def test_a_score_may_be_enough_and_a_row_may_fail(sgc_command, project):

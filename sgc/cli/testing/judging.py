@@ -18,7 +18,7 @@ from sgc.programs.function import Function
 from sgc.runs.endpoint import Endpoint
 
 MAX_REASON = 400
-MAX_JUDGED = 20_000  # characters of an output that a judge is shown
+MAX_JUDGED = 200_000  # characters of an output
 _SCHEMA = {
     "type": "object",
     "properties": {
@@ -47,10 +47,22 @@ def judge(s: ProgramState, output: str, rubric: str) -> None:
 def by_judge(
     asked: Sequence[tuple[Assertion, str]], endpoint: Endpoint, seed: int
 ) -> list[Verdict | Exception]:
-    """Asks for verdicts on outputs in one batch; returns the error where the judge gave none."""
-    rows = [{"output": text[:MAX_JUDGED], "rubric": each.value} for each, text in asked]
-    states = judge.run_batch(rows, backend=endpoint, seed=seed)
-    return [_of_judge(each, state) for (each, _), state in zip(asked, states, strict=True)]
+    """Asks for verdicts on outputs in one batch; returns the error where the judge gave none. An
+    output is judged whole or not at all."""
+    rows = [{"output": text, "rubric": each.value} for each, text in asked if not _is_long(text)]
+    states = iter(judge.run_batch(rows, backend=endpoint, seed=seed) if rows else ())
+    return [
+        _too_long(text) if _is_long(text) else _of_judge(each, next(states)) for each, text in asked
+    ]
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > MAX_JUDGED
+
+
+def _too_long(text: str) -> UsageError:
+    found = f"it is not shown an output of {len(text):,} characters; at most {MAX_JUDGED:,} are"
+    return UsageError(found)
 
 
 def _of_judge(assertion: Assertion, state: Any) -> Verdict | Exception:
