@@ -69,6 +69,18 @@ def test_arguments_are_read_as_their_types(sgc_command, on_fake, tmp_path):
     assert (found["text"], found["return"]) == ("5 7 0.5", 7)
 
 
+def test_a_result_that_is_no_json_is_shown_as_python_writes_it(sgc_command, on_fake, tmp_path):
+    path = written(
+        tmp_path, "@sgc.function\ndef p(s, n: int):\n    s += 'tea'\n    return {(n, 2): n}\n"
+    )
+    code, out, err = sgc_command("run", path, "--arg", "n=1", *on_fake)
+    assert code == 0, err
+    assert "returns: {(1, 2): 1}" in out
+    code, out, err = sgc_command("run", path, "--arg", "n=1", *on_fake, "--json")
+    assert (code, out) == (1, "")
+    assert "sgc: error: the result cannot be written as JSON: keys must be" in err
+
+
 def test_an_argument_from_standard_input_is_read_once(sgc_command, on_fake, tmp_path, monkeypatch):
     path = written(tmp_path, "@sgc.function\ndef p(s, given):\n    s += '<' + given + '>' + sgc.gen('g', max_tokens=2)\n")  # fmt: skip
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"tea")))

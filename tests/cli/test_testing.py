@@ -178,6 +178,18 @@ def test_a_cost_that_is_not_known_is_not_nothing(sgc_command, project, monkeypat
         assert why in out
 
 
+def test_a_result_that_is_no_json_ends_no_other_test(sgc_command, project, tmp_path):
+    (tmp_path / "q.py").write_text(
+        "import sgc\n\n@sgc.function\ndef q(s, n: int):\n    s['pair'] = {(n, 2): n}\n"
+    )
+    project(
+        [{"assert": [{"type": "contains", "value": "(1, 2)"}], "vars": {"n": 1}}], program="q.py"
+    )
+    code, out, err = sgc_command("test", "--json")
+    assert code == 0, err
+    assert json.loads(out)["tests"][0]["variables"] == {"pair": "{(1, 2): 1}"}
+
+
 def test_a_judge_sees_a_whole_output_or_none(sgc_command, project, tmp_path):
     (tmp_path / "q.py").write_text(
         "import sgc\n\n@sgc.function\ndef q(s, n: int):\n    return 'tea ' * n + 'END'\n"

@@ -15,6 +15,7 @@ from sgc.cli.output.colours import are_shown_on, generated, role
 from sgc.cli.output.dialogue import GENERATED, dialogue
 from sgc.errors import SgcError, UsageError, counted
 from sgc.ir.graph import Node
+from sgc.runs.jobs.records import dumped
 from sgc.runtime.executor.run.record import Request, RunResult
 
 
@@ -109,7 +110,7 @@ class StreamPrinter:
 def show_text(result: RunResult) -> None:
     """Prints the main stream, a chat as a dialogue, and what the program returns."""
     if not result.streams:  # compiled with --keep returns
-        click.echo(json.dumps(result.ret_value, ensure_ascii=False, default=repr))
+        click.echo(shown(result.ret_value))
         return
     told = dialogue(result.main)
     if told is None:
@@ -121,8 +122,20 @@ def show_text(result: RunResult) -> None:
 
 def show_returned(result: RunResult) -> None:
     if result.ret_value is not None:
-        value = json.dumps(result.ret_value, ensure_ascii=False, default=repr)
-        click.echo(f"{role('returns:')} {value}")
+        click.echo(f"{role('returns:')} {shown(result.ret_value)}")
+
+
+def shown(value: Any, default: Callable[[Any], str] = repr) -> str:
+    """A value as JSON, or as Python writes it where it has none: a dict with tuples as keys."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=default)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def json_of(result: RunResult) -> str:
+    """What `--json` prints. Raises ProgramError if the result has no JSON."""
+    return dumped(to_json(result))
 
 
 def to_json(result: RunResult) -> dict[str, Any]:

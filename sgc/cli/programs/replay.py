@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sgc.cli.output.results import check_writable, show_text, summary, to_json, write_result
+from sgc.cli.output.results import check_writable, json_of, show_text, summary, write_result
 from sgc.cli.programs.loading import load_program
 from sgc.cli.programs.source import path_of
 from sgc.errors import RunLogError, UsageError, counted
@@ -50,7 +50,7 @@ def replay(
             arguments = _arguments(found, key, loaded)
             result = loaded.run_once(arguments, options, Endpoint(ReplayBackend(found)))
             if as_json:
-                click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
+                click.echo(json_of(result))
             else:
                 show_text(result)
             if not as_json and not quiet:

@@ -14,10 +14,10 @@ import click
 from sgc.cli.output.results import (
     StreamPrinter,
     check_writable,
+    json_of,
     show_returned,
     show_text,
     summary,
-    to_json,
     write_result,
 )
 from sgc.cli.output.verbose import tell, timed, warn
@@ -250,7 +250,7 @@ def run_program(
         if not as_json:
             show_returned(result)
     if as_json:
-        click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
+        click.echo(json_of(result))
     elif printer is None:
         show_text(result)
     if trace_file is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import EXIT_ERROR, EXIT_SOME_FAILED
-from sgc.cli.output.results import check_writable
+from sgc.cli.output.results import check_writable, shown
 from sgc.cli.output.verbose import tell, timed
 from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.source import is_source, load_function, load_tools, parsed_value
@@ -161,7 +161,7 @@ class _Run:
         found = Outcome(
             case, looked.text, seconds=looked.seconds, cost_usd=looked.cost_usd,
             tokens=looked.tokens, requests=stats.requests,
-            variables=dict(result.variables),
+            variables={name: _writable(each) for name, each in result.variables.items()},
         )  # fmt: skip
         try:
             verdicts = [self._verdict(each, case, result, is_billed) for each in case.asserts]
@@ -227,13 +227,22 @@ def _looked(
         value = result.ret_value
     else:
         value = list(variables.values())[-1] if variables else result.text()
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else shown(value, str)
     # Counted as if the row ran alone: a reply shared by two rows counts for both.
     usages = [request.usage for request in result.requests if request.kind != "commit"]
     tokens = sum(each.prompt_tokens + each.completion_tokens for each in usages)
     cost = sum_costs([each.cost_usd for each in usages])
     is_unpriced = is_billed and cost is None and not all(each.from_ahead for each in usages)
     return Looked(text, value, result.stats.wall_s, tokens, cost, is_unpriced)
+
+
+def _writable(value: Any) -> Any:
+    """A value that a report of JSON can hold."""
+    try:
+        json.dumps(value, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+    return value
 
 
 def _asserts(suite: Suite, kind: str) -> list[Assertion]:
