@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.shapes import holds_objects
+from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.graph import Guard, Param, Value
-from sgc.ir.types import Type
+from sgc.ir.graph import Graph, Guard, Param, Value, operand_refs
+from sgc.ir.ops import OPS
+from sgc.ir.types import Kind, Type
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import KIND, with_default
 from sgc.tracing.callees import Wanted
 from sgc.tracing.kinds.row_types import plain, told_type
 from sgc.tracing.object_arguments import made_of
+from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.values.json.abstract_json import refuse_patterns
 from sgc.tracing.values.json.known_json import argument
 
@@ -75,3 +78,25 @@ def param_of(parameter: Parameter, session: TraceSession) -> Param:
     elif not parameter.is_typed:
         type_ = session.retyped.get(parameter.name, type_)
     return Param(Value(parameter.name, plain(type_)), parameter.default_operand)
+
+
+def refuse_images_as_texts(graph: Graph) -> None:
+    """Raises TraceError for an image that the program uses as the text of its path, too, or whose
+    default is a path."""
+    images = {p.value.name: p.default for p in graph.params if p.value.type.kind is Kind.MEDIA}
+    for node in graph.nodes():
+        kinds = {spec.name: spec.kinds for spec in OPS[node.op].fields}
+        for field, operand in node.fields:
+            found = [name for name in operand_refs(operand) if name in images]
+            if found and (node.op == "compute" or Kind.MEDIA not in kinds[field]):
+                raise TraceError(
+                    f"{found[0]} is an image's file, and is used as a text too",
+                    where=str(node.loc or ""),
+                    hint=f"give the text a parameter of its own; or {INTERPRET}",
+                )
+    for name, default in images.items():
+        if default is not None:
+            raise TraceError(
+                f"{name} is an image's file, and has a path as its default",
+                hint=f"give it at each call; or {INTERPRET}",
+            )

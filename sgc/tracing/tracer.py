@@ -36,6 +36,7 @@ from sgc.tracing.paths.exploration import (
 from sgc.tracing.pieces.effects.of_tools import OfTools
 from sgc.tracing.pieces.in_python import PiecesInPython
 from sgc.tracing.pieces.made import Pieced, WrongGuess
+from sgc.tracing.told_arguments import refuse_images_as_texts
 from sgc.tracing.trace import WORK_KEPT, Trace
 from sgc.tracing.values.abstract import INTERPRET
 from sgc.tracing.watch.addresses import refuse_addresses
@@ -146,7 +147,11 @@ class _Tracing:
         return None if found is None else self._verified(narrowed(found))
 
     def _verified(self, graph: Graph) -> Graph:
-        verify(graph)
+        try:
+            verify(graph)
+        except VerifyError:
+            refuse_images_as_texts(graph)
+            raise
         refuse_addresses(graph, own_texts(self.wanted.function.python))
         return graph
 

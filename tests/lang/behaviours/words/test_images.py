@@ -92,6 +92,35 @@ def test_a_file_known_only_at_run_time_is_refused_at_its_line(program, what):
     assert caught.value.where.startswith("test_images.py:")
 
 
+@sgc.function
+def with_its_name(s, path: str):
+    s += "File " + path + ": " + sgc.image(path) + sgc.gen("a")
+
+
+@sgc.function
+def with_its_length(s, path: str):
+    s += sgc.image(path) + sgc.gen("a")
+    return len(path)
+
+
+@sgc.function
+def with_a_default(s, path: str = "a.png"):
+    s += sgc.image(path) + sgc.gen("a")
+
+
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [
+        (with_its_name, "path is an image's file, and is used as a text too"),
+        (with_its_length, "path is an image's file, and is used as a text too"),
+        (with_a_default, "path is an image's file, and has a path as its default"),
+    ],
+)
+def test_a_path_that_is_a_text_too_is_refused_in_plain_words(program, what):
+    with pytest.raises(errors.TraceError, match=what):
+        program.compile()
+
+
 def test_image_goes_to_a_server_as_base64(served, server):
     @sgc.function
     def program(s):
