@@ -28,6 +28,7 @@ from sgc.tracing.paths.exploration import (
     MAX_LINES_OF_CALL,
     WORK_ALONE,
     WORK_LIVE,
+    WORK_OF_CALL,
     Budget,
     Lines,
     MustExplore,
@@ -135,7 +136,8 @@ class _Tracing:
         """The graph of a program."""
         with self._begun() as begin:
             alive = begin(True) if self.may_be_live else None
-            found = _found(begin, alive, self.budget, self.is_full, self.report)
+            most = WORK_OF_CALL if self.is_strict else None
+            found = _found(begin, alive, self.budget, self.is_full, self.report, most)
             self.is_live = alive is not None and alive.is_taken
             graph = narrowed(found)
         return self._verified(graph)
@@ -186,11 +188,16 @@ Begin = Callable[[bool], Trace]  # with whether the program's data may be live
 
 
 def _found(
-    begin: Begin, alive: Trace | None, budget: Budget, is_full: bool, report: Report
+    begin: Begin,
+    alive: Trace | None,
+    budget: Budget,
+    is_full: bool,
+    report: Report,
+    most: int | None,
 ) -> Graph:
     """The graph of a program. If the graph lacks a part of the program, takes long to find, or
     would take long to run, `alive` traces the program with live objects; its graph is taken if it
-    is complete.
+    is complete. most: steps after which a trace does not begin anew.
     """
     trace = begin(False)
     trace.steps.most = None if alive is None else WORK_ALONE
@@ -202,8 +209,10 @@ def _found(
         return live
     if is_part and alive is not None and trace.steps.n >= WORK_ALONE:
         # Anew: a trace whose steps are spent has made code of what it need not.
-        report.deopt = ""
-        found = _tried(begin(False), budget, is_full, report)
+        report.deopt, last = "", begin(False)
+        last.steps.most = most
+        work = budget.work if most is None else min(budget.work, most // 2)  # of two equal traces
+        found = _tried(last, replace(budget, work=work), is_full, report)
     if isinstance(found, TraceError):
         raise found
     return found

@@ -9,6 +9,8 @@ from tests_support import run_both
 import sgc
 from sgc.ir.text.parser import parse
 from sgc.ir.text.printer import to_text
+from sgc.tracing import tracer
+from sgc.tracing.paths.exploration import Report
 from sgc.tracing.tracer import trace
 
 
@@ -61,3 +63,24 @@ def test_compiling_under_a_profiler():
     finally:
         profile.disable()
     assert parse(to_text(graph)) == graph
+
+
+@sgc.function
+def nests(s, q: str):
+    tree: list = [q]
+    while True:
+        s += str(tree) + sgc.gen("x")
+        if s["x"] == "stop":
+            break
+        tree = [tree, s["x"]]
+
+
+def test_a_call_is_traced_with_less_work(monkeypatch):
+    monkeypatch.setattr(tracer, "_of_live_or_none", lambda *_: None)
+    monkeypatch.setattr(tracer, "WORK_ALONE", 1_000)
+    monkeypatch.setattr(tracer, "WORK_OF_CALL", 4_000)
+    called, compiled = Report(), Report()
+    trace(nests, is_strict=True, report=called)
+    trace(nests, report=compiled)
+    assert called.deopt == "more than 2000 steps of tracing"
+    assert compiled.deopt == ""

@@ -73,6 +73,7 @@ MAX_LINES, MAX_LINES_OF_CALL = 3_000_000, 600_000
 # time if there is much data; only if that fails, the first goes on.
 WORK_ALONE = 65_000
 WORK_LIVE = 400_000  # one with live objects whose paths merge takes less
+WORK_OF_CALL = 1_200_000  # of a program that is called; the corpus' programs take less
 
 
 @dataclass(slots=True)
