@@ -12,7 +12,7 @@ from sgc.cli.common import common_options
 from sgc.cli.completion import SHELLS, engines, program_files, script
 from sgc.cli.help import Choice, Group, GroupedCommand, command, option
 from sgc.cli.numbers import FiniteRange
-from sgc.cli.running.job_options import JobAsked, job_options
+from sgc.cli.running.job_options import job_options
 from sgc.cli.settings.config import PARAMETERS
 from sgc.runtime.engine.names import HELD_AS
 
@@ -150,8 +150,9 @@ _RUN_CODES = {
 def run_command(**options: Any) -> None:
     """Runs a program: a .sgir file, or Python source."""
     from sgc.cli.running.run import run_program
+    from sgc.cli.running.run_asked import RunAsked
 
-    run_program(job=JobAsked.taken(options), **options)
+    run_program(RunAsked.taken(options))
 # fmt: on
 
 

@@ -19,8 +19,9 @@ from sgc.cli import main
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Loaded
 from sgc.cli.running.job import JobRun
-from sgc.cli.running.job_files import LogAsked, open_files
+from sgc.cli.running.job_files import open_files
 from sgc.cli.running.job_options import JobAsked
+from sgc.cli.running.logs import LogAsked
 from sgc.programs.deopt import may_deopt
 from sgc.runs.rows.source import open_source
 from sgc.runs.rows.survey import Asked

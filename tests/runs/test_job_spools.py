@@ -13,8 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sgc.cli.running.job_files import LogAsked, job_source
+from sgc.cli.running.job_files import job_source
 from sgc.cli.running.job_options import JobAsked
+from sgc.cli.running.logs import LogAsked
 from sgc.errors import UsageError
 
 

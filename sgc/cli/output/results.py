@@ -107,6 +107,18 @@ class StreamPrinter:
                 self.end()
 
 
+def show(result: RunResult, as_json: bool, printer: StreamPrinter | None = None) -> None:
+    """Prints a result, or what the printer has not shown of it."""
+    if printer is not None:
+        printer.end()
+    if as_json:
+        click.echo(json_of(result))
+    elif printer is None:
+        show_text(result)
+    else:
+        show_returned(result)
+
+
 def show_text(result: RunResult) -> None:
     """Prints the main stream, a chat as a dialogue, and what the program returns."""
     if not result.streams:  # compiled with --keep returns

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sgc.cli.output.results import check_writable, json_of, show_text, summary, write_result
+from sgc.cli.output.results import check_writable, show, summary, write_result
 from sgc.cli.programs.loading import load_program
 from sgc.cli.programs.source import path_of
 from sgc.errors import RunLogError, UsageError, counted
@@ -49,10 +49,7 @@ def replay(
             options = replace(make_options({"log": found}), row=key)
             arguments = _arguments(found, key, loaded)
             result = loaded.run_once(arguments, options, Endpoint(ReplayBackend(found)))
-            if as_json:
-                click.echo(json_of(result))
-            else:
-                show_text(result)
+            show(result, as_json)
             if not as_json and not quiet:
                 click.echo(summary(result), err=True)
             if trace_file is not None:

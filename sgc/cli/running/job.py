@@ -20,8 +20,9 @@ from sgc.cli.main import EXIT_BUDGET, EXIT_INTERRUPTED, EXIT_SOME_FAILED
 from sgc.cli.programs.given_rows import GivenRows
 from sgc.cli.programs.loading import Loaded
 from sgc.cli.running.batching import BATCHED_ROWS, BATCHED_THREADS, tell_batches
-from sgc.cli.running.job_files import JobFiles, LogAsked, Stdout
+from sgc.cli.running.job_files import JobFiles, Stdout
 from sgc.cli.running.job_options import JobAsked
+from sgc.cli.running.logs import LogAsked
 from sgc.cli.running.progress import Progress, open_progress, say
 from sgc.errors import GuardError, LogOptionsError, SgcError, UsageError
 from sgc.interpreter.calls import Canceller, run_eager

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -14,36 +13,14 @@ from sgc.cli.columns import columns_of
 from sgc.cli.output.results import refuse_input
 from sgc.cli.programs.source import path_of
 from sgc.cli.running.job_options import JobAsked
-from sgc.cli.running.logs import check_place, open_log
+from sgc.cli.running.logs import LogAsked, check_place, open_log
 from sgc.errors import UsageError
 from sgc.runs.jobs.out import OutWatch, open_out
 from sgc.runs.jobs.out_file import OutFile
 from sgc.runs.jobs.records import Record, dumped
 from sgc.runs.rows.source import RowSource, open_source
-from sgc.runs.rows.spool import Spool, release
+from sgc.runs.rows.spool import release
 from sgc.runtime.executor.log.run_log import RunLog
-
-
-@dataclass(frozen=True, slots=True)
-class LogAsked:
-    """The options of a log, as in `logs.open_log`."""
-
-    log: Path | None = None
-    resume: Path | None = None
-    retry_effect: bool = False
-    skip_effect: bool = False
-
-    @property
-    def path(self) -> Path | None:
-        return self.log or self.resume
-
-    @property
-    def spool(self) -> Spool | None:
-        """Where rows that can be read only once are kept."""
-        if self.path is None:
-            return None
-        is_new = not (self.path.exists() and self.path.stat().st_size)
-        return Spool(self.path.with_name(self.path.name + ".rows"), is_new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +71,7 @@ def open_files(
             out = held.enter_context(open_out(asked.out))
         name = "" if asked.out is None else str(asked.out.absolute())
         watch = OutWatch(out, name, _retried(asked, logs))
-        log = open_log(logs.log, logs.resume, logs.retry_effect, logs.skip_effect, watch)
+        log = open_log(logs, watch)
         if log is not None:
             held.enter_context(log)
         if out is not None and not watch.is_ours:

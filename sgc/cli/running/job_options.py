@@ -83,11 +83,6 @@ class JobAsked:
     cancel_batches: bool = False
     progress: str | None = None
 
-    @staticmethod
-    def taken(options: dict[str, Any]) -> JobAsked:
-        """Takes these options out of those of a command."""
-        return JobAsked(**{row.name: options.pop(row.name) for row in fields(JobAsked)})
-
     @property
     def given(self) -> Mapping[str, Any]:
         """The names of the given options other than --rows, as they are written."""

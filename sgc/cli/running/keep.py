@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -16,44 +17,40 @@ from sgc.runtime.executor.keep.recording import Recorder, Replayer
 from sgc.runtime.executor.keep.result_cache import ResultCache
 
 
-class Keeping:
-    """The files of one run, opened before the first request; leaving it closes them."""
+@dataclass(frozen=True, slots=True)
+class KeepAsked:
+    """The options of what is kept."""
 
-    def __init__(
-        self,
-        cache_dir: Path | None,
-        no_cache: bool,
-        record: Path | None,
-        replay: Path | None,
-        quiet: bool,
-    ) -> None:
-        self._quiet = quiet
-        self._replayer = None if replay is None else Replayer(replay)
-        self._file = None if record is None else Recorder.begin(record)
-        self._store = None
-        folder = cache_dir or os.environ.get(CACHE_VARIABLE)
-        if folder and not no_cache and replay is None:
-            from sgc.runtime.executor.keep.result_store import ResultStore  # SQLite
+    cache_dir: Path | None = None
+    no_cache: bool = False
+    record: Path | None = None
+    replay: Path | None = None
 
-            self._store = ResultStore(folder)
-
-    @staticmethod
-    def check(
-        cache_dir: Path | None,
-        no_cache: bool,
-        record: Path | None,
-        replay: Path | None,
-        others: dict[str, object],
-    ) -> None:
+    def check(self, others: dict[str, object]) -> None:
         """Raises UsageError for conflicting options. others: options that need a model, by name."""
-        if cache_dir is not None and no_cache:
+        if self.cache_dir is not None and self.no_cache:
             raise UsageError("--cache-dir and --no-cache exclude each other")
-        if replay is None:
+        if self.replay is None:
             return
-        asked = {"--cache-dir": cache_dir, "--record": record, **others}
+        asked = {"--cache-dir": self.cache_dir, "--record": self.record, **others}
         given = [name for name, value in asked.items() if value is not None]
         if given:
             raise UsageError(f"--replay asks no model, and {given[0]} is for a run that does")
+
+
+class Keeping:
+    """The files of one run, opened before the first request; leaving it closes them."""
+
+    def __init__(self, asked: KeepAsked, quiet: bool) -> None:
+        self._quiet = quiet
+        self._replayer = None if asked.replay is None else Replayer(asked.replay)
+        self._file = None if asked.record is None else Recorder.begin(asked.record)
+        self._store = None
+        folder = asked.cache_dir or os.environ.get(CACHE_VARIABLE)
+        if folder and not asked.no_cache and asked.replay is None:
+            from sgc.runtime.executor.keep.result_store import ResultStore  # SQLite
+
+            self._store = ResultStore(folder)
 
     @property
     def seed(self) -> int | None:
