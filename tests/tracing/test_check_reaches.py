@@ -6,7 +6,8 @@ import json
 import math
 import re
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -110,8 +111,44 @@ def of_a_default(said: str) -> Callable[..., Any]:
     return program
 
 
+def of_a_date(said: str) -> Callable[..., Any]:
+    def program(s, q: str):
+        s += q + gen("g", max_tokens=8)
+        day = date.fromisoformat(s["g"])
+        s += said + str(day.month)
+
+    return program
+
+
+def of_the_end_of_a_date(said: str) -> Callable[..., Any]:
+    def program(s, q: str):
+        s += q + gen("g", max_tokens=2)
+        day = date.fromisoformat("2026-01-0" + s["g"])
+        s += said + str(day.year)
+
+    return program
+
+
+def of_a_time(said: str) -> Callable[..., Any]:
+    def program(s, q: str):
+        s += q + gen("g", max_tokens=8)
+        begins = datetime.strptime(s["g"].strip(), "%d %B %Y, %H:%M")
+        s += said + str(begins.hour)
+
+    return program
+
+
+def of_an_amount(said: str) -> Callable[..., Any]:
+    def program(s, q: str):
+        s += q + gen("g", max_tokens=8)
+        if Decimal(s["g"]) > 2:
+            s += said
+
+    return program
+
+
 PROGRAMS = [
-    of_a_default,
+    of_a_default, of_a_date, of_the_end_of_a_date, of_a_time, of_an_amount,
     of_a_number, of_an_argument, of_a_pattern, of_data, of_a_second_reply, of_a_tools_rows,
 ]  # fmt: skip
 

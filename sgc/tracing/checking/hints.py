@@ -5,6 +5,7 @@ the tested value, and where that value comes from.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ class _Following:
         for key, operand in node.fields:
             if key == "code":
                 self._note_code(node.text("code"))
-            elif key not in _NAMES and node.op != "outcome":
+            elif key not in _NAMES:
                 self._note(args if key == "args" and fn else operand)
 
     def _note_keys(self, key: Operand) -> None:
@@ -221,11 +222,40 @@ def _keys_of(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _patterns_of(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, ast.Call) and node.args and _method(node) in _OF_PATTERNS:
-            first = node.args[0]
-            if isinstance(first, ast.Constant) and type(first.value) is str:
-                yield first.value
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name, texts = _method(node), [*map(_text_of, node.args)]
+        if name in _OF_PATTERNS:
+            yield from [each for each in texts[:1] if each]
+        elif name == "strptime" and texts[1:2] != [""]:
+            yield from [_of_format(each) for each in texts[1:2]]
+        elif name in _PARSED:
+            yield _PARSED[name]
+            if not isinstance(node.args[0], ast.Name):  # a part of what is read is known
+                yield _DIGIT
+
+
+# What functions read that raise an error for most texts.
+_DIGIT = "[1-9]"
+_DATE = "20[0-9][0-9]-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+_PARSED = {"fromisoformat": _DATE, "Decimal": "[1-9][0-9]?", "Fraction": "[1-9][0-9]?"}
+_PARTS = {
+    "%Y": "20[0-9][0-9]", "%y": "[0-9][0-9]", "%m": "(0[1-9]|1[0-2])", "%d": "(0[1-9]|1[0-9])",
+    "%H": "[01][0-9]", "%I": "(0[1-9]|1[0-2])", "%M": "[0-5][0-9]", "%S": "[0-5][0-9]",
+    "%p": "(AM|PM)", "%b": "(Jan|Mar|Dec)", "%B": "(May|June|July)", "%a": "(Mon|Fri)",
+    "%A": "(Monday|Friday)", "%j": "0[1-9][1-9]", "%f": "[0-9]{6}", "%z": "[+]0[1-9]00",
+}  # fmt: skip
+
+
+def _of_format(form: str) -> str:
+    """A pattern of the texts that `strptime` reads by a format."""
+    parts = re.split("(%.)", form)
+    return "".join(_PARTS.get(each, "") or re.escape(each) for each in parts)
+
+
+def _text_of(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is str else ""
 
 
 def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
