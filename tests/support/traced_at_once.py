@@ -16,7 +16,7 @@ from sgc.errors import TraceError
 from sgc.tracing import tracer
 
 
-def live_at_once(trace: Any, alive: Any, budget: Any, is_full: Any, report: Any) -> Any:
+def live_at_once(trace: Any, alive: Any, budget: Any, is_full: Any, report: Any, _: Any) -> Any:
     """Traces with live objects, without another trace before."""
     return tracer._of_live(alive, budget, report)
 
