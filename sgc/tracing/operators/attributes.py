@@ -16,6 +16,7 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.values.abstract_record import AbstractRecord
 from sgc.tracing.values.json.abstract_object import AbstractObject
+from sgc.tracing.values.tool_failures import TracedTold, as_read
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -24,6 +25,8 @@ def attribute(value: Any, name: str) -> Any:
         return value.attribute(name)
     if isinstance(value, AbstractObject):  # it may be an object of the user's, with any attributes
         value.needs_type()
+    if isinstance(value, TracedTold):  # what the trace itself keeps there is not the program's
+        return as_read(value, name)
     return getattr(value, name)
 
 

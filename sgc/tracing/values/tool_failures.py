@@ -60,26 +60,36 @@ class TracedTold(Told):
         return f"{told['kind']}({computed(told['session'], 'repr', told['why'])})"
 
     def __getattribute__(self, name: str) -> Any:
-        if not is_ours(1):
-            if not (self.__dict__["is_code"] or name.startswith("__")):
-                return Told.__getattribute__(self, name)  # of a tool's, only what it says is known
-            is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
-            is_known = is_known and name not in _UNTOLD
-            if name == "args" and self.__dict__["is_code"]:
-                return _of_code(self, "error.args", OBJECT)
-            if name == "args" and isinstance(self, KeyError):
-                is_known = False  # the message of a KeyError is the key's repr
-            if name == "msg" and isinstance(self, json.JSONDecodeError):
-                return _message_of(self)
-            if name in _OF_VALIDATION and _is_of_validation(type(self)):
-                return _of_validation(self, name)
-            if name == "__class__":  # `contextlib` treats a StopIteration as any other error
-                is_known = sys._getframe(1).f_globals.get("__name__") == "contextlib"
-            if not (is_known or name.startswith("__")) and self.__dict__["is_live"]:
-                return _of_code(self, f"error.{name}", types.LIVE)
-            if not is_known:
-                stop(f"{name} of a tool's failure, known only at run time", _HINT)
-        return object.__getattribute__(self, name)
+        if is_ours(1):
+            return object.__getattribute__(self, name)
+        if name == "__class__":  # `contextlib` treats a StopIteration as any other error
+            is_library = sys._getframe(1).f_globals.get("__name__") == "contextlib"
+            return type(self) if is_library else _refuse(name)
+        return as_read(self, name)
+
+
+def as_read(error: TracedTold, name: str) -> Any:
+    """An attribute of a failure, as a line of the program reads it."""
+    told = error.__dict__
+    if not (told["is_code"] or name.startswith("__")):
+        return Told.__getattribute__(error, name)  # of a tool's, only what it says is known
+    if name == "args" and told["is_code"]:
+        return _of_code(error, "error.args", OBJECT)
+    if name == "args" and isinstance(error, KeyError):
+        _refuse(name)  # the message of a KeyError is the key's repr
+    if name == "msg" and isinstance(error, json.JSONDecodeError):
+        return _message_of(error)
+    if name in _OF_VALIDATION and _is_of_validation(type(error)):
+        return _of_validation(error, name)
+    is_special = name.startswith("__") and name.endswith("__")
+    is_known = (name in _KNOWN or is_special) and name not in _UNTOLD
+    if not (is_known or name.startswith("__")) and told["is_live"]:
+        return _of_code(error, f"error.{name}", types.LIVE)
+    return object.__getattribute__(error, name) if is_known else _refuse(name)
+
+
+def _refuse(name: str) -> NoReturn:
+    stop(f"{name} of a tool's failure, known only at run time", _HINT)
 
 
 _VALIDATION = "pydantic_core._pydantic_core:ValidationError"
