@@ -33,6 +33,12 @@ def refuse_extended(left: Any, name: str, frame: FrameType, is_typed: bool = Tru
     )
 
 
+def is_in_place(frame: FrameType) -> bool:
+    """Whether a frame's operator is that of `a += b` or the like, whose errors name it so."""
+    op, _ = _operation(frame.f_code, frame.f_lasti)
+    return op is not None and op >= _FIRST_IN_PLACE
+
+
 def n_held(value: Any, frame: FrameType) -> int:
     """The number of references to a value, including one by the dict of the frame's variables, but
     not those by converted code's names for parts of earlier statements."""

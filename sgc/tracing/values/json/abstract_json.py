@@ -19,7 +19,7 @@ from sgc.core.symbols import has_symbol
 from sgc.errors import AppendError
 from sgc.ir import types
 from sgc.lang.words import Expr
-from sgc.tracing.code.in_place import refuse_extended
+from sgc.tracing.code.in_place import is_in_place, refuse_extended
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.kinds.members import is_member
 from sgc.tracing.kinds.row_types import OBJECT
@@ -239,7 +239,7 @@ class AbstractJson(AbstractList):
             return attempted(self.session, "concat", other, self)
         if isinstance(other, Expr):
             return other + self._in_sequence(type(other).__name__, "")
-        return self._right_of("b + a", other, sys._getframe(1))
+        return self._right_of("+", other, sys._getframe(1))
 
     def _in_sequence(self, before: str, after: str) -> Any:
         """The value as a text in a sequence, by a decision; raises Python's TypeError otherwise."""
@@ -296,11 +296,17 @@ class AbstractJson(AbstractList):
         if self._is_number() or _is_number(other):
             self.session.numbers.add(made.symbol.name)
 
-    def _right_of(self, expression: str, left: Any, frame: FrameType) -> Any:
+    def _right_of(self, sign: str, left: Any, frame: FrameType) -> Any:
         """A frame's operation as code, with this value as `a` on the right of another as `b`."""
         if type(left) is list:
             refuse_extended(left, self.session.name_of(self.symbol), frame, is_typed=False)
-        return self._coded(expression, left)
+        elif type(left) is not dict and is_plain_data(left) and is_in_place(frame):
+            # An error names the operator; what is neither a list nor a dict does not change.
+            code = f"def piece(a, b):\n    b {sign}= a\n    return b"
+            made = self.session.coded(code, (self, left), OBJECT)
+            self._note_number(made, left)
+            return self.session.seen(made)
+        return self._coded(f"b {sign} a", left)
 
     __index__ = __int__ = __float__ = __trunc__ = __floor__ = __ceil__ = needs_type
     __matmul__ = __rmatmul__ = __next__ = __call__ = count = index = copy = needs_type
@@ -339,8 +345,8 @@ def _operation(expression: str, type_: types.Type = OBJECT) -> Callable[..., Any
     return lambda self, *others: self._coded(expression, *others, type_=type_)
 
 
-def _reflected(expression: str) -> Callable[..., Any]:
-    return lambda self, left: self._right_of(expression, left, sys._getframe(1))
+def _reflected(sign: str) -> Callable[..., Any]:
+    return lambda self, left: self._right_of(sign, left, sys._getframe(1))
 
 
 _CALCULATING = frozenset({"+", "-", "*", "/", "//", "%", "**"})
@@ -364,7 +370,7 @@ _OPERATIONS = {
 for _name, _expression in _OPERATIONS.items():
     setattr(AbstractJson, f"__{_name}__", _operation(_expression))
 for _name, _sign in _SIGNS.items():
-    setattr(AbstractJson, f"__r{_name}__", _reflected(f"b {_sign} a"))
+    setattr(AbstractJson, f"__r{_name}__", _reflected(_sign))
 for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(AbstractJson, f"__{_name}__", _operation(f"a {_sign} b", types.BOOL))
 

@@ -14,6 +14,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.errors import AppendError
 from sgc.ir import types
+from sgc.tracing.code.in_place import is_in_place
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.loops.unpacking import unpacked_by
@@ -200,14 +201,26 @@ def _refuse(why: str) -> NoReturn:
     stop(why, INTERPRET)
 
 
-def _binary(sign: str) -> tuple[Any, Any]:
+def _operators(sign: str) -> Iterator[tuple[str, Any]]:
+    """The methods of an operator, each with the prefix of its name."""
+
     def plain(self: AbstractLive, other: Any) -> Any:
         return self._done(f"a {sign} b", other)
 
     def reflected(self: AbstractLive, other: Any) -> Any:
+        if is_in_place(sys._getframe(1)):  # an error names the operator
+            return _updated(self, f"b {sign}= a", other, "b")
         return self._done(f"b {sign} a", other)
 
-    return plain, reflected
+    def in_place(self: AbstractLive, other: Any) -> Any:
+        return _updated(self, f"a {sign}= b", other, "a")
+
+    return zip(("", "r", "i"), (plain, reflected, in_place), strict=True)
+
+
+def _updated(of: AbstractLive, statement: str, other: Any, name: str) -> Any:
+    code = f"def piece(a, b):\n    {statement}\n    return {name}"
+    return of.session.performed(code, (of, other), (types.LIVE,))[0]
 
 
 def _compared(sign: str) -> Any:
@@ -216,17 +229,10 @@ def _compared(sign: str) -> Any:
 
 for _name, _sign in {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "and": "&", "or": "|", "xor": "^",
+    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
 }.items():  # fmt: skip
-    for _prefix, _made in zip(("", "r"), _binary(_sign), strict=True):
+    for _prefix, _made in _operators(_sign):
         setattr(AbstractLive, f"__{_prefix}{_name}__", _made)
-    if _name in ("add", "or", "and", "sub", "mul"):
-
-        def _in_place(self: AbstractLive, other: Any, sign: str = _sign) -> Any:
-            code = f"def piece(a, b):\n    a {sign}= b\n    return a"
-            return self.session.performed(code, (self, other), (types.LIVE,))[0]
-
-        setattr(AbstractLive, f"__i{_name}__", _in_place)
 for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(AbstractLive, f"__{_name}__", _compared(_sign))
 for _name, _sign in {"neg": "-", "pos": "+", "invert": "~"}.items():
