@@ -28,6 +28,7 @@ from sgc.runtime.executor.code.classes.models import (
     MODES,
     namespace,
 )
+from sgc.tracing.kinds.members import is_member
 
 _SCALARS = {
     str: "str", int: "int", float: "float", bool: "bool", type(None): "None", None: "None",
@@ -90,7 +91,8 @@ class Described:
             elif key == "default":
                 if value is ...:
                     continue
-                _check_default(self.kind, name, value)
+                for member in _members_in(self.kind, name, value):
+                    self._use(type(member).__name__, type(member))
             elif key not in FIELD or not isinstance(value, (str, int, float, bool, type(None))):
                 raise NoModel(f"{key}= of {self.kind.__name__}.{name} is no data")
             found[key] = value
@@ -162,7 +164,8 @@ def _stand_in(*args: Any) -> Any:
     return args[-1]
 
 
-def _check_default(kind: Any, name: str, value: Any) -> None:
+def _members_in(kind: Any, name: str, value: Any) -> Iterator[enum.Enum]:
+    """The members of enumerations in a field's default; raises NoModel if it is no data."""
     left = [value]
     while left:
         each = left.pop()
@@ -170,6 +173,8 @@ def _check_default(kind: Any, name: str, value: Any) -> None:
             left += each
         elif type(each) is dict:
             left += [*each.keys(), *each.values()]
+        elif is_member(each):
+            yield each
         elif type(each) not in (str, int, float, bool, type(None)):
             raise NoModel(f"the default of {kind.__name__}.{name} is a {type(each).__name__}")
 
@@ -227,6 +232,8 @@ def _written(value: Any) -> str:
     """A description as an expression."""
     if isinstance(value, type):
         return value.__name__
+    if is_member(value):
+        return f"{type(value).__name__}.{value.name}"
     if type(value) is dict:
         return "{" + ", ".join(f"{_written(k)}: {_written(v)}" for k, v in value.items()) + "}"
     if type(value) is tuple:

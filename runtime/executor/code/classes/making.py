@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import threading
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass
+from decimal import Decimal
 from enum import EnumType, auto
+from fractions import Fraction
 from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
@@ -184,11 +187,23 @@ def _default(record: Record, name: str, value: Any, is_dataclass: bool) -> Any:
 
 def _check_default(record: Record, name: str, value: Any) -> None:
     # Python itself refuses defaults that cannot be hashed.
-    if not is_fixed(value) and type(value).__hash__ is not None:
+    if not _is_value(value) and type(value).__hash__ is not None:
         raise NotAllowed(
             f"the default of {record.name}.{name} is a {type(value).__name__}",
             hint="use field(default_factory=...)",
         )
+
+
+# Library types whose objects nothing can change: all runs may share one.
+_VALUES = frozenset({
+    Decimal, Fraction, datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+})  # fmt: skip
+
+
+def _is_value(value: Any) -> bool:
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_value, value))
+    return type(value) in _VALUES or is_fixed(value)
 
 
 def _describe(record: Record, kind: Any, plan: Plan) -> None:

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any, Literal, Union
 
 from sgc.errors import ProgramError
@@ -101,7 +102,7 @@ def fields_of(described: Any, is_class: Callable[[Any], bool]) -> dict[str, tupl
         type_ = typed(given.pop("type"), is_class)
         options: dict[str, Any] = {}
         if "default" in given:
-            _cost_of(given["default"])
+            _cost_of(given["default"], Enum)
             options["default"] = copy.deepcopy(given.pop("default"))
         if "default_factory" in given:
             options["default_factory"] = FACTORIES[given.pop("default_factory")]
@@ -163,11 +164,12 @@ def _walk(value: Any) -> None:
     charge(_cost_of(value))
 
 
-def _cost_of(value: Any) -> int:
-    """The cost of a whole value; refuses values that are not data, such as endless iterators."""
+def _cost_of(value: Any, *others: type) -> int:
+    """The cost of a whole value; refuses values that are not data, such as endless iterators, or of
+    other types."""
     cost = 0
     for each, parts, has_parts in walked(value):
-        if not has_parts and not isinstance(each, (*_DATA, *_TIMES_AND_NUMBERS, bytes)):
+        if not has_parts and not isinstance(each, (*_DATA, *_TIMES_AND_NUMBERS, bytes, *others)):
             raise NotAllowed(f"a {type(each).__name__} is given to a model in a graph's code")
         cost += 8 + len(parts) + (len(each) >> 2 if isinstance(each, (str, bytes)) else 0)
     return cost

@@ -18,6 +18,7 @@ from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.pieces.effects.changes import SUPER, changed_roots, made_inside
 from sgc.tracing.pieces.models import NoModel, described, is_model, node_of
 from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.text.constants import is_value
 from sgc.tracing.pieces.text.enumerations import NoMembers, statement_of
 from sgc.tracing.pieces.text.named_tuples import USES, made_by_call
 
@@ -265,7 +266,7 @@ def values_of(found: UserClass) -> dict[str, Any]:
     values = {}
     for name, node in set_here.items():
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is None or (name in fields and isinstance(value, ast.Call)):
+        if value is None or (name in fields and _is_made(value, fields[name].default, found.names)):
             continue
         now = defaults[name] if name in defaults else vars(kind).get(name, MISSING)
         if type(now) is MemberDescriptorType and name in fields:  # one of a dataclass's slots
@@ -274,6 +275,15 @@ def values_of(found: UserClass) -> dict[str, Any]:
             raise NoClass(f"{kind.__name__}.{name} is not what its source says")
         values[name] = now
     return values
+
+
+def _is_made(node: ast.expr, default: Any, names: Mapping[str, Any]) -> bool:
+    """Whether a field's default is what a call makes: `field(...)`, or no constant value."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    is_field = called == "field" or names.get(called) is dataclasses.field
+    return is_field or not is_value(default)
 
 
 def _is_of_module(kind: type) -> bool:

@@ -265,6 +265,19 @@ def is_fixed(value: Any) -> bool:
     return isinstance(value, (*FIXED, *_CALLED, _lru_cache_wrapper)) or is_member(value)
 
 
+def is_value(value: Any) -> bool:
+    """Whether a value is a text, a number, a date or the like, a member of an enumeration or None,
+    or a tuple or frozenset of these, which `Writer` writes."""
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return all(map(is_value, value))
+    if kind is float:
+        return bool(value == value and abs(value) != float("inf"))
+    if kind in _TIMES:
+        return getattr(value, "tzinfo", None) is None
+    return value is None or kind in (bool, int, str, *_NUMBERS) or is_member(value)
+
+
 def holds_changeable(value: Any) -> bool:
     """Whether a constant holds a list, dict, set or object that can be changed."""
     if is_record(value):

@@ -18,7 +18,7 @@ from sgc.runtime.executor.patterns.linear_regex import shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 from sgc.tracing.code.set_displays import written_alike
 from sgc.tracing.code.trees import Function, source_of
-from sgc.tracing.kinds.members import is_enumeration, is_member
+from sgc.tracing.kinds.members import is_enumeration
 from sgc.tracing.kinds.records import is_record
 from sgc.tracing.pieces.effects.changes import (
     CHANGERS,
@@ -38,6 +38,7 @@ from sgc.tracing.pieces.text.constants import (
     holds_defaulting,
     holds_made,
     is_fixed,
+    is_value,
     literal,
 )
 from sgc.tracing.pieces.text.function_checks import (
@@ -326,15 +327,18 @@ class ModuleText:
 
     def _with_values(self, node: ast.ClassDef, values: Mapping[str, Any]) -> ast.ClassDef:
         """A class statement whose attributes get these values, by name."""
+        own = names_of(node.body).writes
         for each in node.body:
             for name in names_of([each]).writes & values.keys():
                 assert isinstance(each, (ast.Assign, ast.AnnAssign))
                 text = self._value_of_class(values[name], name)
                 each.value = ast.parse(text, mode="eval").body
+                if hidden := names_of([each.value]).reads & own:
+                    raise NotData(f"{min(hidden)} is an attribute of {node.name}, too")
         return node
 
     def _value_of_class(self, value: Any, name: str) -> str:
-        if is_member(value):
+        if is_value(value):
             return self.written(value, name)
         text, writer = literal(value)
         self.note_lost(name, writer)
