@@ -9,6 +9,8 @@ from sgc.ir.code_errors import Import, refuse
 from sgc.ir.code_names import DATACLASS_OPTIONS, DECORATORS, EXCEPTIONS, SPECIAL_METHODS
 
 DATACLASS = Import("dataclasses", "dataclass")
+ORDERED = Import("functools", "total_ordering")
+ORDERING = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 NAMED_TUPLE = Import("typing", "NamedTuple")
 ENUMS = frozenset(Import("enum", name) for name in ("Enum", "IntEnum", "StrEnum"))
 MIXED: dict[str, type] = {"str": str, "int": int}
@@ -36,10 +38,14 @@ class Checks(Protocol):
 def check_class(node: ast.ClassDef, checks: Checks) -> None:
     """Raises CodeError for a class that is not in the subset."""
     checks.check_name(node, node.name)
-    for each in node.decorator_list:
+    is_ordered = bool(node.decorator_list) and checks.imported(node.decorator_list[0]) == ORDERED
+    if is_ordered:
+        _check_ordered(node)
+    others = node.decorator_list[is_ordered:]
+    for each in others:
         _check_decorator(each, checks)
-    if len(node.decorator_list) > 1:
-        raise refuse(node, "one decorator at most", f"{len(node.decorator_list)} of {node.name}")
+    if len(others) > 1:
+        raise refuse(node, "one decorator at most", f"{len(others)} of {node.name}")
     if node.keywords:
         raise refuse(node, "bases alone", f"{node.keywords[0].arg}= of the class {node.name}")
     for base in node.bases:
@@ -63,6 +69,13 @@ def _check_decorator(node: ast.expr, checks: Checks) -> None:
             raise refuse(node, expected, ast.unparse(node)[:80])
     if node.args:
         raise refuse(node, "names of dataclass's options", ast.unparse(node)[:80])
+
+
+def _check_ordered(node: ast.ClassDef) -> None:
+    """`total_ordering` is the first decorator of a class that has one of the methods itself."""
+    own = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    if own.isdisjoint(ORDERING):
+        raise refuse(node, f"one of {', '.join(sorted(ORDERING))} in {node.name}", "none")
 
 
 def _check_base(base: ast.expr, node: ast.ClassDef, checks: Checks) -> None:

@@ -50,7 +50,7 @@ _TABLE = {
     "itertools": "chain islice zip_longest groupby accumulate pairwise product combinations "
     "combinations_with_replacement permutations takewhile dropwhile count cycle repeat starmap "
     "filterfalse compress",
-    "functools": "reduce partial cmp_to_key",
+    "functools": "reduce partial cmp_to_key total_ordering",
     "operator": _OPERATORS,
     "string": "ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace "
     "capwords hexdigits octdigits printable",

@@ -28,6 +28,13 @@ class A(type(1)): pass
 @dataclass(frozen=x)\nclass A: x: int
 @dataclass\n@dataclass\nclass A: x: int
 @str\nclass A: x: int
+@total_ordering\nclass A: x: int
+@total_ordering\nclass A:\n __lt__ = 1
+@total_ordering()\nclass A:\n def __lt__(self, x): return 1
+@dataclass\n@total_ordering\nclass A:\n def __lt__(self, x): return 1
+@total_ordering\n@total_ordering\nclass A:\n def __lt__(self, x): return 1
+@total_ordering\nclass A(Enum):\n x = 1\n def __lt__(self, x): return 1
+@total_ordering\nclass A(NamedTuple):\n x: int\n def __lt__(self, x): return 1
 @dataclass\nclass A(NamedTuple): x: int
 @dataclass\nclass A: x: InitVar[int]
 @dataclass\nclass A:\n x: int\n _: KW_ONLY
@@ -105,7 +112,7 @@ def g(): return super().x
 @pytest.mark.parametrize("text", REFUSED)
 def test_classes_beyond_the_subset_are_refused(text: str) -> None:
     imports = "from dataclasses import dataclass, field\nfrom enum import Enum\n"
-    imports += "from typing import NamedTuple, ClassVar\n"
+    imports += "from typing import NamedTuple, ClassVar\nfrom functools import total_ordering\n"
     text = text.replace("\\n", "\n")
     with pytest.raises(CodeError, match=r"expected (?s:.*), found"):
         run_code(f"{imports}{text}\ndef f(x):\n    return 1\n", [1])
@@ -170,6 +177,14 @@ class Big:
     def __hash__(self): return 1
     def __eq__(self, other): return False
     def __mul__(self, n): return [0] * n
+@functools.total_ordering
+class Ranked:
+    def __init__(self, n=0): self.n = n
+    def __lt__(self, other):
+        while True: pass
+@functools.total_ordering
+class Round:
+    def __lt__(self, other): return self >= other
 class Ever:
     def __iter__(self): return self
     def __next__(self): return self
@@ -209,6 +224,10 @@ class Loop:
 
 # Each ends in a limit.
 HOSTILE = """
+return Ranked() >= Ranked(1)
+return max([Ranked(), Ranked(1)])
+return Round() > Round()
+return functools.total_ordering(Plain)
 return Plain().go(0)
 return Plain().other()
 return Evil() == 1

@@ -12,9 +12,11 @@ MODULE = '''
 import collections
 import copy
 import dataclasses
+import functools
 import json
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from enum import Enum, IntEnum, StrEnum, auto
+from functools import total_ordering
 from typing import ClassVar, NamedTuple
 LIMIT = 3
 NOTES = []
@@ -215,6 +217,37 @@ class Team(str, Enum):
 class Size(int, Enum):
     S = 1
     L = 3
+
+@total_ordering
+class Rank:
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        return isinstance(other, Rank) and self.n == other.n
+
+    def __gt__(self, other):
+        if not isinstance(other, Rank):
+            return NotImplemented
+        return self.n > other.n
+
+    def __hash__(self):
+        return hash(self.n)
+
+    def __repr__(self):
+        return f"R{self.n}"
+
+@functools.total_ordering
+@dataclass
+class Ranked(Doc):
+    rank: int = 1
+
+    def __le__(self, other):
+        return self.rank and self.rank <= other.rank
+
+class Best(Rank):
+    def __ge__(self, other):
+        return super().__ge__(other) or "best"
 
 class Turns:
     def __init__(self, n):

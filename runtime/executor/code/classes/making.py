@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import threading
 import types
 from collections.abc import Callable
@@ -28,8 +29,8 @@ _DOC = "A class of a graph's code."
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """A class statement. options: the options of its decorator `dataclass`, if it has one; methods:
-    the methods' decorators; annotated: for each annotated name, whether it is a `ClassVar`.
+    """A class statement. options: the options of its decorator `dataclass`, if it has one;
+    is_ordered: whether it has the decorator `total_ordering`; methods: the methods' decorators; annotated: for each annotated name, whether it is a `ClassVar`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Plan:
     options: dict[str, bool] | None
     methods: dict[str, str]
     annotated: dict[str, bool]
+    is_ordered: bool = False
     made: Any = None
 
 
@@ -75,6 +77,8 @@ def _made(plan: Plan, bases: tuple[Any, ...], values: dict[str, Any]) -> Any:
         options = {name: each for name, each in plan.options.items() if name != "slots"}
         kind = dataclasses.dataclass(**options)(kind)
         record.slots = _slots(kind, bases) if plan.options.get("slots") else None
+    if plan.is_ordered:  # its methods call those of the code, which are charged
+        kind = functools.total_ordering(kind)
     if not is_enum:
         add_guards(kind)
     _describe(record, kind, plan)

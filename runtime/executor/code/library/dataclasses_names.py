@@ -51,7 +51,7 @@ def _fields(*args: Any) -> Any:
     return dataclasses.fields(*args)
 
 
-def _only_above(name: str) -> Any:
+def only_above(name: str) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotAllowed(f"{name} is for class statements alone in a graph's code")
 
@@ -61,14 +61,14 @@ def _only_above(name: str) -> Any:
 DATACLASSES: dict[str, Any] = {
     "asdict": _as_data("asdict"),
     "astuple": _as_data("astuple"),
-    "dataclass": _only_above("dataclass"),
+    "dataclass": only_above("dataclass"),
     "field": _field,
     "fields": _fields,
     "replace": _replace,
 }
 ENUM: dict[str, Any] = {
-    **{name: _only_above(name) for name in ("Enum", "IntEnum", "StrEnum")},
+    **{name: only_above(name) for name in ("Enum", "IntEnum", "StrEnum")},
     "auto": enum.auto,
 }
-TYPING: dict[str, Any] = {NamedTuple.__name__: _only_above("NamedTuple")}
+TYPING: dict[str, Any] = {NamedTuple.__name__: only_above("NamedTuple")}
 DATA[dataclasses.Field] = frozenset({"name"})

@@ -15,6 +15,7 @@ from sgc.runtime.executor.code.classes.access import check_name
 from sgc.runtime.executor.code.classes.copying import shallow_copy
 from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
 from sgc.runtime.executor.code.iterators import drained, is_iterable, is_lazy, metered, taken
+from sgc.runtime.executor.code.library.dataclasses_names import only_above
 from sgc.runtime.executor.code.methods.attributes import (
     GUARDS,
     METHODS,
@@ -72,6 +73,7 @@ FUNCTOOLS: dict[str, Any] = {
     "cmp_to_key": _cmp_to_key,
     "partial": _partial,
     "reduce": _reduce,
+    "total_ordering": only_above("total_ordering"),
 }
 
 

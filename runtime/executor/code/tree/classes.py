@@ -8,7 +8,15 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sgc.ir.code_classes import DATACLASS, ENUMS, MIXED, MODEL, NAMED_TUPLE, is_class_variable
+from sgc.ir.code_classes import (
+    DATACLASS,
+    ENUMS,
+    MIXED,
+    MODEL,
+    NAMED_TUPLE,
+    ORDERED,
+    is_class_variable,
+)
 from sgc.runtime.executor.code.classes.closure import Closure
 from sgc.runtime.executor.code.classes.making import Plan, made
 from sgc.runtime.executor.code.fuel import Run
@@ -69,8 +77,8 @@ def _class(node: ast.ClassDef, at: Context) -> Do:
 
 
 def _plan(node: ast.ClassDef, key: str, load: Callable[[Run], Bound], at: Context) -> Plan:
-    options = None
-    for each in node.decorator_list:
+    options, found = None, [imported(each, at) for each in node.decorator_list]
+    for each in node.decorator_list[ORDERED in found :]:
         assert imported(each.func if isinstance(each, ast.Call) else each, at) == DATACLASS
         options = {}
         for keyword in each.keywords if isinstance(each, ast.Call) else ():
@@ -87,7 +95,7 @@ def _plan(node: ast.ClassDef, key: str, load: Callable[[Run], Bound], at: Contex
         for each in node.body
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
     }
-    return Plan(node.name, key, load, options, methods, annotated)
+    return Plan(node.name, key, load, options, methods, annotated, ORDERED in found)
 
 
 def _base(node: ast.expr, at: Context) -> Ev:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import functools
 import sys
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -329,11 +330,26 @@ def _methods(
         yield each, function
     if is_enumeration(kind):
         return  # Python adds other functions; `statement_of` has checked the source
+    names = vars(sys.modules[kind.__module__])
     is_made = hasattr(kind, "__dataclass_fields__") or issubclass(kind, tuple) or is_model(kind)
     for name, value in vars(kind).items():
         is_method = name not in own and _function(value) is not None
+        if is_method and _is_ordering(node, name, value, names):
+            continue
         if is_method and not (is_made and (name.startswith("__") or issubclass(kind, tuple))):
             raise NoClass(f"{kind.__name__}.{name} is not in its source")
+
+
+def _is_ordering(node: ast.ClassDef, name: str, value: Any, names: Mapping[str, Any]) -> bool:
+    """Whether `total_ordering`, the first decorator of a class, has made a method."""
+    first = node.decorator_list[0] if node.decorator_list else None
+    called = names.get(getattr(first, "id", "")) if isinstance(first, ast.Name) else None
+    if isinstance(first, ast.Attribute) and names.get(getattr(first.value, "id", "")) is functools:
+        called = getattr(functools, first.attr, None)
+    made = (each for pairs in functools._convert.values() for each in pairs)  # type: ignore[attr-defined]
+    return called is functools.total_ordering and any(
+        name == key and value is function for key, function in made
+    )
 
 
 def _function(value: Any) -> FunctionType | None:

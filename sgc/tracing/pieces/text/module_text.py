@@ -174,7 +174,7 @@ class ModuleText:
             self._cached(name, value)
         elif is_users(value) and id(value) not in known_library():
             self._class(name, value)
-        elif isinstance(value, (type, BuiltinFunctionType)):
+        elif isinstance(value, (type, BuiltinFunctionType)) or value is NotImplemented:
             self._known(name, value)
         elif type(value) is re.Pattern:
             try:
