@@ -1,4 +1,7 @@
-"""Classes with `total_ordering` in orders, sets and dicts. Nothing here relies on the trace check."""
+"""Classes with `total_ordering` in orders, sets and dicts.
+
+Nothing here relies on the trace check.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,8 @@ def graded(s, q: str):
         given.append(grade)
     best = max(given)
     s += f"{best} {min(given)} {sorted(given, reverse=True)} {seen} {len({*given})}"
-    s += f"{[x > HARD for x in given]} {[HARD >= x for x in given]} {given[0] != best} {best in given}"
+    s += f"{[x > HARD for x in given]} {[HARD >= x for x in given]}"  # noqa: SIM300
+    s += f"{given[0] != best} {best in given}"
     given.sort()
     return [repr(x) for x in given]
 

@@ -15,11 +15,12 @@ from sgc.tracing.pieces.text.classes import NoClass, user_class
 
 POOL = (
     '{"title": "x"}', '{"title": "x", "currency": "u"}', '{"title": "x", "level": 3}',
-    '{"title": "x", "currency": "z", "level": 9}', '{"level": 1}', "no json", '{"title": "x", "kind": "b"}',
+    '{"title": "x", "currency": "z", "level": 9}', '{"level": 1}', "no json",
+    '{"title": "x", "kind": "b"}',
 )  # fmt: skip
 
 
-class Currency(str, Enum):
+class Currency(str, Enum):  # noqa: UP042 (programs have it)
     EUR = "e"
     USD = "u"
 

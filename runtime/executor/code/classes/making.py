@@ -30,7 +30,8 @@ _DOC = "A class of a graph's code."
 @dataclass(slots=True, eq=False)
 class Plan:
     """A class statement. options: the options of its decorator `dataclass`, if it has one;
-    is_ordered: whether it has the decorator `total_ordering`; methods: the methods' decorators; annotated: for each annotated name, whether it is a `ClassVar`.
+    methods: the methods' decorators; annotated: for each annotated name, whether it is a
+    `ClassVar`; is_ordered: whether its class has the decorator `total_ordering`.
     """
 
     name: str
