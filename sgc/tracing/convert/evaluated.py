@@ -32,9 +32,7 @@ def parts_of(node: ast.expr) -> list[Part]:
         nodes: list[Any] = [given.defaults, given.kw_defaults]
         return [_at(each, n) for each in nodes for n in range(len(each)) if each[n] is not None]
     if isinstance(node, (ast.GeneratorExp, *COMPREHENSIONS)):
-        over = node.generators[0].iter
-        is_plain = not any(isinstance(each, OPAQUE) for each in ast.walk(over))
-        return [_of(node.generators[0], "iter")] if is_plain else []
+        return [_of(node.generators[0], "iter")]
     found: list[Part] = []
     for name, value in ast.iter_fields(node):
         if isinstance(value, ast.expr):

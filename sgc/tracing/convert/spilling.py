@@ -56,7 +56,7 @@ def with_spilled(
             setattr(node, MAY_BE_USERS, isinstance(node.ctx, ast.Load))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            spiller = _Function(node, names, kind, is_live)
+            spiller = Spiller(node, names, kind, is_live)
             node.body = spiller.body(node.body)
     return tree
 
@@ -71,7 +71,7 @@ class _Kept(NamedTuple):
 _TRUTH = _Kept(False, False)
 
 
-class _Function:
+class Spiller:
     """One function's statements."""
 
     def __init__(self, node: ast.FunctionDef, names: ModuleNames, kind: str, is_live: bool) -> None:
@@ -207,7 +207,7 @@ class _Function:
 class _Spilled:
     """The statements that come before one of a function's."""
 
-    def __init__(self, function: _Function) -> None:
+    def __init__(self, function: Spiller) -> None:
         self._function = function
         self.made: list[ast.stmt] = []
 

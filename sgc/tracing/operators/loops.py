@@ -28,10 +28,11 @@ from sgc.tracing.values.live.abstract_live import AbstractLive
 from sgc.tracing.values.open_fork import OpenFork
 
 
-def loops(over: Any, function: Any = None, *called: str) -> bool:
+def loops(over: Any, function: Any = None, *called: str, is_nested: bool = False) -> bool:
     """Whether a comprehension runs as a loop, because its items or their number are known only at
     run time. function: what the program calls as `any`, `all` or `next`; called: the names that the
-    generator of a `next` calls; the `next` is a loop only if one of them asks a model.
+    generator of a `next` calls; the `next` is a loop only if one of them asks a model; is_nested:
+    whether loops inside of it may be over such items.
     """
     session: Any = current_session()
     if session is None or not session.is_tracing:
@@ -40,7 +41,7 @@ def loops(over: Any, function: Any = None, *called: str) -> bool:
         known for each in _LOOPING for known in (each, KNOWING.get(each))
     ]:
         return False
-    if type(over) is AbstractLive:
+    if type(over) is AbstractLive or (is_nested and session.sites.is_live):
         return True
     if function is builtins.next and not _asks(called, sys._getframe(1)):
         return False

@@ -16,7 +16,8 @@ comprehension that its statement evaluates first is taken out: `x = [f(t) for t 
 The same is done for comprehensions of sets and dicts, which are made of that list at the end, and
 for generators that `join`, `sum`, `any`, `all` and the like consume at once, and for `next` of one
 that calls a tool or a program. A comprehension that
-is evaluated after a call, or only conditionally, stays.
+is evaluated after a call, or only conditionally, stays. Where data are live objects, those inside
+of another are loops inside of its loop; there, they are never what they were written.
 """
 
 from __future__ import annotations
@@ -28,20 +29,24 @@ from enum import IntEnum
 from sgc.tracing.code.operator_names import ALWAYS, OWN, UNCHANGED
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.loops.looping import (
+    COPIED,
     DECIDES,
     FIRST,
     MAY_BE_USERS,
     Made,
+    are_loops,
     assigned,
     can_be_twice,
     is_simple,
     loaded,
+    loop_of,
     placed,
     statements,
 )
 from sgc.tracing.convert.loops.stepping import listed, may_be_generator, stepped, used_up
 from sgc.tracing.convert.loops.substitutions import substitution
 from sgc.tracing.convert.module_names import ModuleNames
+from sgc.tracing.convert.spilling import Spiller
 
 
 def with_loops(tree: ast.Module, names: ModuleNames, is_live: bool = False) -> ast.Module:
@@ -57,16 +62,18 @@ class _Functions(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names(self._names, self._is_live)
+        names = _Names(self._names, self._is_live, node)
         node.body = _body(node.body, names)
 
 
 class _Names:
     """Makes names that no program has. rebound, replaced: the program's names and attributes that a
-    call may set; yields, generators: whether it has generators, and the names of some."""
+    call may set; yields, generators: whether it has generators, and the names of some; spiller:
+    takes the calls of loops inside of others apart."""
 
-    def __init__(self, of: ModuleNames, is_live: bool) -> None:
-        self.is_live = is_live
+    def __init__(self, of: ModuleNames, is_live: bool, function: ast.FunctionDef) -> None:
+        self.is_live, self.bound = is_live, of.bound
+        self.spiller = Spiller(function, of, "inner", is_live)
         self._n, self.rebound, self.replaced = 0, of.rebound, of.replaced
         self.yields, self.generators = of.yields, of.generators
 
@@ -153,7 +160,7 @@ class _First:
             self.read.add(node.id)
             self._saw(_Before.READS if node.id in self._names.rebound else _Before.NOTHING)
             return node
-        made = _decided(node) or _listed(node)
+        made = _decided(node, self._names) or _listed(node)
         if made is not None:
             taken = self._taken(node, made)
             if taken is not None:
@@ -189,11 +196,13 @@ class _First:
         """Takes a comprehension out; None if it has to stay."""
         before, first = self._before, made.generators[0]
         first.iter = self.visit(first.iter)  # which is evaluated before all else of it
-        is_alone = is_simple(made, self._names.is_live) and self.read.isdisjoint(named_in(made))
-        if not is_alone or (before and not (before is _Before.READS and _is_pure(node))):
+        if not self.read.isdisjoint(named_in(made)):
             return None
-        self._before = before
-        return self._take(node, made)
+        if before and not (before is _Before.READS and _is_pure(node)):
+            return None
+        found = self._take(node, made)
+        self._before = self._before if found is None else before
+        return found
 
     def _substituted(self, node: ast.Call) -> ast.expr | None:
         """Takes out what a call of `sub` gives for the matches; None if that has to stay."""
@@ -314,10 +323,25 @@ class _First:
             elif isinstance(value, list):
                 value[:] = [self.visit(e) if isinstance(e, ast.expr) else e for e in value]
 
-    def _take(self, node: ast.expr, comprehension: Made) -> ast.expr:
-        its = self._names.fresh(), self._names.fresh()
-        self.made += statements(node, comprehension, *its, self._names)
-        return ast.copy_location(ast.Name(its[1], ast.Load()), node)
+    def _take(self, node: ast.expr, made: Made) -> ast.expr | None:
+        it, result = self._names.fresh(), self._names.fresh()
+        body = self._nested(node, made, it, result)
+        is_nested = body is not None
+        if body is None and is_simple(made, self._names.is_live):
+            body = loop_of(node, made, it, result, self._names)
+        if body is None:
+            return None
+        self.made += statements(node, made, it, result, body, is_nested)
+        return ast.copy_location(ast.Name(result, ast.Load()), node)
+
+    def _nested(self, node: ast.expr, made: Made, it: str, result: str) -> list[ast.stmt] | None:
+        """The loop of a comprehension in which others become loops; None if there is none, or if
+        one must stay."""
+        if not self._names.is_live or is_simple(made):
+            return None
+        body = loop_of(node, made, it, result, self._names, is_nested=True)
+        body = _body(self._names.spiller.body(body), self._names)
+        return body if are_loops(body) else None
 
 
 _IN_ORDER = (
@@ -354,7 +378,7 @@ def _name_of(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _decided(node: ast.expr) -> ast.GeneratorExp | None:
+def _decided(node: ast.expr, names: _Names) -> ast.GeneratorExp | None:
     """The generator of `any(…)`, `all(…)` or `next(…, default)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
         return None
@@ -365,8 +389,10 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
         is_taken = is_taken and not isinstance(node.args[1], ast.Starred)
         is_taken = is_taken and can_be_twice(node.args[1])
     arg = node.args[0] if is_taken else None
-    if not isinstance(arg, ast.GeneratorExp) or not is_simple(arg):
+    if not isinstance(arg, ast.GeneratorExp) or not (names.is_live or is_simple(arg)):
         return None
+    if hasattr(arg, COPIED) and not {node.func.id, "*"}.isdisjoint(names.bound):
+        return None  # whether it is Python's own is not asked there
     return arg if node.func.id in DECIDES or len(arg.generators) == 1 else None
 
 

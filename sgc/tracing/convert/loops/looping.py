@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from sgc.tracing.code.operator_names import AS_DICT, AS_SET, BORN, HASHED, IS_LIVE, LOOPS
+from sgc.tracing.code.operator_names import ALWAYS, AS_DICT, AS_SET, BORN, HASHED, IS_LIVE, LOOPS
 
 Made = ast.ListComp | ast.GeneratorExp
 SCOPES = (
@@ -15,6 +15,9 @@ SCOPES = (
     ast.YieldFrom,
 )  # fmt: skip
 MAY_BE_USERS = "may_be_users"  # of a call, `str(x)`: a class's own method may do it
+COPIED = (
+    "copied"  # of a comprehension: it is also elsewhere, as it was written, so it is a loop here
+)
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 FIRST = "next"  # of a generator and a default: the first item ends it
 
@@ -34,32 +37,51 @@ def only_item(each: ast.comprehension) -> ast.expr | None:
     return None if isinstance(item, ast.Starred) else item
 
 
-def statements(
-    node: ast.expr, made: Made, it: str, result: str, names: Names
-) -> Iterator[ast.stmt]:
-    """The statements that set `result` to a comprehension, or to `any`, `all` or `next` of one."""
-    first = made.generators[0]
-    decides = DECIDES.get(node.func.id) if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
+def loop_of(
+    node: ast.expr, made: Made, it: str, result: str, names: Names, is_nested: bool = False
+) -> list[ast.stmt]:
+    """The loop over `it` that sets `result` to a comprehension, or to `any`, `all` or `next` of
+    one. is_nested: it keeps the comprehensions inside, which must become loops."""
     default = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
-    yield assigned(it, first.iter, first.iter)
-    loop = _Loop(made, it, result, decides, names, default)
+    loop = _Loop(made, it, result, _decides(node), names, default, is_nested)
     loop.of = node
-    asked: list[ast.expr] = [loaded(it, first.iter)]
-    if isinstance(node, ast.Call):
-        asked.append(node.func)
-    if default is not None:
-        asked += [placed(ast.Constant(name), node) for name in _called(made)]
-    first.iter = loaded(it, first.iter)
-    test = placed(ast.Call(placed(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
     body = loop.body()
     if isinstance(node, (ast.SetComp, ast.DictComp)):
         kind = loaded(AS_SET if isinstance(node, ast.SetComp) else AS_DICT, node)
         body.append(
             assigned(result, placed(ast.Call(kind, [loaded(result, node)], []), node), node)
         )
-    yield placed(ast.If(test, body, [assigned(result, node, node)]), node)
+    return body
+
+
+def statements(
+    node: ast.expr, made: Made, it: str, result: str, body: list[ast.stmt], is_nested: bool
+) -> Iterator[ast.stmt]:
+    """The statements that set `result` to a comprehension, or to `any`, `all` or `next` of one.
+    body: its loop, in which other comprehensions are loops if `is_nested`."""
+    first = made.generators[0]
+    yield assigned(it, first.iter, first.iter)
+    if hasattr(node, COPIED) or hasattr(made, COPIED):
+        yield from body
+    else:
+        asked: list[ast.expr] = [loaded(it, first.iter)]
+        if isinstance(node, ast.Call):
+            asked.append(node.func)
+            if len(node.args) > 1:
+                asked += [placed(ast.Constant(name), node) for name in _called(made)]
+        first.iter = loaded(it, first.iter)
+        test = placed(ast.Call(loaded(LOOPS, node), asked, []), node)
+        if is_nested:
+            test.keywords.append(
+                placed(ast.keyword("is_nested", placed(ast.Constant(True), node)), node)
+            )
+        yield placed(ast.If(test, body, [assigned(result, node, node)]), node)
     # A view of a dict would be one more reference to it.
     yield assigned(it, placed(ast.Constant(None), first.iter), first.iter)
+
+
+def _decides(node: ast.expr) -> bool | None:
+    return DECIDES.get(node.func.id) if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
 
 
 def _called(made: Made) -> list[str]:
@@ -81,7 +103,7 @@ def is_simple(node: Made, is_live: bool = False) -> bool:
     )
 
 
-def can_be_twice(part: ast.expr) -> bool:
+def can_be_twice(part: ast.AST) -> bool:
     return not any(isinstance(inner, SCOPES) for inner in ast.walk(part))
 
 
@@ -96,9 +118,38 @@ class LiveAlone(ast.NodeTransformer):
         return node.body if has_scopes else self.generic_visit(node)  # type: ignore[return-value]
 
 
+def are_loops(body: list[ast.stmt]) -> bool:
+    """Whether all comprehensions in a loop's body have become loops."""
+    return all(map(can_be_twice, body))
+
+
+class _Inside(ast.NodeTransformer):
+    """Marks the comprehensions of a copy, which stand elsewhere as they were written. Of what is
+    performed, or traced, and can be no loop, it leaves only that it is performed."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Name) and node.test.id == ALWAYS:
+            return node.body
+        test = node.test
+        is_one = isinstance(test, ast.Call) and getattr(test.func, "id", "") == IS_LIVE
+        return node.body if is_one and any(map(_is_no_loop, ast.walk(node.orelse))) else node
+
+    def visit_comprehension_of(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        setattr(node, COPIED, True)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_comprehension_of
+
+
+def _is_no_loop(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom))
+
+
 class _Loop:
     """A comprehension as a loop with renamed variables. default: what `next` gives if there is no
-    item."""
+    item; is_nested: comprehensions inside stay, and are marked."""
 
     def __init__(
         self,
@@ -108,9 +159,10 @@ class _Loop:
         decides: bool | None,
         names: Names,
         default: ast.expr | None = None,
+        is_nested: bool = False,
     ) -> None:
         self.of: ast.expr = made
-        made = LiveAlone().visit(copy.deepcopy(made))
+        made = (_Inside() if is_nested else LiveAlone()).visit(copy.deepcopy(made))
         bound = {
             name.id
             for each in made.generators
@@ -124,7 +176,7 @@ class _Loop:
         made.generators[0].iter = loaded(it, made.generators[0].iter)
         self._made, self._result, self._decides = made, result, decides
         self._default = copy.deepcopy(default)
-        self._is_live = names.is_live
+        self._names, self._is_live, self._is_nested = names, names.is_live, is_nested
 
     def body(self) -> list[ast.stmt]:
         start: ast.expr = self._default or ast.List([], ast.Load())
@@ -162,13 +214,20 @@ class _Loop:
         if self._default is not None:
             return [assigned(self._result, item, item), placed(ast.Break(), item)]
         if self._decides is None:
+            before, given = self._held(item)
             append = placed(ast.Attribute(loaded(self._result, item), "append", ast.Load()), item)
-            return [
-                placed(ast.Expr(placed(ast.Call(append, [self._hashed(item)], []), item)), item)
-            ]
+            added = placed(ast.Call(append, [self._hashed(given)], []), item)
+            return [*before, placed(ast.Expr(added), item)]
         test = item if self._decides else placed(ast.UnaryOp(ast.Not(), item), item)
         found = assigned(self._result, placed(ast.Constant(self._decides), item), item)
         return [placed(ast.If(test, [found, placed(ast.Break(), item)], []), item)]
+
+    def _held(self, item: ast.expr) -> tuple[list[ast.stmt], ast.expr]:
+        """An item in which comprehensions are loops, as a variable, before the list is used."""
+        if not self._is_nested or can_be_twice(item):
+            return [], item
+        name = self._names.fresh()
+        return [assigned(name, item, item)], loaded(name, item)
 
     def _hashed(self, item: ast.expr) -> ast.expr:
         """An item of a set, or a dict's key with its value, which Python hashes at once."""
