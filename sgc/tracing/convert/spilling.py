@@ -30,7 +30,16 @@ from typing import NamedTuple
 from sgc.tracing.code.operator_names import OPERATORS
 from sgc.tracing.code.using_up import USES_UP
 from sgc.tracing.convert.evaluated import COMPREHENSIONS, OPAQUE, Part, parts_of
-from sgc.tracing.convert.loops.looping import DECIDES, FIRST, MAY_BE_USERS, assigned, loaded, placed
+from sgc.tracing.convert.loops.looping import (
+    DECIDES,
+    EXTEND,
+    FIRST,
+    MAY_BE_USERS,
+    assigned,
+    is_extending,
+    loaded,
+    placed,
+)
 from sgc.tracing.convert.module_names import ModuleNames
 
 _FIELDS: dict[type[ast.stmt], str] = {
@@ -168,6 +177,8 @@ class Spiller:
     def is_disordered(self, node: ast.expr, is_whole: bool) -> bool:
         """Whether anything of an expression has to be taken out of it."""
         if not _has_call(node):
+            return False
+        if self._is_live and is_extending(node):  # its method is looked up before its items
             return False
         if isinstance(node, (ast.IfExp, ast.BoolOp)):
             first, *rest = _branches(node)
@@ -346,5 +357,5 @@ def _is_users(node: ast.Call) -> bool:
 def _goes_over(node: ast.Call) -> bool:
     """Whether a call goes over a generator expression at once."""
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    is_over = name in USES_UP or name in DECIDES or name == FIRST
+    is_over = name in USES_UP or name in DECIDES or name in (FIRST, EXTEND)
     return is_over and any(isinstance(each, ast.GeneratorExp) for each in node.args)

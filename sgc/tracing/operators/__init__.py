@@ -24,6 +24,7 @@ from sgc.tracing.code.operator_names import (
     CLASS_PARTS,
     COMPARED,
     CONTAINS,
+    EXTENDS,
     FILLED,
     FORMATTED,
     GENERATES,
@@ -69,7 +70,7 @@ from sgc.tracing.operators.code.run_time import is_run_time
 from sgc.tracing.operators.code.spread import spread
 from sgc.tracing.operators.collected import as_dict, as_set, hashed
 from sgc.tracing.operators.lists import parts
-from sgc.tracing.operators.live.calls import cached, method, uncached
+from sgc.tracing.operators.live.calls import cached, extends, method, uncached
 from sgc.tracing.operators.live.keyed import asked, by_keys, given
 from sgc.tracing.operators.live.patterns import known
 from sgc.tracing.operators.live.pieces import as_text, born, is_live, listed, live, shown
@@ -143,4 +144,5 @@ OPERATORS: dict[str, Any] = {
     ASKED: asked,
     GIVEN: given,
     BY_KEYS: by_keys,
+    EXTENDS: extends,
 }

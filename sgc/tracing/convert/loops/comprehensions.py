@@ -28,6 +28,7 @@ from enum import IntEnum
 
 from sgc.tracing.code.operator_names import ALWAYS, OWN, UNCHANGED
 from sgc.tracing.code.using_up import USES_UP
+from sgc.tracing.convert.loops.extended import extending
 from sgc.tracing.convert.loops.looping import (
     COPIED,
     DECIDES,
@@ -87,9 +88,38 @@ def _body(body: list[ast.stmt], names: _Names) -> list[ast.stmt]:
     for stmt in body:
         if not isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             _blocks(stmt, names)
+            extended = _extended(stmt, names)
+            if extended is not None:
+                made += extended
+                continue
             made += _hoisted(stmt, names)
         made.append(stmt)
     return made
+
+
+def _extended(stmt: ast.stmt, names: _Names) -> list[ast.stmt] | None:
+    """A statement that extends a list by a generator expression, as a loop; None for others."""
+    found = extending(stmt, names)
+    if found is None:
+        return None
+    loop = _loop(found.made, found.made, found.it, found.to, names, are_added=True)
+    before = _body(names.spiller.body(found.before), names)
+    return [*before, *found.after(None if loop is None else loop[0])]
+
+
+def _loop(
+    node: ast.expr, made: Made, it: str, result: str, names: _Names, are_added: bool = False
+) -> tuple[list[ast.stmt], bool] | None:
+    """The loop of a comprehension, and whether others in it have become loops; None if one has to
+    stay. are_added: to a list that is there."""
+    if names.is_live and not is_simple(made):
+        body = loop_of(node, made, it, result, names, is_nested=True)[are_added:]
+        body = _body(names.spiller.body(body), names)
+        if are_loops(body):
+            return body, True
+    if not is_simple(made, names.is_live):
+        return None
+    return loop_of(node, made, it, result, names)[are_added:], False
 
 
 def _blocks(stmt: ast.stmt, names: _Names) -> None:
@@ -325,23 +355,11 @@ class _First:
 
     def _take(self, node: ast.expr, made: Made) -> ast.expr | None:
         it, result = self._names.fresh(), self._names.fresh()
-        body = self._nested(node, made, it, result)
-        is_nested = body is not None
-        if body is None and is_simple(made, self._names.is_live):
-            body = loop_of(node, made, it, result, self._names)
-        if body is None:
+        found = _loop(node, made, it, result, self._names)
+        if found is None:
             return None
-        self.made += statements(node, made, it, result, body, is_nested)
+        self.made += statements(node, made, it, result, *found)
         return ast.copy_location(ast.Name(result, ast.Load()), node)
-
-    def _nested(self, node: ast.expr, made: Made, it: str, result: str) -> list[ast.stmt] | None:
-        """The loop of a comprehension in which others become loops; None if there is none, or if
-        one must stay."""
-        if not self._names.is_live or is_simple(made):
-            return None
-        body = loop_of(node, made, it, result, self._names, is_nested=True)
-        body = _body(self._names.spiller.body(body), self._names)
-        return body if are_loops(body) else None
 
 
 _IN_ORDER = (

@@ -19,6 +19,7 @@ COPIED = (
     "copied"  # of a comprehension: it is also elsewhere, as it was written, so it is a loop here
 )
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
+EXTEND = "extend"  # of a list and a generator: adds each item before it takes the next
 FIRST = "next"  # of a generator and a default: the first item ends it
 
 
@@ -28,6 +29,14 @@ class Names(Protocol):
     is_live: bool
 
     def fresh(self, name: str = "") -> str: ...
+
+
+def is_extending(node: ast.AST) -> bool:
+    """Whether it is `xs.extend(… for …)`."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return False
+    is_extend = isinstance(node.func, ast.Attribute) and node.func.attr == EXTEND
+    return is_extend and isinstance(node.args[0], ast.GeneratorExp)
 
 
 def only_item(each: ast.comprehension) -> ast.expr | None:

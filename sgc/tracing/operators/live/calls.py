@@ -118,6 +118,22 @@ def _is_of(of: AbstractLive, kind: type) -> Any:
     return _performed(session, "isinstance", (), (of, kind), {}, isinstance)
 
 
+def extends(of: Any) -> bool:
+    """Whether `of.extend(…)` surely adds one item after the other, as `append` does; raises the
+    error of Python for an object without this method."""
+    if type(of) is not AbstractLive:
+        return False
+    session: Any = of.session
+    if _methods(session, "extend") or _methods(session, "append"):
+        return False
+    code = (
+        "from collections import deque\ndef piece(a):\n    a.extend\n"
+        "    if not isinstance(a, (list, deque)):\n        raise TypeError('extended')"
+    )
+    session.performed(code, (of,), (types.LIVE,), is_whole=True)
+    return True
+
+
 @unhooked
 def _performed(session: Any, *call: Any) -> Any:
     """The result of a call; stops the trace if it cannot become code. call: as for `_tried`."""
