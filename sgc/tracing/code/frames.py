@@ -17,6 +17,7 @@ from sgc.tracing.code.calling import makes_first, noted_at, python_of
 from sgc.tracing.code.operator_names import CONTAINS, ITEM
 from sgc.tracing.code.stacks import Slot, Stack
 from sgc.tracing.code.stacks import is_clean as is_clean_stack
+from sgc.tracing.values.live.abstract_live import LiveMethod
 
 
 class Opaque(Exception):
@@ -109,7 +110,10 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
     if code.co_name == _SPECIAL.get(name) and _is_pythons(frame, name):
         return code.co_name
     is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
-    found = python_of((frame.f_globals if is_global else frame.f_locals).get(name))
+    value = (frame.f_globals if is_global else frame.f_locals).get(name)
+    if type(value) is LiveMethod and value.name == code.co_name:
+        return value.name
+    found = python_of(value)
     if found is None or not _is_of(found.__code__, code):
         looks = info.looked_at(frame.f_lasti)
         found = noted_at(frame, lambda offset: info.start_of(offset) == looks)
