@@ -15,7 +15,7 @@ from typing import Any
 from sgc.core.garbage import fewer_collections
 from sgc.core.markers import Style
 from sgc.core.places import own_texts
-from sgc.errors import TraceError, VerifyError
+from sgc.errors import SgcError, TraceError, VerifyError
 from sgc.ir import types
 from sgc.ir.graph import Graph
 from sgc.ir.verify import verify
@@ -145,8 +145,8 @@ class _Tracing:
     def another(self) -> Graph | None:
         """The graph with live objects, if there is one."""
         with self._begun() as begin:
-            found = _of_live_or_none(begin(True), self.budget, self.report)
-        return None if found is None else self._verified(narrowed(found))
+            found = _of_live_or_error(begin(True), self.budget, self.report)
+        return self._verified(narrowed(found)) if isinstance(found, Graph) else None
 
     def _verified(self, graph: Graph) -> Graph:
         try:
@@ -204,8 +204,8 @@ def _found(
     first = budget if alive is None else replace(budget, work=min(budget.work, WORK_ALONE))
     found = _tried(trace, first, is_full, report)
     is_part = isinstance(found, TraceError) or bool(report.deopt) or trace.sites.spells
-    live = None if alive is None or not is_part else _of_live_or_none(alive, budget, report)
-    if live is not None:
+    live = None if alive is None or not is_part else _of_live_or_error(alive, budget, report)
+    if isinstance(live, Graph):
         return live
     if is_part and alive is not None and trace.steps.n >= WORK_ALONE:
         # Anew: a trace whose steps are spent has made code of what it need not.
@@ -214,8 +214,23 @@ def _found(
         work = budget.work if most is None else min(budget.work, most // 2)  # of two equal traces
         found = _tried(last, replace(budget, work=work), is_full, report)
     if isinstance(found, TraceError):
-        raise found
+        raise _told(found, live)
     return found
+
+
+def _told(first: TraceError, live: SgcError | None) -> TraceError:
+    """The error of a program of which neither trace is whole. live: that with live objects, which
+    is told if they do what the first trace has stopped at."""
+    is_lifted = any(each in first.message for each in _LIFTED)
+    if not is_lifted or not isinstance(live, TraceError) or isinstance(live, ChangedOutside):
+        return first
+    if live.where in ("", first.where):
+        return first
+    live.needs, live.fails_at = first.needs, first.fails_at
+    return live
+
+
+_LIFTED = ("is looked up in a dict or set", ", a value out of JSON, is changed")
 
 
 def _tried(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph | TraceError:
@@ -238,10 +253,11 @@ def _of_live(alive: Trace, budget: Budget, report: Report) -> Graph:
     return graph
 
 
-def _of_live_or_none(alive: Trace, budget: Budget, report: Report) -> Graph | None:
-    with suppress(TraceError, VerifyError):  # the result without live objects stands
+def _of_live_or_error(alive: Trace, budget: Budget, report: Report) -> Graph | SgcError:
+    try:
         return _of_live(alive, budget, report)
-    return None
+    except (TraceError, VerifyError) as error:  # the result without live objects stands
+        return error
 
 
 def _traced(trace: Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
