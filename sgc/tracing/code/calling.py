@@ -65,6 +65,12 @@ def noted_last(frame: FrameType) -> Any:
     return calls.last(frame) if isinstance(calls, Calls) else None
 
 
+class LateMethod:
+    """A method of an object that is known only at run time. name: under which it was looked up."""
+
+    name: str
+
+
 def python_of(function: Any) -> FunctionType | None:
     """The function of the first user's frame that a call runs; for a class, its `__init__` if
     `made_by` calls it."""

@@ -13,11 +13,10 @@ from types import CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from sgc.tracing.code.bytecode import info_of
-from sgc.tracing.code.calling import makes_first, noted_at, python_of
+from sgc.tracing.code.calling import LateMethod, makes_first, noted_at, python_of
 from sgc.tracing.code.operator_names import CONTAINS, ITEM
 from sgc.tracing.code.stacks import Slot, Stack
 from sgc.tracing.code.stacks import is_clean as is_clean_stack
-from sgc.tracing.values.live.abstract_live import LiveMethod
 
 
 class Opaque(Exception):
@@ -111,7 +110,7 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
         return code.co_name
     is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
     value = (frame.f_globals if is_global else frame.f_locals).get(name)
-    if type(value) is LiveMethod and value.name == code.co_name:
+    if isinstance(value, LateMethod) and value.name == code.co_name:
         return value.name
     found = python_of(value)
     if found is None or not _is_of(found.__code__, code):

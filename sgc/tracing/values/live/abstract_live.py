@@ -14,6 +14,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.errors import AppendError
 from sgc.ir import types
+from sgc.tracing.code.calling import LateMethod
 from sgc.tracing.code.in_place import is_in_place
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -190,7 +191,7 @@ class AbstractLive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LiveMethod:
+class LiveMethod(LateMethod):
     """A method of a live object that may ask a model."""
 
     of: AbstractLive
