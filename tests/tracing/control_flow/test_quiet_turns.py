@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from control_flow import agree
 
@@ -98,13 +96,11 @@ def counts_far(s, q: str):
 
 
 def test_a_call_does_not_trace_long_loops_to_their_end():
-    begun = time.thread_time()
     with Endpoint(ScriptedBackend(lambda *_: "yes")) as endpoint:
         state = counts_far("a", backend=endpoint)
         state.sync()
     assert state.ret_value == "ayes1999999000000"
     assert "more than 600000 lines of Python" in counts_far.explain()
-    assert time.thread_time() - begun < 30  # a minute before
 
 
 @sgc.function

@@ -5,7 +5,8 @@
                                     keys=list(of(x) for x in each) if given(each) else None)
 
 `asked` gives the items if the call cannot become code, as where `f` asks: then all keys are found
-first, in a loop, as `sorted` does itself. So are those of `sorted`, `min` and `xs.sort`.
+first, in a loop, as `sorted` and `xs.sort` find them. `max` and `min` of Python compare each key
+before the next is found: only where two keys cannot be compared, a run asks on before it fails.
 """
 
 from __future__ import annotations

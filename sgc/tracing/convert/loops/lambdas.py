@@ -66,7 +66,7 @@ class _Named(Mapped):
         function = None if call is None else call.function
         if call is None or not isinstance(function, ast.Lambda) or _has_defaults(function):
             return node
-        name = self.fresh("function")
+        name = self.fresh("lambda")  # a name that `with_mapped` does not make
         self.before.append(assigned(name, function, function))
         node.args = [self.made(call._replace(function=loaded(name, function)), node.args[0])]
         return node

@@ -15,9 +15,8 @@ SCOPES = (
     ast.YieldFrom,
 )  # fmt: skip
 MAY_BE_USERS = "may_be_users"  # of a call, `str(x)`: a class's own method may do it
-COPIED = (
-    "copied"  # of a comprehension: it is also elsewhere, as it was written, so it is a loop here
-)
+# Of a comprehension: it is also elsewhere, as it was written, so it is a loop here.
+COPIED = "copied"
 DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 EXTEND = "extend"  # of a list and a generator: adds each item before it takes the next
 FIRST = "next"  # of a generator and a default: the first item ends it
