@@ -131,7 +131,8 @@ class Merging(MapRecorder):
             self._retire(snapshot.dead)
         if frames and self.path.cut():
             self.end(PathEnd())
-        wider = None if self.is_quiet else self.path.widening(snapshot)
+        is_quiet = self.is_quiet and bool(frames)  # a return is no turn of a loop
+        wider = None if is_quiet else self.path.widening(snapshot)
         if wider is None or self._is_iterated(snapshot, reader, wider[1]):
             if self.path.reach(snapshot, loc):
                 self.refuse_changed_objects()

@@ -17,7 +17,7 @@ from sgc.tracing.pieces.live import call_code
 from sgc.tracing.pieces.text.constants import NotData
 from sgc.tracing.values.live.abstract_live import AbstractLive
 
-_SORTED = "[x for _, x in sorted(zip(keys, items), key=lambda each: each[0], reverse=bool(given))]"
+_SORTED = "[x for _, x in sorted(zip(keys, items), key=lambda each: each[0], reverse=given)]"
 _CODE = {
     "sorted": f"return {_SORTED}",
     "sort": f"items[:] = {_SORTED}",
@@ -64,7 +64,7 @@ def by_keys(kind: str, items: Any, *, key: Any, each: Any, keys: Any, **rest: An
             return text(callee(method(items).sort)(key=key, **rest))
         return text(callee(getattr(builtins, kind))(items, key=key, **rest))
     code = (_OR_DEFAULT if "default" in rest else "") + _CODE[kind]
-    other = next(iter(rest.values()), None)
+    other = next(iter(rest.values()), False)  # not reversed
     lines = f"def piece(items, keys, given):\n    {code}"
     source = (items if kind == "sort" else each, keys, other)
     return items.session.performed(lines, source, (types.LIVE,))[0]
